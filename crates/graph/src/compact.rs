@@ -6,8 +6,9 @@
 //!    transactions, until little is left. One commit makes that and switches.
 //! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
 //!    written once more, to the front, so that the files can be cut.
-//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]), all is written
-//!    back, free space at the end goes back to the system.
+//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]) as far as free
+//!    extents take them, so that no file grows; all is written back, free space at the end goes
+//!    back to the system.
 //!
 //! Readers of the old generation keep its trees: its ids mean nothing in the new one. What is
 //! kept by id asks [`crate::GraphState::dictionary`].
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId};
+use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId, WaitFor, WaitSign, Waiter};
 
 use crate::database::Database;
 use crate::database::change_log::ChangeLog;
@@ -38,11 +39,12 @@ use crate::interrupt::go_on;
 use crate::load::LoadSizes;
 use crate::load::rewrite::{Keep, LEAST_MEMORY, Rewrite};
 use crate::load::{LoadProgress, Progress};
+use crate::transaction::relocate::Growth;
 
 /// Percent of the dictionary's pages that are of dead terms, from which on they are reclaimed.
 const DEAD_PERCENT: f64 = 10.0;
 
-/// Memory is asked for under this name, and so much of it is left.
+/// Memory is asked for under this name, and so much of it is left where there is more.
 const ASKER: &str = "reclaiming terms";
 const LEFT_BYTES: u64 = 8 << 20;
 
@@ -115,6 +117,8 @@ pub enum CompactStep {
     Moved(u64),
     /// Free space is about to be given back.
     WritingBack,
+    /// It waits, for writers or for a checkpoint.
+    Waiting(WaitFor),
 }
 
 impl CompactStep {
@@ -129,6 +133,7 @@ impl CompactStep {
             CompactStep::CatchingUp(changes) => ("catching up with commits".into(), 0, changes),
             CompactStep::Moved(leaves) => ("moving pages into order".into(), leaves, 0),
             CompactStep::WritingBack => ("writing back".into(), 0, 0),
+            CompactStep::Waiting(what) => (format!("waiting for {}", what.name()), 0, 0),
         }
     }
 }
@@ -188,7 +193,15 @@ impl fmt::Display for TermsCompacted {
 }
 
 /// Told how far a compaction is; says whether it goes on.
-type Told<'a> = &'a mut (dyn FnMut(CompactStep) -> ControlFlow<()> + Send);
+type Told<'a> = &'a (dyn Fn(CompactStep) -> ControlFlow<()> + Sync);
+
+/// Calls `f` with one who waits for a compaction: told what for, some tens of times a second, it
+/// says whether it goes on.
+fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
+    let sign = WaitSign::default();
+    let go_on = || sign.read().is_none_or(|what| told(CompactStep::Waiting(what)).is_continue());
+    f(&Waiter { go_on: &go_on, sign: Some(&sign) })
+}
 
 impl Database {
     /// Reclaims terms without quads, moves all shuffled subtrees into key order, then gives free
@@ -202,25 +215,37 @@ impl Database {
     pub fn compact(
         self: &Arc<Self>,
         options: &CompactOptions,
-        mut told: impl FnMut(CompactStep) -> ControlFlow<()> + Send,
+        told: impl FnMut(CompactStep) -> ControlFlow<()> + Send,
     ) -> Result<Compacted> {
+        let told = Mutex::new(told);
+        self.compact_told(options, &|step| (told.lock())(step))
+    }
+
+    fn compact_told(self: &Arc<Self>, options: &CompactOptions, told: Told<'_>) -> Result<Compacted> {
         let before_bytes = self.store().stripe_bytes()?;
-        let terms = self.compact_terms(options, &mut told)?;
+        let terms = self.compact_terms(options, told)?;
         let mut leaves = 0;
-        let relocated = self.relocate_until(|moved| {
+        let moved = |moved| {
             leaves = moved;
             told(CompactStep::Moved(moved))
-        });
+        };
+        let relocated = waiting(told, |waiter| self.relocate_until(moved, Growth::Never, waiter));
         let shortage = match relocated {
             Ok(_) => None,
             // Giving space back needs none.
             Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
             Err(error) => return Err(error),
         };
-        go_on(told(CompactStep::WritingBack))?;
-        self.store().compact()?;
+        self.give_back(told)?;
         let after_bytes = self.store().stripe_bytes()?;
         Ok(Compacted { before_bytes, after_bytes, terms, leaves, shortage })
+    }
+
+    /// Gives free space back to the system.
+    fn give_back(&self, told: Told<'_>) -> Result<()> {
+        go_on(told(CompactStep::WritingBack))?;
+        self.store().compact_while(&|| told(CompactStep::WritingBack).is_continue())?;
+        go_on(told(CompactStep::WritingBack))
     }
 
     fn compact_terms(self: &Arc<Self>, options: &CompactOptions, told: Told<'_>) -> Result<TermsCompacted> {
@@ -241,14 +266,14 @@ impl Database {
             other => other?,
         }
         let after = self.state()?.terms();
-        self.store().checkpoint()?;
+        self.store().checkpoint_while(&|| told(CompactStep::WritingBack).is_continue())?;
         let (free, _) = self.store().unused_bytes();
         let temporary = self.temporary_bytes(&*self.state()?);
         let has_room = self.store().room_bytes().is_none_or(|room| room >= temporary);
         if free >= self.packed_bytes() && has_room {
             // Nothing can be cut off while the new trees lie at the end.
             self.rewrite((Keep::All, BuildPlace::Front), options, told)?;
-            self.store().compact()?;
+            self.give_back(told)?;
         }
         let (_, kept_bytes) = self.store().unused_bytes();
         Ok(TermsCompacted::Reclaimed { before, after, kept_bytes })
@@ -318,11 +343,13 @@ impl Database {
         told: Told<'_>,
     ) -> Result<()> {
         let memory = self.store().memory();
-        // As a load beside queries; something is left for those who begin.
-        let memory_bytes = (memory.free() / 2).max(LEAST_MEMORY);
+        // As a load beside queries; something is left for those who begin. With little it is done
+        // in more and smaller pieces.
+        let free = memory.free();
+        let memory_bytes = (free / 2).max(LEAST_MEMORY);
         let mut reserved = memory.reserve(ASKER, 0)?;
-        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES)?;
-        let _log = Logging::begin(self)?;
+        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
+        let _log = waiting(told, |waiter| Logging::begin(self, waiter))?;
         let done = self.write_and_switch(what, memory_bytes, options, told);
         if done.is_err() {
             // Where it cannot be dropped now, the next open does it.
@@ -339,19 +366,24 @@ impl Database {
         told: Told<'_>,
     ) -> Result<()> {
         let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
-        let build = self.store().begin_build_beside(trees, NEXT, place)?;
+        let begun = waiting(told, |waiter| self.store().begin_build_beside(trees, NEXT, place, waiter))?;
+        let build = begun.ok_or(GraphError::Stopped)?;
         let cancel = AtomicBool::new(false);
-        let rewrite = Rewrite {
-            database: self,
-            keep,
-            memory_bytes,
-            threads: options.threads,
-            sizes: options.sizes,
-            renew_rows: options.renew_rows.unwrap_or(RENEW_ROWS),
-            cancel: &cancel,
-        };
-        let listener = Listener { told: Mutex::new(&mut *told), cancel: &cancel };
-        rewrite.run(build, &listener).map_err(of_load)?;
+        let listener = Listener { told, cancel: &cancel };
+        let rewritten = waiting(told, |waiter| {
+            let rewrite = Rewrite {
+                database: self,
+                keep,
+                memory_bytes,
+                threads: options.threads,
+                sizes: options.sizes,
+                renew_rows: options.renew_rows.unwrap_or(RENEW_ROWS),
+                waiter,
+                cancel: &cancel,
+            };
+            rewrite.run(build, &listener)
+        });
+        rewritten.map_err(of_load)?;
         let next = GraphState::of_generation(&self.store().snapshot(), NEXT)?;
         self.catch_up(Arc::new(next), told)
     }
@@ -365,7 +397,8 @@ impl Database {
             let now = left();
             (least, without) = if now < least { (now, 0) } else { (least, without + 1) };
             go_on(told(CompactStep::CatchingUp(now as u64)))?;
-            let mut txn = self.begin_next(&next)?;
+            let begun = waiting(told, |waiter| self.begin_next(&next, waiter))?;
+            let mut txn = begun.ok_or(GraphError::Stopped)?;
             txn.charge_to(&self.account("compact"));
             let is_last = left() <= LAST_CHANGES || without >= PATIENCE;
             loop {
@@ -390,9 +423,9 @@ impl Database {
 struct Logging<'a>(&'a Database);
 
 impl<'a> Logging<'a> {
-    fn begin(database: &'a Arc<Database>) -> Result<Self> {
+    fn begin(database: &'a Arc<Database>, waiter: &Waiter<'_>) -> Result<Self> {
         // A transaction knows from its begin on whether its changes are wanted.
-        let turn = database.begin()?;
+        let turn = database.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
         let mut changes = database.changes.lock();
         if changes.is_some() {
             return Err(StoreError::BuildBusy.into());
@@ -411,15 +444,15 @@ impl Drop for Logging<'_> {
 }
 
 /// Passes the progress of a rewrite on.
-struct Listener<'a, 'b> {
-    told: Mutex<Told<'b>>,
+struct Listener<'a> {
+    told: Told<'a>,
     cancel: &'a AtomicBool,
 }
 
-impl LoadProgress for Listener<'_, '_> {
+impl LoadProgress for Listener<'_> {
     fn report(&self, progress: &Progress) {
         let (step, done, total) = (progress.phase.name(), progress.done, progress.total.unwrap_or(0));
-        if (self.told.lock())(CompactStep::Rewriting { step, done, total }).is_break() {
+        if (self.told)(CompactStep::Rewriting { step, done, total }).is_break() {
             self.cancel.store(true, Ordering::Relaxed);
         }
     }

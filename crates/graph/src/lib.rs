@@ -32,8 +32,8 @@ pub use snowmelt_store::{
     Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
     EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes,
     Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample, SampleKind,
-    SampleValue, Samples, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text,
-    since, sort_trees,
+    SampleValue, Samples, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, WaitFor, WaitSign, Waiter, as_json,
+    as_prometheus, as_text, since, sort_trees,
 };
 
 pub use check::{CheckProgress, CheckReport};

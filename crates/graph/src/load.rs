@@ -39,12 +39,12 @@ mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{Build, Store, StoreConfig, StoreError, remove_unfinished};
+use snowmelt_store::{Build, Store, StoreConfig, StoreError, Waiter, remove_unfinished};
 
 use self::account::Account;
-use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use self::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use self::index::Indexer;
 use self::merge::Old;
 use self::numbering::Numbering;
@@ -127,9 +127,10 @@ pub fn load_into(
         return fill::insert(database, sources, &options, progress, cancel);
     }
     // Beside a rewrite of the trees it inserts: what is inserted is part of that, too.
-    let build = match store.begin_build() {
+    let go_on = || !cancel.load(Ordering::Relaxed);
+    let build = match store.begin_build_for(&Waiter { go_on: &go_on, sign: None }) {
         Err(StoreError::BuildBusy) if database.is_rewritten() => None,
-        build => Some(build?),
+        build => Some(build?.ok_or(LoadError::Cancelled)?),
     };
     // From here on none begins.
     let Some(build) = build.filter(|_| !database.is_rewritten()) else {
@@ -220,7 +221,7 @@ impl Load<'_> {
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
 
-        let dictionary = Dictionary::new(&build, &hashes);
+        let dictionary = Dictionary::new(&build, &hashes, SAMPLE_BYTES);
         let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
             let sorters = WaitingSorters {
                 hashes: Sorter::new(run_store("waiting-hashes"), hash_rows, sizes.fan_in),

@@ -22,7 +22,7 @@ pub(crate) mod whole_graph;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use snowmelt_store::{Account, Committed, Pending, Transaction as StoreTransaction};
+use snowmelt_store::{Account, Committed, Pending, Transaction as StoreTransaction, Waiter};
 
 use crate::database::Database;
 use crate::database::change_log::{Change, ChangeLog};
@@ -86,7 +86,7 @@ impl Database {
     /// # Errors
     /// When nothing may be written any more, or a catalog record cannot be read.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
-        Ok(self.begin_while(&|| true)?.expect("it does not give up"))
+        Ok(self.begin_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
     /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
@@ -95,7 +95,29 @@ impl Database {
     /// # Errors
     /// As [`Database::begin`].
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
-        let Some(txn) = self.store().begin_while(go_on)? else { return Ok(None) };
+        self.begin_for(&Waiter { go_on, sign: None })
+    }
+
+    /// The same on behalf of `account`, which shows the waits: what the transaction reads is
+    /// counted there, too.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    pub fn begin_charged(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Transaction>> {
+        let mut begun = self.begin_for(&Waiter { go_on, sign: Some(account.sign()) })?;
+        if let Some(txn) = &mut begun {
+            txn.charge_to(account);
+        }
+        Ok(begun)
+    }
+
+    /// The same for one who waits.
+    pub(crate) fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
+        let Some(txn) = self.store().begin_for(waiter)? else { return Ok(None) };
         let log = self.changes.lock().as_mut().map(|all| {
             all.shrink(self.store());
             ChangeLog::default()
@@ -116,15 +138,20 @@ impl Database {
     }
 
     /// Begins a write transaction on the next generation, whose state is `next`.
-    pub(crate) fn begin_next(self: &Arc<Self>, next: &GraphState) -> Result<Transaction> {
-        let mut txn = self.begin()?;
+    /// `None` when the waiter gave up.
+    pub(crate) fn begin_next(
+        self: &Arc<Self>,
+        next: &GraphState,
+        waiter: &Waiter<'_>,
+    ) -> Result<Option<Transaction>> {
+        let Some(mut txn) = self.begin_for(waiter)? else { return Ok(None) };
         let base = Arc::new(next.clone());
         let state = GraphState { txn: txn.number(), ..next.clone() };
         txn.base = base;
         let seen = std::mem::replace(&mut txn.state, Arc::new(state));
         txn.target = Target::Next { seen, switches: false };
         txn.log = None;
-        Ok(txn)
+        Ok(Some(txn))
     }
 }
 

@@ -16,7 +16,7 @@ use snowmelt_base::test_seed;
 use snowmelt_graph::load::{LoadOptions, LoadSizes, Source, load, load_into};
 use snowmelt_graph::{
     Columns, CompactOptions, CompactStep, CompactTerms, Database, DumpFormat, GraphError, Index, OpenOptions,
-    TermId, TermRef, TermsCompacted,
+    TermId, TermRef, TermsCompacted, WaitFor,
 };
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, StoreError};
@@ -78,6 +78,73 @@ fn dead_terms_go_and_answers_stay() {
         let database = Database::open(&dir.path().join("db"), &options()).unwrap();
         World { model, ..World::new(database, seed) }.is_right();
     });
+}
+
+/// A server with little memory compacts, too: in smaller pieces, within what it has.
+#[test]
+fn small_budgets_are_enough() {
+    for memory_bytes in [64 << 20, 128 << 20] {
+        let dir = tempfile::tempdir().unwrap();
+        let database =
+            Database::create(&dir.path().join("db"), &[], &OpenOptions { memory_bytes, ..options() })
+                .unwrap();
+        let mut world = World::new(database, test_seed(17));
+        world.churn();
+        let (before, live) = terms(&world.database);
+        let asked = CompactOptions { terms: CompactTerms::Always, ..CompactOptions::default() };
+        let done = world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(done.terms, TermsCompacted::Reclaimed { before, after: live, kept_bytes: 0 });
+        world.is_right();
+        assert!(world.database.memory().peak() <= memory_bytes);
+        near_a_fresh_load(&world.database, &dir);
+    }
+}
+
+/// Whatever it moves, the files are no longer afterwards than they were.
+#[test]
+fn no_stripe_is_longer_afterwards() {
+    over_seeds(6, |seed| {
+        let (_dir, database) = database();
+        let mut world = World::new(database, seed);
+        for terms in [CompactTerms::Never, CompactTerms::Auto] {
+            for round in 0..6 {
+                world.change();
+                if round % 2 == 0 {
+                    let quads = world.quads(2000);
+                    world.insert(quads);
+                    world.delete(300);
+                }
+                world.database.store().checkpoint().unwrap();
+                let asked = CompactOptions { terms, ..small() };
+                let done = world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap();
+                let (before, after) = (done.before_bytes, done.after_bytes);
+                assert!(after <= before, "{after} bytes of {before}, round {round}, {terms:?}");
+            }
+        }
+        world.is_right();
+    });
+}
+
+/// One that waits for a writer says so, and ends when it is told to.
+#[test]
+fn it_can_be_stopped_while_it_waits() {
+    let (_dir, database) = database();
+    let mut world = World::new(database, test_seed(5));
+    world.churn();
+    let writer = world.database.begin().unwrap();
+    let mut waits = Vec::new();
+    let done = world.database.compact(&small(), |step| match step {
+        CompactStep::Waiting(what) => {
+            waits.push(what);
+            if waits.len() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    assert!(matches!(done, Err(GraphError::Stopped)), "{done:?}");
+    assert_eq!(waits, [WaitFor::Turn; 3]);
+    drop(writer);
+    world.compact();
+    world.is_right();
 }
 
 /// Where memory is too little for new numbers, terms keep their order.

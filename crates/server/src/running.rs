@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use snowmelt_graph::{Account, GraphView};
+use snowmelt_graph::{Account, GraphView, WaitFor};
 
 use crate::durations::{Durations, RequestKind};
 
@@ -108,6 +108,7 @@ impl Task {
             "seconds": self.begun.elapsed().as_secs_f64(),
             "rows": self.rows.load(Ordering::Relaxed),
             "activity": self.account.activity().to_string(),
+            "waiting_for": self.account.sign().read().map(WaitFor::name),
             "is_cancelled": self.cancel.load(Ordering::Relaxed),
         })
     }
@@ -134,6 +135,10 @@ mod tests {
             ["ASK {}", &long].map(|text| register.enter(RequestKind::Query, ("", text), &account));
         first.task.rows.store(7, Ordering::Relaxed);
         let list = register.tasks();
+        let shown = account.sign().show(WaitFor::Turn);
+        assert_eq!(list[0].json()["waiting_for"], "the turn of the writers");
+        drop(shown);
+        assert_eq!(list[0].json()["waiting_for"], Value::Null);
         assert_eq!(list.iter().map(|task| task.number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(
             (list[0].json()["rows"].clone(), list[0].json()["kind"].clone()),

@@ -877,11 +877,12 @@ impl Service {
     /// Whether queries and updates are worth sending.
     fn ready(&self) -> Result<HttpResponse, Refusal> {
         let datasets = self.open_datasets();
-        match datasets.iter().find_map(|dataset| dataset.engine.database().store().poisoned()) {
-            Some(why) => Err((
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("updates fail until the server is started again: {why}"),
-            )),
+        let stores = || datasets.iter().map(|dataset| dataset.engine.database().store());
+        let failed = stores().find_map(|store| store.poisoned());
+        let failed = failed.map(|why| format!("updates fail until the server is started again: {why}"));
+        let waits = || stores().find_map(|store| store.unready()).map(|why| format!("updates wait: {why}"));
+        match failed.or_else(waits) {
+            Some(why) => Err((StatusCode::SERVICE_UNAVAILABLE, why)),
             None => Ok(text(StatusCode::OK, "ready\n")),
         }
     }

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Account, Activity, Database, GraphView, Session, Term, TermId};
+use snowmelt_graph::{Account, Activity, Database, GraphView, Session, Term, TermId, WaitFor, WaitSign};
 use spargebra::Query;
 
 use crate::algebra::{Algebra, Form, Var};
@@ -134,6 +134,11 @@ struct Prepared {
     plan: Arc<Plan>,
     run: Run,
     text: Option<TextMemory>,
+}
+
+/// Where the waits of an account are shown.
+pub(crate) fn sign_of(account: &Option<Arc<Account>>) -> Option<&WaitSign> {
+    account.as_deref().map(Account::sign)
 }
 
 impl Engine {
@@ -315,7 +320,12 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        let reserved = self.reserve_text(TextKind::Query, text, options.memory_wait, limits)?;
+        let reserved = self.reserve_text(
+            TextKind::Query,
+            text,
+            (options.memory_wait, sign_of(&options.account)),
+            limits,
+        )?;
         let session = self.db.session()?;
         let mut source = Source::new(match &options.account {
             Some(account) => session.charged_to(account),
@@ -332,7 +342,7 @@ impl Engine {
         &self,
         kind: TextKind,
         text: &str,
-        wait: Option<Duration>,
+        (wait, sign): (Option<Duration>, Option<&WaitSign>),
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
         let budget = self.db.memory();
@@ -342,6 +352,7 @@ impl Engine {
         }
         let wait = wait.unwrap_or(MEMORY_WAIT);
         let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
+        let _shown = sign.map(|sign| sign.show(WaitFor::Memory));
         let reserved = self.texts.reserve(budget, "the text of a query", bytes, wait, limits, &sleep_ns)?;
         Ok(Some(TextMemory { budget: budget.clone(), reserved }))
     }
@@ -385,7 +396,9 @@ impl Engine {
         let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
         let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
+        let shown = sign_of(&options.account).map(|sign| sign.show(WaitFor::Memory));
         let memory = MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?;
+        drop(shown);
         let longest = self.db.longest_term_bytes();
         let locals = Arc::new(LocalTerms::held_by(memory.held()));
         // the calendar takes its time

@@ -28,7 +28,7 @@ use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
 
 use crate::bounds::{Limits, TextKind, with_room};
-use crate::engine::{Engine, Parsed};
+use crate::engine::{Engine, Parsed, sign_of};
 use crate::error::QueryError;
 use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
@@ -108,7 +108,8 @@ impl Engine {
 
     fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let _text = self.reserve_text(TextKind::Update, parsed.text, None, &limits)?;
+        let _text =
+            self.reserve_text(TextKind::Update, parsed.text, (None, sign_of(&options.account)), &limits)?;
         let update = parse_bound(parsed.text, options)?;
         let mut txn = self.begin(options, &limits)?;
         let changed =
@@ -118,14 +119,15 @@ impl Engine {
 
     /// The transaction of an update, when it is its turn.
     fn begin(&self, options: &UpdateOptions, limits: &Limits) -> Result<Transaction, QueryError> {
-        let Some(mut txn) = self.database().begin_while(&|| limits.check().is_ok())? else {
-            limits.check()?;
-            return Err(QueryError::Cancelled);
+        let go_on = || limits.check().is_ok();
+        let begun = match &options.account {
+            Some(account) => self.database().begin_charged(account, &go_on)?,
+            None => self.database().begin_while(&go_on)?,
         };
-        if let Some(account) = &options.account {
-            txn.charge_to(account);
+        if begun.is_none() {
+            limits.check()?;
         }
-        Ok(txn)
+        begun.ok_or(QueryError::Cancelled)
     }
 
     /// Runs an update in a transaction, without committing. After an error a part of the update
@@ -153,7 +155,8 @@ impl Engine {
     ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let _text = self.reserve_text(TextKind::Update, text, None, limits)?;
+            let _text =
+                self.reserve_text(TextKind::Update, text, (None, sign_of(&options.account)), limits)?;
             let update = parse_bound(text, options)?;
             self.run_operations(txn, &update, Parsed { text, room }, options, limits, begun)
         })

@@ -2,8 +2,8 @@
 //! order of their numbers.
 //!
 //! A string tree wants a sample for its symbol table before its first string, so the first
-//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount is fixed: what is written depends
-//! on the input alone, not on memory or threads.
+//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount of a load is fixed: what it writes
+//! depends on the input alone, not on memory or threads.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::input::intern::OwnAnnotation;
 use crate::term::{Kind, TermRef};
 
 /// Bytes of strings per tree from which its symbol table is made.
-const SAMPLE_BYTES: usize = 8 << 20;
+pub(super) const SAMPLE_BYTES: usize = 8 << 20;
 
 /// Rows of the hash trees on their way to be sorted.
 #[derive(Debug)]
@@ -57,14 +57,15 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    pub(super) fn new(build: &Build, hashes: &HashSorters) -> Self {
+    /// One that trains the symbols of each tree from so many bytes.
+    pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize) -> Self {
         Dictionary {
             codes: Codes::new(),
             prefixes: PrefixEncoder::new(),
             strings: [
-                Strings::new(build, Tree::Iri),
-                Strings::new(build, Tree::Literal),
-                Strings::new(build, Tree::Text),
+                Strings::new(build, Tree::Iri, sample_bytes),
+                Strings::new(build, Tree::Literal, sample_bytes),
+                Strings::new(build, Tree::Text, sample_bytes),
             ],
             iri_hashes: hashes.iri.batch(),
             literal_hashes: hashes.literal.batch(),
@@ -211,6 +212,7 @@ pub struct DictionaryCounts {
 
 /// One string tree, before and after its symbol table is made.
 struct Strings {
+    sample_bytes: usize,
     state: State,
     waiting: Vec<u8>,
     /// Ends of the waiting strings.
@@ -223,8 +225,9 @@ enum State {
 }
 
 impl Strings {
-    fn new(build: &Build, tree: Tree) -> Self {
+    fn new(build: &Build, tree: Tree, sample_bytes: usize) -> Self {
         Strings {
+            sample_bytes,
             state: State::Sampling(Some(build.new_tree(tree.name()))),
             waiting: Vec::new(),
             ends: Vec::new(),
@@ -238,7 +241,7 @@ impl Strings {
         self.waiting.extend_from_slice(string);
         self.ends.push(self.waiting.len());
         let number = self.ends.len() as u64 - 1;
-        if self.waiting.len() >= SAMPLE_BYTES {
+        if self.waiting.len() >= self.sample_bytes {
             self.start()?;
         }
         Ok(number)

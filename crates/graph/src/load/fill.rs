@@ -91,7 +91,8 @@ pub(super) fn insert(
     let mut teller = Teller::new(progress, bytes_total);
     let read_bytes = Arc::new(AtomicU64::new(0));
     let mut triples = 0;
-    let mut txn = database.begin()?;
+    let begun = database.begin_while(&|| !cancel.load(Ordering::Relaxed))?;
+    let mut txn = begun.ok_or(LoadError::Cancelled)?;
     txn.charge_to(&database.account(ACCOUNT));
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;

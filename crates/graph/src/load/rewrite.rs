@@ -21,12 +21,12 @@ mod sweep;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_store::{Build, StoreError};
+use snowmelt_store::{Build, StoreError, Waiter};
 
 use self::live::{LiveTerms, NewNumbers};
 use self::sweep::Sweep;
 use super::account::Account;
-use super::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use super::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use super::index::Indexer;
 use super::options::{LoadSizes, Sizes};
 use super::progress::{LoadProgress, Phase, Teller};
@@ -43,12 +43,12 @@ use crate::input::error::LoadError;
 use crate::session::Session;
 use crate::term::{Kind, TermId};
 
-/// Least memory of a rewrite, in bytes: samples for three symbol tables are the half of it.
-pub(crate) const LEAST_MEMORY: u64 = 48 << 20;
+/// Least memory of a rewrite, in bytes: with less, samples say little and runs are many.
+pub(crate) const LEAST_MEMORY: u64 = 8 << 20;
 
-/// Terms read together, and bytes of their strings.
+/// Terms read together, and the most bytes of their strings.
 const STEP_TERMS: usize = 8192;
-const STEP_BYTES: usize = 4 << 20;
+const MOST_STEP_BYTES: u64 = 4 << 20;
 
 /// Terms of the new generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +68,8 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) sizes: LoadSizes,
     /// Rows after which a sweep goes on as of a new snapshot.
     pub(crate) renew_rows: u64,
+    /// Waits for the turn to commit.
+    pub(crate) waiter: &'a Waiter<'a>,
     pub(crate) cancel: &'a AtomicBool,
 }
 
@@ -92,7 +94,7 @@ impl Rewrite<'_> {
         let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
         // Terms and codes that are newer than this are those of quads in the log.
         let begun = self.database.state()?;
-        let mut dictionary = Dictionary::new(&build, &hashes);
+        let mut dictionary = Dictionary::new(&build, &hashes, self.sample_bytes());
         dictionary.keep_codes_of(&begun);
 
         let (numbers, orders) = self.numbers(&begun, sizes.table_bytes, &run_store, teller)?;
@@ -135,7 +137,9 @@ impl Rewrite<'_> {
         };
         build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
         cancelled(self.cancel)?;
-        build.commit()?;
+        if !build.commit_for(self.waiter)? {
+            return Err(LoadError::Cancelled);
+        }
         teller.end_phase();
         Ok(())
     }
@@ -168,6 +172,16 @@ impl Rewrite<'_> {
         })?;
         batch.finish()?;
         Ok((rows, graphs))
+    }
+
+    /// Bytes of each sample for a symbol table: the three are at most half of the memory.
+    fn sample_bytes(&self) -> usize {
+        SAMPLE_BYTES.min((self.memory_bytes / 6) as usize)
+    }
+
+    /// Bytes of strings read together.
+    fn step_bytes(&self) -> usize {
+        MOST_STEP_BYTES.min(self.memory_bytes / 8) as usize
     }
 
     fn sweep(&self) -> Sweep<'_> {
@@ -276,7 +290,8 @@ impl Rewrite<'_> {
                 cancelled(self.cancel)?;
                 let mut rest = terms;
                 while !rest.is_empty() {
-                    let many = write_step(&mut session, tree, rest, dictionary, written)?;
+                    let many =
+                        write_step(&mut session, (tree, self.step_bytes()), rest, dictionary, written)?;
                     written += many as u64;
                     told(many as u64);
                     rest = &rest[many..];
@@ -345,11 +360,11 @@ impl Order {
     }
 }
 
-/// Writes the first of some terms, as many as may be held together, and answers how many. The
-/// first of them gets the number `first`.
+/// Writes the first of some terms, as many as may be held together in so many bytes, and answers
+/// how many. The first of them gets the number `first`.
 fn write_step(
     session: &mut Session,
-    tree: Tree,
+    (tree, most_bytes): (Tree, usize),
     terms: &[(u64, u16)],
     dictionary: &mut Dictionary,
     first: u64,
@@ -373,7 +388,7 @@ fn write_step(
             .get_while(session.reader(), &numbers, |at, string| {
                 spans[by_number[at]] = (bytes.len(), string.len());
                 bytes.extend_from_slice(string);
-                many == 1 || bytes.len() <= STEP_BYTES
+                many == 1 || bytes.len() <= most_bytes
             })
             .map_err(GraphError::from)?;
         if all {

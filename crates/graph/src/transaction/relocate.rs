@@ -12,10 +12,12 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use snowmelt_store::{Relocated, Relocation};
+use snowmelt_store::{Relocated, Relocation, Waiter};
 
 use crate::database::Database;
-use crate::error::Result;
+use crate::dict::Tree;
+use crate::error::{GraphError, Result};
+use crate::index::Index;
 use crate::interrupt::go_on;
 use crate::transaction::Transaction;
 
@@ -31,6 +33,13 @@ const PART: u64 = 4096;
 enum Trees {
     Indexes,
     All,
+}
+
+/// Whether the files may grow for what is moved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    AsNeeded,
+    Never,
 }
 
 impl Transaction {
@@ -64,35 +73,54 @@ impl Database {
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
     pub fn relocate(self: &Arc<Self>, mut moved: impl FnMut(u64)) -> Result<Relocated> {
-        self.relocate_until(|leaves| {
+        let moved = |leaves| {
             moved(leaves);
             ControlFlow::Continue(())
-        })
+        };
+        self.relocate_until(moved, Growth::AsNeeded, &Waiter::PATIENT)
     }
 
-    /// The same; ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts
-    /// when `moved` says so.
+    /// The same, within the files as they are if asked for; ends in
+    /// [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says
+    /// so, and in a wait when the waiter gives up.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
-    pub fn relocate_until(
+    pub(crate) fn relocate_until(
         self: &Arc<Self>,
         mut moved: impl FnMut(u64) -> ControlFlow<()>,
+        growth: Growth,
+        waiter: &Waiter<'_>,
     ) -> Result<Relocated> {
-        let rule = Relocation { changed: 0.0, most_leaves: PART, ..Relocation::default() };
         let mut sum = Relocated::default();
         loop {
-            let mut txn = self.begin()?;
+            let mut txn = self.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
             txn.txn.use_reserve();
+            let most_leaves = match growth {
+                Growth::AsNeeded => PART,
+                Growth::Never => PART.min(self.leaves_for_free_extents()),
+            };
+            let rule = Relocation { changed: 0.0, most_leaves, ..Relocation::default() };
             let done = txn.relocate(rule, Trees::All)?;
             if done.subtrees == 0 {
                 return Ok(sum);
             }
             txn.commit()?;
             // The next part may take the extents that this one has left.
-            self.store().checkpoint()?;
+            self.store().checkpoint_while(waiter.go_on)?;
             sum += done;
             go_on(moved(sum.leaves))?;
         }
+    }
+
+    /// Leaves that surely find room in extents that are free now.
+    fn leaves_for_free_extents(&self) -> u64 {
+        /// Each tree begins an extent of its own; the catalog and the map take some.
+        const BEGUN: u64 = (Tree::ALL.len() + Index::ALL.len() + 2) as u64;
+        let geometry = self.store().geometry();
+        let (free, _) = self.store().unused_bytes();
+        let extents = (free / geometry.extent_bytes()).saturating_sub(BEGUN);
+        // An eighth of each stays free.
+        extents * u64::from(geometry.extent_pages) * 7 / 8
     }
 }

@@ -87,9 +87,8 @@ impl Database {
         account: &Arc<Account>,
         interrupt: &dyn Interrupt,
     ) -> Result<GraphStored, LoadError> {
-        let begun = self.begin_while(&|| !interrupt.is_set())?;
+        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
         let mut txn = begun.ok_or(LoadError::Cancelled)?;
-        txn.charge_to(account);
         let mut session = txn.session();
         let (id, was_there) = (session.graph_id(name)?, session.has_graph(name)?);
         drop(session);
@@ -126,9 +125,8 @@ impl Database {
         account: &Arc<Account>,
         interrupt: &dyn Interrupt,
     ) -> Result<Changed, LoadError> {
-        let begun = self.begin_while(&|| !interrupt.is_set())?;
+        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
         let mut txn = begun.ok_or(LoadError::Cancelled)?;
-        txn.charge_to(account);
         let mut changed = Changed::default();
         if write == GraphWrite::Replace {
             changed += txn.clear(Graphs::All, interrupt).map_err(of_clearing)?;
@@ -153,9 +151,8 @@ impl Database {
         account: &Arc<Account>,
         interrupt: &dyn Interrupt,
     ) -> Result<Option<Changed>> {
-        let begun = self.begin_while(&|| !interrupt.is_set())?;
+        let begun = self.begin_charged(account, &|| !interrupt.is_set())?;
         let mut txn = begun.ok_or(GraphError::Stopped)?;
-        txn.charge_to(account);
         let mut session = txn.session();
         let is_there = name.is_none() || session.has_graph(name)?;
         let id = session.graph_id(name)?.filter(|_| is_there);

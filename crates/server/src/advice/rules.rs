@@ -10,6 +10,7 @@
 //! | journal     | mean time of a sync                              | 20 ms          | 20 syncs       |
 //! | recovery    | share of the time for which writers were slowed  | 10 %           | 10 changes     |
 //! | readers     | queries given up for the journal                 | 1              |                |
+//! | held state  | bytes of journal kept for a reader of an old state | a quarter of the bound | 10 s old |
 //! | queries     | share of the time for which queries waited       | 10 %           | 10 of them     |
 //! | changes     | the same of changes                              | 10 %           | 10 of them     |
 //! | spills      | bytes put aside a minute                         | 512 MiB        |                |
@@ -33,6 +34,7 @@ pub enum Topic {
     Journal,
     Recovery,
     Readers,
+    HeldState,
     Queries,
     Changes,
     Spills,
@@ -51,6 +53,7 @@ impl Topic {
             Self::Journal => "journal",
             Self::Recovery => "recovery",
             Self::Readers => "readers",
+            Self::HeldState => "held state",
             Self::Queries => "queries",
             Self::Changes => "changes",
             Self::Spills => "spills",
@@ -91,6 +94,7 @@ pub fn judged(signs: &Signs, interval: Duration) -> Vec<Verdict> {
         journal(signs),
         recovery(signs, seconds),
         readers(signs),
+        held_state(signs),
         turns(&signs.queries, seconds, Topic::Queries),
         turns(&signs.changes, seconds, Topic::Changes),
         spills(signs, seconds),
@@ -187,6 +191,20 @@ fn readers(signs: &Signs) -> Option<Verdict> {
     let n = signs.cancelled_readers;
     let line = format!("{n} queries were given up because they held the journal back: lower --timeout");
     verdict(Topic::Readers, n as f64, line)
+}
+
+fn held_state(signs: &Signs) -> Option<Verdict> {
+    const LIMIT: f64 = 0.25;
+    const LEAST_S: f64 = 10.0;
+    let held = &signs.held;
+    let share = if held.seconds < LEAST_S { 0.0 } else { held.bytes as f64 / held.bound_bytes.max(1) as f64 };
+    let line = format!(
+        "a reader ({}) has held an old state for {:.0} s, and {} of journal with it: changes are slower until it ends; lower --timeout, or end it (/requests lists what runs)",
+        if held.account.is_empty() { "unnamed" } else { &held.account },
+        held.seconds,
+        size::about(held.bytes as f64)
+    );
+    verdict(Topic::HeldState, share / LIMIT, line)
 }
 
 fn turns(turns: &Turns, seconds: f64, topic: Topic) -> Option<Verdict> {

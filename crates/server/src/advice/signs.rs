@@ -26,6 +26,8 @@ pub struct Signs {
     pub slowed: Wear,
     /// Readers that were given up because they held the journal back.
     pub cancelled_readers: u64,
+    /// The oldest state that is read, as of now.
+    pub held: Held,
     /// Bytes that queries put aside.
     pub spilled_bytes: u64,
     /// Requests that failed at a device.
@@ -38,6 +40,19 @@ pub struct Signs {
     pub queries: Turns,
     /// Changes that did.
     pub changes: Turns,
+}
+
+/// The oldest state that is read, and what is kept for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Held {
+    /// Its age.
+    pub seconds: f64,
+    /// Name of the account that reads it.
+    pub account: String,
+    /// Bytes of journal that are kept for it.
+    pub bytes: u64,
+    /// Bytes that the journal is kept within.
+    pub bound_bytes: u64,
 }
 
 /// Pages read ahead by a rule.
@@ -115,6 +130,12 @@ impl Signs {
                 seconds: number("/journal/slowed_near_the_bound/seconds"),
             },
             cancelled_readers: count("/journal/cancelled_readers"),
+            held: Held {
+                seconds: number("/journal/oldest_reader_seconds"),
+                account: text("/journal/oldest_reader_account").unwrap_or_default(),
+                bytes: count("/journal/held_back_bytes"),
+                bound_bytes: count("/journal/recovery_bound_bytes"),
+            },
             spilled_bytes: classes(meters).filter(of_spills).map(|class| whole(&class["bytes"])).sum(),
             device_errors: classes(meters).map(|class| whole(&class["errors"])).sum(),
             answered: count("/answered"),
@@ -142,6 +163,7 @@ impl Signs {
             syncs: self.syncs.since(earlier.syncs),
             slowed: self.slowed.since(earlier.slowed),
             cancelled_readers: grown(self.cancelled_readers, earlier.cancelled_readers),
+            held: self.held.clone(),
             spilled_bytes: grown(self.spilled_bytes, earlier.spilled_bytes),
             device_errors: grown(self.device_errors, earlier.device_errors),
             answered: grown(self.answered, earlier.answered),

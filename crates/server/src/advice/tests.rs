@@ -46,7 +46,7 @@ fn a_healthy_run_gives_no_advice() {
 #[test]
 fn each_fault_has_its_line() {
     type Spoil = fn(&mut Signs);
-    let faults: [(Topic, Spoil, &str); 12] = [
+    let faults: [(Topic, Spoil, &str); 13] = [
         (Topic::Poisoned, |s| s.poisoned = Some("journal-3: EIO".to_owned()), "journal-3: EIO"),
         (Topic::Room, |s| s.stalled = Some("no room".to_owned()), "no room; make room"),
         (Topic::DiskErrors, |s| s.device_errors = 2, "2 requests failed at the disk"),
@@ -63,6 +63,18 @@ fn each_fault_has_its_line() {
         (Topic::Journal, |s| s.syncs = Wear { count: 100, seconds: 4.5 }, "journal syncs take 45 ms"),
         (Topic::Recovery, |s| s.slowed = Wear { count: 70, seconds: 30.0 }, "raise --recovery-seconds"),
         (Topic::Readers, |s| s.cancelled_readers = 1, "lower --timeout"),
+        (
+            Topic::HeldState,
+            |s| {
+                s.held = Held {
+                    seconds: 75.0,
+                    account: "http query".to_owned(),
+                    bytes: 200 << 20,
+                    bound_bytes: 500 << 20,
+                }
+            },
+            "a reader (http query) has held an old state for 75 s, and 200 MiB of journal with it",
+        ),
         (
             Topic::Queries,
             |s| s.queries.waited = Wear { count: 40, seconds: 80.0 },
@@ -169,6 +181,8 @@ fn signs_are_read_from_meters() {
         "devices": [{ "classes": [class("spill-write", 100, 0), class("demand", 5, 2)] }],
         "journal": {
             "poisoned": null, "checkpoints": { "stalled": "full" }, "cancelled_readers": 6,
+            "oldest_reader_seconds": 12.5, "oldest_reader_account": "http query",
+            "held_back_bytes": 70, "recovery_bound_bytes": 100,
             "sync_latency": { "count": 4, "mean_ns": 500_000_000 },
             "slowed_near_the_bound": { "transactions": 8, "seconds": 2.5 },
         },
@@ -185,6 +199,7 @@ fn signs_are_read_from_meters() {
         syncs: Wear { count: 4, seconds: 2.0 },
         slowed: Wear { count: 8, seconds: 2.5 },
         cancelled_readers: 6,
+        held: Held { seconds: 12.5, account: "http query".to_owned(), bytes: 70, bound_bytes: 100 },
         spilled_bytes: 100,
         device_errors: 2,
         answered: 9,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use snowmelt_graph::{Account, CompactOptions, Database, GraphError};
+use snowmelt_graph::{Account, CompactOptions, CompactStep, Database, GraphError, WaitFor};
 
 use super::answers::{Answered, Failure, HttpResponse, Why, bad, empty, internal, json, lost, parameter};
 use super::{Service, Source};
@@ -30,6 +30,9 @@ pub fn refusal(error: DatasetError) -> Refusal {
     };
     (status, error.to_string())
 }
+
+/// Told what long work waits for, if it does, and says whether it goes on.
+type GoOn<'a> = &'a (dyn Fn(Option<WaitFor>) -> ControlFlow<()> + Sync);
 
 impl Service {
     /// Refuses users that are for another dataset.
@@ -125,12 +128,12 @@ impl Service {
         (copy, is_incremental): (&str, bool),
     ) -> Answered {
         let target = datasets.backup_at(copy).map_err(refusal)?;
-        let work = move |database: &Arc<Database>, go_on: &(dyn Fn() -> ControlFlow<()> + Sync)| {
+        let work = move |database: &Arc<Database>, go_on: GoOn<'_>| {
             if !is_incremental {
-                let done = database.backup_until(&target, &[], |_| go_on())?;
+                let done = database.backup_until(&target, &[], |_| go_on(None))?;
                 return Ok((None, done.pages, done.txn));
             }
-            Ok(match database.backup_to_set(&target, |_| go_on())? {
+            Ok(match database.backup_to_set(&target, |_| go_on(None))? {
                 Some((part, done)) => (Some(part.name), done.pages, done.txn),
                 None => (None, 0, database.newest()),
             })
@@ -145,8 +148,11 @@ impl Service {
 
     /// Gives space back; ends when the client leaves.
     async fn compact(&self, datasets: &Datasets, name: &str) -> Answered {
-        let work = |database: &Arc<Database>, go_on: &(dyn Fn() -> ControlFlow<()> + Sync)| {
-            database.compact(&CompactOptions::default(), |_| go_on())
+        let work = |database: &Arc<Database>, go_on: GoOn<'_>| {
+            database.compact(&CompactOptions::default(), |step| match step {
+                CompactStep::Waiting(what) => go_on(Some(what)),
+                _ => go_on(None),
+            })
         };
         let done = self.maintain(datasets, name, "compact", work).await?;
         Ok(json(&serde_json::json!({
@@ -160,17 +166,19 @@ impl Service {
         datasets: &Datasets,
         name: &str,
         what: &str,
-        work: impl FnOnce(&Arc<Database>, &(dyn Fn() -> ControlFlow<()> + Sync)) -> Result<T, GraphError>
-        + Send
-        + 'static,
+        work: impl FnOnce(&Arc<Database>, GoOn<'_>) -> Result<T, GraphError> + Send + 'static,
     ) -> Result<T, Failure> {
         let dataset = datasets.get(name).await.map_err(refusal)?;
-        let running = self.running.enter(RequestKind::Command, (name, what), &Account::alone());
+        let account = Account::alone();
+        let running = self.running.enter(RequestKind::Command, (name, what), &account);
         let cancel = Arc::clone(&running.task.cancel);
         let working = tokio::task::spawn_blocking(move || {
-            work(dataset.engine.database(), &|| match cancel.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            work(dataset.engine.database(), &|waits_for| {
+                account.sign().set(waits_for);
+                match cancel.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             })
         });
         let done = working.await.map_err(|_| lost())?.map_err(|error| internal(&error))?;
