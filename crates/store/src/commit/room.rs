@@ -166,6 +166,11 @@ impl Commits {
             let block = self.block.lock();
             (block.journal, block.txn)
         };
+        // What was committed since the checkpoint may build on images in earlier files, which only
+        // the end of a checkpoint knows to keep.
+        if self.states.appended().txn > durable {
+            return None;
+        }
         // Cheap, and nearly always the end of it.
         if self.journal.first_file_after(durable) <= named || self.config.is_planted(Plant::KeepDeadJournal) {
             return None;
