@@ -1,8 +1,10 @@
 //! Calls of the kernel about devices (block devices, loop devices, the page cache, calls that
-//! may hang), and numbers of threads.
+//! may hang), numbers of threads, and for tests what other programs call.
 
 pub(crate) mod apart;
 pub(crate) mod block_device;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) mod kill_at;
 pub(crate) mod loop_device;
 pub(crate) mod page_cache;
 pub(crate) mod thread_number;
