@@ -13,6 +13,7 @@
 //! | `input` | from the bytes of an RDF document to batches of terms and rows |
 //! | `transaction` | changes: quads, terms, documents, whole graphs, order of leaves |
 //! | `load` | many documents at once: sorted outside memory, trees built bottom-up |
+//! | `repair` | damaged indexes written anew from those that are sound |
 //! | `compact` | the trees written anew without dead terms, leaves in order, space given back |
 
 mod check;
@@ -24,6 +25,7 @@ mod index;
 mod input;
 mod interrupt;
 pub mod load;
+mod repair;
 mod session;
 mod term;
 mod transaction;
@@ -48,6 +50,7 @@ pub use index::{Column, Index};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
+pub use repair::RepairReport;
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;

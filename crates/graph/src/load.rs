@@ -30,6 +30,7 @@ mod options;
 mod pack;
 mod progress;
 mod read;
+pub(crate) mod rebuild;
 pub(crate) mod rewrite;
 mod runs;
 mod sorter;

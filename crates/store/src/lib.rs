@@ -120,6 +120,7 @@ pub use tree::tuple::lookup::{LookupWay, TupleLookup};
 pub use tree::tuple::merge::MergeWay;
 pub use tree::tuple::pieces::{ScanPieces, ScanPlace};
 pub use tree::tuple::relocate::{Relocated, Relocation};
+pub use tree::tuple::salvage::{LostRows, OnRows};
 pub use tree::tuple::scan::TupleScan;
 pub use whole::backup::CopyProgress;
 pub use whole::changes::CopyHead;
