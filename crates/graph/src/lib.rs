@@ -34,8 +34,9 @@ pub use snowmelt_store::{
     Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
     EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes,
     Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample, SampleKind,
-    SampleValue, Samples, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus, as_text,
-    since, sort_trees,
+    SampleValue, Samples, ScanPlace, StoreError, TREE_COLUMNS, TempBytes, TempSpace, as_json, as_prometheus,
+    as_text, is_vacant, remove_database, remove_dropped, rename_database, since, sort_trees,
+    stripe_elsewhere,
 };
 
 pub use check::{CheckProgress, CheckReport};

@@ -4,3 +4,8 @@ pub(crate) mod block_stripe;
 pub(crate) mod lock;
 pub(crate) mod reserve;
 pub(crate) mod stripes;
+
+/// Permissions of the folder of a database, and of its files: the owner's alone.
+pub const PRIVATE_DIR: u32 = 0o700;
+/// See [`PRIVATE_DIR`].
+pub const PRIVATE_FILE: u32 = 0o600;

@@ -174,9 +174,12 @@ impl FileDevice {
     }
 }
 
+/// Files that are made are their owner's alone.
+const PRIVATE: u32 = 0o600;
+
 fn options(access: Access, flags: i32) -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags);
+    options.read(true).custom_flags(flags).mode(PRIVATE);
     match access {
         Access::Read => {}
         Access::ReadWrite => drop(options.write(true)),

@@ -8,12 +8,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{FlockOperation, flock, major, minor};
 
 use crate::error::{Result, StoreError};
+use crate::files::PRIVATE_FILE;
 use crate::superblock;
 
 /// Name of the file.
@@ -23,30 +25,22 @@ pub const FILE_NAME: &str = "lock";
 #[derive(Debug)]
 pub struct Lock {
     _file: Option<File>,
-    super_block: Option<File>,
+    super_block: OnceLock<File>,
 }
 
 impl Lock {
     /// Takes the lock of the database in `dir` without waiting.
     pub fn take(dir: &Path) -> Result<Lock> {
         let path = dir.join(FILE_NAME);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(
-                StoreError::file(&path, "open the lock file (the database's directory must be writable)"),
-            )?;
-        hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || {
-            let mut text = String::new();
-            let _ = (&file).read_to_string(&mut text);
-            Some(text.trim().to_string()).filter(|t| !t.is_empty())
-        })?;
-        let super_block = hold_super_block(dir)?;
+        let mut file = hold_file(&path)?;
+        let super_block = hold_super_block(&dir.join(superblock::FILE_NAME))?;
         // The number is only for the message; failing to write it (a full disk) does not weaken
         // the lock.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Lock { _file: Some(file), super_block })
+        Ok(Lock { _file: Some(file), super_block: super_block.map_or_else(OnceLock::new, OnceLock::from) })
     }
 
     /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files
@@ -54,34 +48,66 @@ impl Lock {
     pub fn share(dir: &Path) -> Result<Lock> {
         let path = dir.join(superblock::FILE_NAME);
         let file = match File::open(&path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Lock { _file: None, super_block: None }),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Ok(Lock { _file: None, super_block: OnceLock::new() });
+            }
             other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
         };
         let named = || std::fs::read_to_string(dir.join(FILE_NAME)).ok().map(|text| text.trim().to_owned());
         let holder = || named().filter(|text| !text.is_empty()).or_else(|| holder_of(&file));
         match hold(&file, &path, FlockOperation::NonBlockingLockShared, holder) {
             Err(e @ StoreError::Locked { .. }) => Err(e),
-            Err(_) => Ok(Lock { _file: None, super_block: None }),
-            Ok(()) => Ok(Lock { _file: None, super_block: Some(file) }),
+            Err(_) => Ok(Lock { _file: None, super_block: OnceLock::new() }),
+            Ok(()) => Ok(Lock { _file: None, super_block: OnceLock::from(file) }),
         }
     }
 
-    /// Takes the super-block too, which has been made since.
-    pub fn take_super_block(&mut self, dir: &Path) -> Result<()> {
-        self.super_block = hold_super_block(dir)?;
+    /// Takes the super-block at `path` too, which has been made since. The lock is of the file,
+    /// and stays when that gets another name.
+    pub fn take_super_block(&self, path: &Path) -> Result<()> {
+        if let Some(file) = hold_super_block(path)? {
+            let is_first = self.super_block.set(file).is_ok();
+            debug_assert!(is_first, "a super-block is made once");
+        }
         Ok(())
     }
 }
 
+/// Opens or makes the file `lock`, and locks it. A process that takes back a database not
+/// finished removes that file with the others, so a locked file counts only while it has the
+/// name.
+fn hold_file(path: &Path) -> Result<File> {
+    let what = "open the lock file (the database's directory must be writable)";
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(PRIVATE_FILE);
+        let file = options.open(path).map_err(StoreError::file(path, what))?;
+        hold(&file, path, FlockOperation::NonBlockingLockExclusive, || {
+            let mut text = String::new();
+            let _ = (&file).read_to_string(&mut text);
+            Some(text.trim().to_string()).filter(|t| !t.is_empty())
+        })?;
+        if has_name(&file, path) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Whether an open file is the one at a path.
+fn has_name(file: &File, path: &Path) -> bool {
+    let id = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|m| (m.dev(), m.ino()));
+    let own = id(file.metadata());
+    own.is_some() && own == id(std::fs::metadata(path))
+}
+
 /// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a
 /// simulated disk.
-fn hold_super_block(dir: &Path) -> Result<Option<File>> {
-    let path = dir.join(superblock::FILE_NAME);
-    let file = match OpenOptions::new().read(true).write(true).open(&path) {
+fn hold_super_block(path: &Path) -> Result<Option<File>> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
+        other => other.map_err(StoreError::file(path, "open the super-block to lock it"))?,
     };
-    hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file))?;
+    hold(&file, path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file))?;
     Ok(Some(file))
 }
 
@@ -132,14 +158,32 @@ mod tests {
         Lock::take(dir.path()).unwrap();
     }
 
+    /// A process that waits at the door with the old file in hand does not get in beside one that
+    /// has made a new one.
+    #[test]
+    fn a_lock_file_that_was_removed_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let first = Lock::take(dir.path()).unwrap();
+        let old = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        drop(first);
+        flock(&old, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(!has_name(&old, &path), "there is no such name");
+        let _second = Lock::take(dir.path()).unwrap();
+        assert!(!has_name(&old, &path), "it is another file's");
+        assert!(has_name(&File::open(&path).unwrap(), &path));
+        is_refused(dir.path());
+    }
+
     /// Deleting `lock` lets nobody in, whether the super-block was there before or was made
     /// under the lock.
     #[test]
     fn without_the_lock_file_the_super_block_is_still_locked() {
         let dir = tempfile::tempdir().unwrap();
-        let mut first = Lock::take(dir.path()).unwrap();
+        let first = Lock::take(dir.path()).unwrap();
         std::fs::write(dir.path().join(superblock::FILE_NAME), b"made under the lock").unwrap();
-        first.take_super_block(dir.path()).unwrap();
+        first.take_super_block(&dir.path().join(superblock::FILE_NAME)).unwrap();
         for _ in 0..2 {
             std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
             is_refused(dir.path());

@@ -18,18 +18,24 @@
 //! extent that waits takes the extent's listed pages along.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use parking_lot::Mutex;
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
+use crate::files::PRIVATE_FILE;
 use crate::page::PageId;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::space::extent::words;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "warm";
+/// Its name while it is written.
+pub const NEW_NAME: &str = "warm.new";
 const MAGIC: &[u8; 8] = b"SNOWWARM";
 const FORMAT: u32 = 1;
 
@@ -63,8 +69,10 @@ pub(crate) fn save(dir: &Path, extent_pages: u32, list: &[WarmEntry]) -> Result<
         entry.pages.iter().for_each(|w| out.extend(w.to_le_bytes()));
     }
     out.extend(XxHash3_64::oneshot(&out).to_le_bytes());
-    let (new, path) = (dir.join("warm.new"), dir.join(FILE_NAME));
-    std::fs::write(&new, out).map_err(StoreError::file(&new, "write the warm list"))?;
+    let (new, path) = (dir.join(NEW_NAME), dir.join(FILE_NAME));
+    let mut options = OpenOptions::new();
+    let made = options.write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&new);
+    made.and_then(|mut file| file.write_all(&out)).map_err(StoreError::file(&new, "write the warm list"))?;
     std::fs::rename(&new, &path).map_err(StoreError::file(&path, "replace the warm list"))
 }
 

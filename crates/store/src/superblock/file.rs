@@ -24,7 +24,7 @@ use snowmelt_io::{Access, Device};
 use crate::error::{Result, StoreError};
 use crate::format::version::FORMAT;
 use crate::settings::opener::{self, Caching, FileOpener};
-use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, Unusable, format_of};
+use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, UNFINISHED_NAME, Unusable, format_of};
 
 /// Slots, and copies of each.
 const SLOTS: u64 = 2;
@@ -80,8 +80,18 @@ impl SuperBlockFile {
     /// Makes the file without a state: it becomes a database's with the first
     /// [`SuperBlockFile::write`].
     pub fn create(dir: &Path, opener: Option<&FileOpener>) -> Result<Self> {
-        let path = dir.join(FILE_NAME);
-        let device = match opener::open(opener, &path, Access::CreateNew, Caching::Buffered) {
+        Self::create_as(dir, FILE_NAME, opener)
+    }
+
+    /// The same under the name of one that is not finished, except on simulated disks, which
+    /// have no names.
+    pub(crate) fn create_unfinished(dir: &Path, opener: Option<&FileOpener>) -> Result<Self> {
+        Self::create_as(dir, if opener.is_some() { FILE_NAME } else { UNFINISHED_NAME }, opener)
+    }
+
+    fn create_as(dir: &Path, name: &str, opener: Option<&FileOpener>) -> Result<Self> {
+        let (path, made) = (dir.join(FILE_NAME), dir.join(name));
+        let device = match opener::open(opener, &made, Access::CreateNew, Caching::Buffered) {
             Err(e) if e.errno() == Some(libc::EEXIST) => {
                 return Err(StoreError::Exists { path: dir.to_path_buf() });
             }

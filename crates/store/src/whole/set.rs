@@ -16,6 +16,7 @@ use crate::page::{self, Damage, PAGE_BYTES, PageId};
 use crate::settings::config::{Background, Mode, StoreConfig};
 use crate::settings::opener::{Directory, FileOpener};
 use crate::store::Store;
+use crate::store::making::make_dir;
 use crate::whole::backup::{CopyProgress, copy_config};
 use crate::whole::changes::{ChangesFile, CopyHead, CopyState, PageChanges, unusable};
 
@@ -100,7 +101,7 @@ impl BackupSet {
         store: &Store,
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<Option<(BackupPart, CopyProgress)>> {
-        std::fs::create_dir_all(&self.dir).map_err(StoreError::file(&self.dir, "make the directory"))?;
+        make_dir(&self.dir)?;
         let number = 1 + self.last_number()?;
         let (part, done) = match self.parts.last() {
             None => {
