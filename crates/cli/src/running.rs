@@ -1,6 +1,9 @@
 //! Where the server of a database listens: it leaves its address in the directory while it runs.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "server";
@@ -13,7 +16,9 @@ impl Announcement {
     /// goes on without.
     pub fn write(db: &Path, address: SocketAddr) -> Option<Self> {
         let path = db.join(FILE_NAME);
-        std::fs::write(&path, format!("{address}\n")).ok().map(|()| Self(path))
+        let mut options = OpenOptions::new();
+        let made = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        made.and_then(|mut file| writeln!(file, "{address}")).ok().map(|()| Self(path))
     }
 }
 

@@ -318,20 +318,7 @@ fn check_graph_subjects(
 ) -> Result<()> {
     let readable = [Index::Psog, Index::Sp, Index::Gs].map(|index| sums.rows[index as usize]);
     let [Some(_), Some(all), Some(stored)] = readable else { return Ok(()) };
-    let mut found = Sum::default();
-    let mut scan = session.scan(Index::Sp, &[], None);
-    let mut pairs = Columns::new(2);
-    let mut done = 0;
-    let mut seen = HashSet::new();
-    while scan.next(session, &mut pairs, BATCH)? {
-        done += pairs.rows as u64;
-        go_on(progress(CheckProgress { step: "graphs", done, total: all.rows }))?;
-        // A subject that may go on in the next batch keeps its graphs in `seen` until it ends.
-        graphs_of(session, &pairs, &mut seen, &mut found)?;
-        let last = pairs.cols[0].last().copied();
-        seen.retain(|(_, subject)| Some(*subject) == last);
-        pairs.clear();
-    }
+    let found = graph_subjects(session, &mut |at| progress(CheckProgress { total: all.rows, ..at }))?;
     if session.state().meta().plain && session.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))? {
         report.problem("the catalog says that all quads are in the default graph, gs has others".to_owned());
     }
@@ -342,6 +329,25 @@ fn check_graph_subjects(
         ));
     }
     Ok(())
+}
+
+/// The graph-subject pairs of PSOG, by the subjects that SP has.
+pub(crate) fn graph_subjects(session: &mut Session, progress: Progress<'_>) -> Result<Sum> {
+    let mut found = Sum::default();
+    let mut scan = session.scan(Index::Sp, &[], None);
+    let mut pairs = Columns::new(2);
+    let mut done = 0;
+    let mut seen = HashSet::new();
+    while scan.next(session, &mut pairs, BATCH)? {
+        done += pairs.rows as u64;
+        go_on(progress(CheckProgress { step: "graphs", done, total: done }))?;
+        // A subject that may go on in the next batch keeps its graphs in `seen` until it ends.
+        graphs_of(session, &pairs, &mut seen, &mut found)?;
+        let last = pairs.cols[0].last().copied();
+        seen.retain(|(_, subject)| Some(*subject) == last);
+        pairs.clear();
+    }
+    Ok(found)
 }
 
 /// Adds the graphs of some subjects' quads that were not seen yet.

@@ -13,6 +13,7 @@
 //! | `input` | from the bytes of an RDF document to batches of terms and rows |
 //! | `transaction` | changes: quads, terms, documents, whole graphs, order of leaves |
 //! | `load` | many documents at once: sorted outside memory, trees built bottom-up |
+//! | `repair` | damaged indexes written anew from those that are sound |
 //! | `compact` | the trees written anew without dead terms, leaves in order, space given back |
 
 mod check;
@@ -25,6 +26,7 @@ mod input;
 mod interrupt;
 pub mod load;
 mod progress;
+mod repair;
 mod session;
 mod term;
 mod transaction;
@@ -33,8 +35,9 @@ pub use snowmelt_store::{
     Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
     EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes,
     Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample, SampleKind,
-    SampleValue, Samples, ScanPlace, TREE_COLUMNS, TempBytes, TempSpace, WaitFor, WaitSign, Waiter, as_json,
-    as_prometheus, as_text, since, sort_trees,
+    SampleValue, Samples, ScanPlace, StoreError, TREE_COLUMNS, TempBytes, TempSpace, WaitFor, WaitSign,
+    Waiter, as_json, as_prometheus, as_text, is_vacant, remove_database, remove_dropped, rename_database,
+    since, sort_trees, stripe_elsewhere,
 };
 
 pub use check::{CheckProgress, CheckReport};
@@ -51,6 +54,7 @@ pub use input::base::{has_dot_segments, without_dot_segments};
 pub use input::fuzz;
 pub use interrupt::Interrupt;
 pub use progress::{ChangePhase, ChangeProgress};
+pub use repair::RepairReport;
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;

@@ -7,7 +7,8 @@
 //! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is
 //!    numbered by an external merge.
 //! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
-//! 4. **Commit**: the super-block is switched. Before that nothing is visible.
+//! 4. **Commit**: the super-block is switched. Before that nothing is visible; a new database
+//!    gets its name after it.
 //!
 //! `compact` writes all trees anew with the same machinery, beside readers and writers
 //! (`rewrite`).
@@ -30,6 +31,7 @@ mod options;
 mod pack;
 mod progress;
 mod read;
+pub(crate) mod rebuild;
 pub(crate) mod rewrite;
 mod runs;
 mod sorter;
@@ -37,11 +39,11 @@ mod table;
 mod temp;
 mod waiting;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{Build, Store, StoreConfig, StoreError, Waiter, remove_unfinished};
+use snowmelt_store::{Build, NewStore, Store, StoreConfig, StoreError, Waiter};
 
 use self::account::Account;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
@@ -83,25 +85,25 @@ pub fn load(
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     check(&sources, options)?;
-    let fresh = !path.exists();
-    let (store, made) = open(path, options)?;
+    let opened = open(path, options)?;
+    let store = match &opened {
+        Opened::New(new) => new.store(),
+        Opened::Old(store) => store,
+    };
     let filled = match store.catalog(dict::RECORD_META) {
         Some(record) => GraphMeta::from_bytes(&record)?.quads > 0,
         None => false,
     };
-    let result = if filled {
-        drop(store);
+    if filled {
+        drop(opened);
         return fill::load(path, sources, options, progress, cancel);
-    } else {
-        let build = store.begin_build()?;
-        run(build, &store, None, (sources, Sizes::new(options)), options, progress, cancel)
-    };
-    if result.is_err() && made {
-        let stripes = store.stripe_files().to_vec();
-        drop(store);
-        unmake(path, &stripes, fresh);
     }
-    result
+    let build = store.begin_build()?;
+    let report = run(build, store, None, (sources, Sizes::new(options)), options, progress, cancel)?;
+    if let Opened::New(new) = opened {
+        new.finish()?;
+    }
+    Ok(report)
 }
 
 /// Loads `sources` into an open database, beside its readers: they see the state before until
@@ -169,15 +171,6 @@ fn run(
     })
 }
 
-/// Takes away a database this load has made: a failed load must not leave one that opens and is
-/// empty. What cannot be removed is an empty database, into which the next load goes.
-fn unmake(path: &Path, stripes: &[PathBuf], fresh: bool) {
-    remove_unfinished(path, stripes);
-    if fresh {
-        let _ = std::fs::remove_dir(path);
-    }
-}
-
 /// Checks options and sources before anything is touched.
 fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     if options.store.memory_bytes < LEAST_MEMORY {
@@ -193,14 +186,20 @@ fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Opens the database, or makes it; true when it was made.
-fn open(path: &Path, options: &LoadOptions) -> Result<(Arc<Store>, bool), LoadError> {
+/// The database that is loaded into.
+enum Opened {
+    /// It is made: a load that fails or is killed leaves none.
+    New(NewStore),
+    Old(Arc<Store>),
+}
+
+/// Opens the database, or makes it.
+fn open(path: &Path, options: &LoadOptions) -> Result<Opened, LoadError> {
     let config = StoreConfig { pool_bytes: Some(POOL_BYTES), ..options.store.clone() };
-    let store = match Store::create(path, &options.stripes, config.clone()) {
-        Err(StoreError::Exists { .. }) => Store::open(path, config)?,
-        other => return Ok((other?, true)),
-    };
-    Ok((store, false))
+    match Store::create_unfinished(path, &options.stripes, config.clone()) {
+        Err(StoreError::Exists { .. }) => Ok(Opened::Old(Store::open(path, config)?)),
+        made => Ok(Opened::New(made?)),
+    }
 }
 
 struct Load<'a> {

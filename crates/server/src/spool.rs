@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hyper::StatusCode;
@@ -148,7 +149,8 @@ impl Read for Spooled {
 /// A temporary file that goes when it is closed.
 fn nameless(dir: &Path) -> io::Result<File> {
     let path = dir.join(format!("upload-{}.tmp", uuid::Uuid::new_v4()));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

@@ -5,3 +5,8 @@ pub(crate) mod lock;
 pub(crate) mod reserve;
 pub(crate) mod stripes;
 pub(crate) mod watch;
+
+/// Permissions of the folder of a database, and of its files: the owner's alone.
+pub const PRIVATE_DIR: u32 = 0o700;
+/// See [`PRIVATE_DIR`].
+pub const PRIVATE_FILE: u32 = 0o600;

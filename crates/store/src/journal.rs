@@ -397,6 +397,11 @@ impl Journal {
         done.inspect_err(|e| self.poisoned_by(e))
     }
 
+    /// From now on the super-block has its name.
+    pub fn super_block_is_named(&self) {
+        self.watch.super_block_is_named();
+    }
+
     /// Looks whether what was just made durable will be found again: the super-block and the
     /// files that were written; all of them when that was some time ago.
     fn look_after(&self, written: &[Arc<JournalFile>]) -> Result<()> {

@@ -4,20 +4,21 @@
 //! the journal.
 
 pub(crate) mod background;
-mod open;
+pub(crate) mod making;
+pub(crate) mod open;
+pub(crate) mod place;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_io::{DeviceCounters, is_block_device};
+use snowmelt_io::DeviceCounters;
 
 use crate::commit::Commits;
 use crate::commit::room::WorkBy;
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
-use crate::files::reserve;
 use crate::format::catalog::Catalog;
 use crate::history::snapshot::Snapshot;
 use crate::history::versions::Readable;
@@ -31,7 +32,6 @@ use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
 use crate::read::meters::TreeStats;
 use crate::read::system_statistics::{self, PageTimes, SystemStatistics};
-use crate::read::warm::{self};
 use crate::recovery::RecoveryTrace;
 use crate::settings::config::{Checkpoints, StoreConfig};
 use crate::settings::opener::Directory;
@@ -60,7 +60,7 @@ pub struct Store {
     pub(crate) building: AtomicBool,
     recovery: RecoveryTrace,
     memory: MemoryBudget,
-    _lock: Lock,
+    _lock: Arc<Lock>,
 }
 
 impl Store {
@@ -400,19 +400,5 @@ impl Drop for Store {
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Store({})", self.dir().display())
-    }
-}
-
-/// Takes back what was made of a database that was not finished, as far as that goes: its files
-/// in `dir`, and its stripes but for block devices.
-pub fn remove_unfinished(dir: &Path, stripes: &[PathBuf]) {
-    let names =
-        [crate::superblock::FILE_NAME, crate::files::lock::FILE_NAME, warm::FILE_NAME, reserve::FILE_NAME];
-    let own = |name: &str| name.starts_with("journal-") || names.contains(&name);
-    let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let inside = inside.filter(|entry| entry.file_name().to_str().is_some_and(own));
-    let files = stripes.iter().filter(|stripe| !is_block_device(stripe)).cloned();
-    for path in inside.map(|entry| entry.path()).chain(files) {
-        let _ = std::fs::remove_file(path);
     }
 }

@@ -50,6 +50,8 @@ pub use crate::superblock::file::SuperBlockFile;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "superblock";
+/// Its name until the database is whole.
+pub(crate) const UNFINISHED_NAME: &str = "superblock.making";
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 8192;
 /// First bytes of each slot after the checksum.

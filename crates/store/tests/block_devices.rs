@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{LoopOptions, block_claim, loop_attach, loop_detach, loop_free};
-use snowmelt_store::{
-    BlockDevices, ReadAhead, Store, StoreConfig, StoreError, profile_path, remove_unfinished,
-};
+use snowmelt_store::{BlockDevices, ReadAhead, Store, StoreConfig, StoreError, profile_path};
 use support::{build_tree, config, reader, reopen, try_build_tree};
 
 /// A loop device over a file of so many bytes; let go at the end.
@@ -116,7 +114,9 @@ fn a_database_lives_on_two_devices() {
     assert_eq!(own, db.join("stripe-1.profile.json"), "not among the system's devices");
     drop(store);
     drop(block_claim(&a.device).unwrap());
-    remove_unfinished(&db, &stripes);
+    let new = Store::create_unfinished(&dir.path().join("other"), &stripes, destroying()).unwrap();
+    drop(new);
+    assert!(!dir.path().join("other").exists(), "what was not finished is taken back");
     assert!(a.device.exists() && b.device.exists(), "a device is not removed");
 }
 
@@ -143,6 +143,8 @@ fn files_are_as_they_were() {
     let db = dir.path().join("db");
     drop(Store::create(&db, &[], destroying()).unwrap());
     assert_eq!(profile_path(&db, 0, Path::new("/a/b")), Path::new("/a/b.profile.json"));
-    remove_unfinished(&db, &[db.join("stripe-0")]);
-    assert!(!db.join("stripe-0").exists());
+    let new = Store::create_unfinished(&dir.path().join("new"), &[], destroying()).unwrap();
+    assert!(new.store().stripe_files()[0].exists());
+    drop(new);
+    assert!(!dir.path().join("new").exists());
 }

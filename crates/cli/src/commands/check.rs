@@ -2,13 +2,15 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::control::{self, Client, Found};
 use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt_graph::CheckReport;
+use snowmelt_base::signals;
+use snowmelt_graph::{CheckReport, Database, RepairReport};
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::Salvage;
 
@@ -21,6 +23,10 @@ pub struct CheckArgs {
     /// are lost
     #[arg(long)]
     salvage: bool,
+    /// When a quad index is damaged, write it anew from the others. Where they have too little for
+    /// that nothing is changed. Copy the directory first
+    #[arg(long, conflicts_with = "salvage")]
+    repair: bool,
     #[command(flatten)]
     meters: MetersArg,
     #[command(flatten)]
@@ -33,13 +39,14 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     if args.salvage {
         config.journal.salvage = Salvage::CutJournal;
     }
-    let found = match args.salvage {
+    let writes = args.salvage || args.repair;
+    let found = match writes {
         true => control::find(&args.db, &config)?,
         false => control::find_to_read(&args.db, &config)?,
     };
     let database = match found {
         Found::Open(database) => database,
-        Found::Served(_) if args.salvage => bail!("a server has {} open: stop it first", args.db.display()),
+        Found::Served(_) if writes => bail!("a server has {} open: stop it first", args.db.display()),
         Found::Served(server) => {
             args.meters.are_the_servers(&args.db);
             return say(&args.db, &ask(server)?);
@@ -48,6 +55,9 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     let _meters = args.meters.at_end(&database);
     if args.salvage {
         database.store().settle_salvage()?;
+    }
+    if args.repair {
+        repair(&args, &database, config.memory_bytes)?;
     }
     let bar = ProgressBar::new(0)
         .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
@@ -58,6 +68,32 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     })?;
     bar.finish_and_clear();
     say(&args.db, &report)
+}
+
+/// Writes damaged quad indexes anew, and says what it did. What is still wrong, the check says.
+fn repair(args: &CheckArgs, database: &Arc<Database>, memory_bytes: u64) -> anyhow::Result<()> {
+    let stop = signals::stop_flag()?;
+    let done = database.repair(memory_bytes, &(), &stop)?;
+    let mut out = std::io::stdout().lock();
+    for damage in &done.damage {
+        writeln!(out, "damaged: {damage}")?;
+    }
+    for name in &done.rebuilt {
+        writeln!(out, "repaired: {name} was written anew")?;
+    }
+    for lost in &done.lost {
+        writeln!(out, "lost: {lost}")?;
+    }
+    match done {
+        RepairReport { lost, .. } if !lost.is_empty() => {
+            bail!("{} cannot be repaired, and was not changed: restore it from a copy", args.db.display())
+        }
+        RepairReport { rebuilt, .. } if rebuilt.is_empty() => {
+            writeln!(out, "repair: the quad indexes are sound, nothing was changed")?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The report of the server that has the database open.

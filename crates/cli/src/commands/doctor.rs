@@ -118,6 +118,7 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
     let disks: Vec<_> = (0..stripes.len()).map(|n| disk::collect(&kernel, dir, n, &stripes[n])).collect();
     let mut findings = machine::judge(&machine, budget, server.is_some());
     findings.extend(stored::judge(&stored, budget));
+    findings.push(stored::privacy(dir, &stripes));
     let db = dir.display().to_string();
     findings.extend(disks.iter().flat_map(|facts| disk::judge(facts, &db)));
     let is_in_memory = disks.iter().any(disk::DiskFacts::is_in_memory);

@@ -15,7 +15,6 @@ use snowmelt_graph::load::{
     self, Contexts, FormatToldBy, LeftOut, LoadError, LoadOptions, LoadProgress, LoadReport, OddTerms, Phase,
     Progress, Source,
 };
-use snowmelt_store::superblock::SuperBlockFile;
 
 /// Load RDF files: a new database is built, into a filled one they are inserted or merged.
 #[derive(Debug, clap::Args)]
@@ -64,7 +63,7 @@ pub struct LoadArgs {
 /// Runs the command.
 pub fn run(args: LoadArgs) -> Result<()> {
     let defaults = LoadOptions::default();
-    let exists = args.create.check(&args.db)?;
+    args.create.check(&args.db)?;
     let options = LoadOptions {
         graph: args.graph,
         base: args.base,
@@ -89,11 +88,6 @@ pub fn run(args: LoadArgs) -> Result<()> {
             say(&inputs, &report);
             if let Some(meters) = &report.meters {
                 args.meters.say(meters);
-            }
-            if !exists && args.create.has_profiles() {
-                let stripes = SuperBlockFile::peek(&args.db)?.stripes;
-                let stripes: Vec<PathBuf> = stripes.iter().map(|stripe| args.db.join(stripe)).collect();
-                args.create.keep_profiles(&args.db, &stripes)?;
             }
             Ok(())
         }

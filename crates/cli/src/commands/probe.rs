@@ -47,7 +47,7 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
         for (i, stripe) in stripes.iter().enumerate() {
             let profile = snowmelt_io::probe(stripe, &limits)?;
             let saved = profile_path(&args.path, i, stripe);
-            profile.save(&saved)?;
+            profile.keep(&saved)?;
             print(&profile, args.format)?;
             eprintln!("kept in {}: the database uses it from its next opening on", saved.display());
         }

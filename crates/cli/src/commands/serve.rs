@@ -1,6 +1,8 @@
 //! `snowmelt serve`: the SPARQL Protocol until SIGTERM or Ctrl-C.
 
+use std::fs::DirBuilder;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -346,9 +348,14 @@ fn holds_databases(dir: &Path) -> bool {
 
 fn folder(args: &ServeArgs, dir: &Path) -> anyhow::Result<Folder> {
     args.create.refuse_stripes()?;
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let mut maker = DirBuilder::new();
+    let made = maker.recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("cannot make {}", dir.display()))?;
     if Database::is_at(dir) {
         anyhow::bail!("{} is a database: --datasets needs a directory of databases", dir.display());
+    }
+    if !args.read_only {
+        snowmelt_store::remove_dropped(dir)?;
     }
     let (options, create, texts) = (options(args), args.create.clone(), args.texts.limits());
     let memory = options.memory_bytes;

@@ -9,11 +9,11 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use snowmelt_base::size;
 use snowmelt_io::Profile;
 use snowmelt_store::superblock::{FILE_NAME, SuperBlock, SuperBlockFile};
-use snowmelt_store::{BlockDevices, PAGE_BYTES, Placement, StoreConfig, profile_path};
+use snowmelt_store::{BlockDevices, PAGE_BYTES, Placement, StoreConfig};
 
 use crate::switches::device::{DeviceChoice, StripeDevices};
 
@@ -123,6 +123,8 @@ impl CreateArgs {
             extent_pages: self.extent_size.unwrap_or(config.extent_pages),
             placement: self.place.clone(),
             block_devices: if self.destroy { BlockDevices::Destroy } else { BlockDevices::Refuse },
+            // `check` refuses those that cannot be read.
+            new_profiles: self.profiles().unwrap_or_default(),
             ..config
         }
     }
@@ -169,23 +171,6 @@ impl CreateArgs {
             );
         }
         Ok(())
-    }
-
-    /// Keeps the profiles that were named beside the stripes of the database.
-    ///
-    /// # Errors
-    /// A profile cannot be read or written.
-    pub fn keep_profiles(&self, db: &Path, stripes: &[PathBuf]) -> anyhow::Result<()> {
-        for (i, profile) in self.profiles()? {
-            let kept = profile_path(db, i, &stripes[i]);
-            profile.save(&kept).with_context(|| format!("cannot keep the profile {}", kept.display()))?;
-        }
-        Ok(())
-    }
-
-    /// True when there is a profile to be kept.
-    pub fn has_profiles(&self) -> bool {
-        self.stripe.iter().any(|stripe| stripe.profile.is_some())
     }
 
     /// The profiles that were named, with the numbers of their stripes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use snowmelt_graph::{Database, GraphError, OpenOptions};
-use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError};
+use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError, is_vacant};
 
 use crate::switches::create::CreateArgs;
 use crate::switches::device::StripeDevices;
@@ -93,7 +93,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>>
 }
 
 /// Opens a database for a server; makes one as `create` says where there is nothing: the
-/// directory is missing or empty.
+/// directory is missing or empty, or has what an earlier try has left that was cut short.
 pub fn open_or_create(
     path: &Path,
     create: &CreateArgs,
@@ -101,24 +101,11 @@ pub fn open_or_create(
 ) -> anyhow::Result<Arc<Database>> {
     create.check(path)?;
     // what this command itself reads from the directory is no data
-    let is_data = |entry: std::io::Result<std::fs::DirEntry>| {
-        entry.is_ok_and(|entry| entry.file_name() != super::file::NAME)
-    };
-    let is_empty = match std::fs::read_dir(path) {
-        Ok(mut entries) => !entries.any(is_data),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    };
-    if !is_empty {
+    if !is_vacant(path, &[super::file::NAME]).unwrap_or(false) {
         return open(path, options);
     }
     let made = Database::create(path, &create.paths(), options)
         .with_context(|| format!("cannot make a database in {}", path.display()))?;
     eprintln!("snowmelt: {} is a new, empty database", path.display());
-    if !create.has_profiles() {
-        return Ok(made);
-    }
-    create.keep_profiles(path, made.store().stripe_files())?;
-    // Costs are read when a database is opened.
-    drop(made);
-    open(path, options)
+    Ok(made)
 }

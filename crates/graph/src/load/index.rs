@@ -122,7 +122,7 @@ impl Indexer<'_, '_> {
     }
 
     /// Builds tree `name` from a merge, whose rows also go to the feeders; returns its rows.
-    fn tree<const N: usize>(
+    pub(super) fn tree<const N: usize>(
         &mut self,
         name: &'static str,
         merge: Merge<N>,

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::input::error::LoadError;
 
 /// Name of the folder inside the database directory.
-pub(super) const TEMP_DIR: &str = "load.tmp";
+pub(super) const TEMP_DIR: &str = snowmelt_store::LOAD_DIR;
 
 /// The temporary folder; removed with everything in it when dropped.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl TempSpace {
     pub(super) fn create(database: &Path) -> Result<Arc<TempSpace>, LoadError> {
         let dir = database.join(TEMP_DIR);
         remove(&dir).map_err(|e| LoadError::temp(&dir, e))?;
-        fs::create_dir(&dir).map_err(|e| LoadError::temp(&dir, e))?;
+        fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|e| LoadError::temp(&dir, e))?;
         Ok(Arc::new(TempSpace { dir, bytes: AtomicU64::new(0) }))
     }
 
@@ -45,6 +45,7 @@ impl TempSpace {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|e| LoadError::temp(&path, e))?;
         Ok(TempFile { file, path, len: 0, space: Arc::clone(self) })

@@ -16,7 +16,9 @@
 
 #![allow(unsafe_code)]
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -142,9 +144,23 @@ impl Profile {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
+        self.write(path, OpenOptions::new().mode(0o666))
+    }
+
+    /// Stores it as a file of a database: its owner's alone.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(&self, path: &Path) -> Result<(), IoError> {
+        self.write(path, OpenOptions::new().mode(0o600))
+    }
+
+    fn write(&self, path: &Path, options: &mut OpenOptions) -> Result<(), IoError> {
         let name: Arc<str> = path.display().to_string().into();
-        let text = serde_json::to_string_pretty(self).expect("a profile is plain data");
-        std::fs::write(path, text + "\n").map_err(|e| IoError::os(&name, Operation::Write, 0, 0, &e))
+        let text = serde_json::to_string_pretty(self).expect("a profile is plain data") + "\n";
+        let made = options.write(true).create(true).truncate(true).open(path);
+        let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|e| IoError::os(&name, Operation::Write, 0, 0, &e))
     }
 
     /// Reads what `save` (or `snowmelt probe --format json`) has written.

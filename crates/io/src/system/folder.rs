@@ -112,7 +112,8 @@ impl AsFd for Folder {
 
 /// Opens from a directory, and says so again when a signal came between.
 pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
-    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    // Files that are made are their owner's alone.
+    let mode = Mode::RUSR | Mode::WUSR;
     let opened = retry_on_intr(|| rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, mode))?;
     Ok(File::from(opened))
 }

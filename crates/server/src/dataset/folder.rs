@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::Database;
+use snowmelt_graph::{Database, StoreError, is_vacant, remove_database, rename_database, stripe_elsewhere};
 use snowmelt_sparql::Engine;
 use tokio::task::AbortHandle;
 
@@ -301,7 +301,9 @@ impl Datasets {
             return Err(DatasetError::Name(name.to_owned()));
         }
         let _turn = self.turn.lock().await;
-        if self.has(name) || self.folder.dir.join(name).exists() {
+        let dir = self.folder.dir.join(name);
+        // Leavings of a server that was killed while it made one are none.
+        if self.has(name) || !is_vacant(&dir, &[]).unwrap_or(false) {
             return Err(DatasetError::Exists(name.to_owned()));
         }
         self.open(name, true).await.map(drop)
@@ -317,12 +319,12 @@ impl Datasets {
             return Err(DatasetError::Unknown(name.to_owned()));
         }
         let (from, target) = (self.folder.dir.join(name), self.folder.dir.join(to));
-        if target.exists() {
-            return Err(DatasetError::Exists(to.to_owned()));
-        }
-        self.check_place(name).await?;
+        self.check_place(name)?;
         self.close_soon(name).await?;
-        std::fs::rename(&from, &target).map_err(|e| DatasetError::Failed(e.to_string()))?;
+        beside(name, move || rename_database(&from, &target)).await.map_err(|e| match e {
+            DatasetError::Exists(_) => DatasetError::Exists(to.to_owned()),
+            other => other,
+        })?;
         let mut known = self.known.write().expect("no holder panics");
         known.remove(name);
         known.insert(to.to_owned(), None);
@@ -335,28 +337,24 @@ impl Datasets {
         if !self.has(name) {
             return Err(DatasetError::Unknown(name.to_owned()));
         }
-        self.check_place(name).await?;
+        self.check_place(name)?;
         self.close_soon(name).await?;
-        self.known.write().expect("no holder panics").remove(name);
-        // First a name that is none: a crash leaves no half of a database.
-        let (from, gone) = (self.folder.dir.join(name), self.folder.dir.join(format!(".{name}.dropped")));
-        let removed = std::fs::rename(&from, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
-        removed.map_err(|e| DatasetError::Failed(format!("{}: {e}", gone.display())))
+        let dir = self.folder.dir.join(name);
+        let removed = beside(name, move || remove_database(&dir)).await;
+        if !Database::is_at(&self.folder.dir.join(name)) {
+            self.known.write().expect("no holder panics").remove(name);
+        }
+        removed
     }
 
     /// Refuses to move or remove one whose data is not all in its directory.
-    async fn check_place(&self, name: &str) -> Result<(), DatasetError> {
-        let dataset = match self.open_one(name) {
-            Some(open) => open,
-            None => self.open(name, false).await?,
-        };
-        let dir = self.folder.dir.join(name);
-        let files = dataset.engine.database().store().stripe_files();
-        match files.iter().find(|file| !file.starts_with(&dir)) {
-            Some(file) => {
+    fn check_place(&self, name: &str) -> Result<(), DatasetError> {
+        match stripe_elsewhere(&self.folder.dir.join(name)) {
+            Ok(None) => Ok(()),
+            Ok(Some(file)) => {
                 Err(DatasetError::Elsewhere { name: name.to_owned(), place: file.display().to_string() })
             }
-            None => Ok(()),
+            Err(error) => Err(DatasetError::Failed(error.to_string())),
         }
     }
 
@@ -368,6 +366,19 @@ impl Datasets {
             false => Err(DatasetError::Name(name.to_owned())),
         }
     }
+}
+
+/// Runs what waits for the disk, and may find that another process has the database open.
+async fn beside(
+    name: &str,
+    work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,
+) -> Result<(), DatasetError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| DatasetError::Failed(error.to_string()))?.map_err(|error| match error {
+        StoreError::Exists { .. } => DatasetError::Exists(name.to_owned()),
+        StoreError::Locked { .. } => DatasetError::InUse(name.to_owned()),
+        other => DatasetError::Failed(other.to_string()),
+    })
 }
 
 #[cfg(test)]

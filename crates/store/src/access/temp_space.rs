@@ -15,7 +15,7 @@
 
 use std::fs::File;
 use std::ops::{Deref, Range};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{AlignedBuf, Class};
 
 use crate::error::{Result, StoreError};
+use crate::files::PRIVATE_FILE;
 use crate::page::PAGE_BYTES;
 use crate::page::geometry::{ExtentId, Place};
 use crate::settings::opener::FileOpener;
@@ -90,7 +91,9 @@ impl Backing {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("snowmelt-{}-{number}.tmp", std::process::id()));
         let open = || {
-            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true).mode(PRIVATE_FILE);
+            let file = options.open(&path)?;
             std::fs::remove_file(&path)?;
             Ok(file)
         };

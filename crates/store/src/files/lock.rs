@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{FlockOperation, OFlags, flock, major, minor};
 use snowmelt_io::FileId;
@@ -25,30 +26,21 @@ pub const FILE_NAME: &str = "lock";
 #[derive(Debug)]
 pub struct Lock {
     _file: Option<File>,
-    super_block: Option<File>,
+    super_block: OnceLock<File>,
 }
 
 impl Lock {
     /// Takes the lock of the database in `dir` without waiting.
     pub fn take(dir: &Directory) -> Result<Lock> {
-        let path = dir.join(FILE_NAME);
-        let mut file = open(dir, FILE_NAME, OFlags::RDWR | OFlags::CREATE).map_err(StoreError::file(
-            &path,
-            "open the lock file (the database's directory must be writable)",
-        ))?;
-        hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || {
-            let mut text = String::new();
-            let _ = (&file).read_to_string(&mut text);
-            Some(text.trim().to_string()).filter(|t| !t.is_empty())
-        })?;
-        let super_block = hold_super_block(dir)?;
+        let mut file = hold_file(dir)?;
+        let super_block = hold_super_block(dir, superblock::FILE_NAME)?;
         // The number is only for the message; failing to write it (a full disk) does not weaken
         // the lock.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
-        Ok(Lock { _file: Some(file), super_block })
+        Ok(Lock { _file: Some(file), super_block: super_block.map_or_else(OnceLock::new, OnceLock::from) })
     }
 
     /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files
@@ -56,7 +48,9 @@ impl Lock {
     pub fn share(dir: &Directory) -> Result<Lock> {
         let path = dir.join(superblock::FILE_NAME);
         let file = match open(dir, superblock::FILE_NAME, OFlags::RDONLY) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Lock { _file: None, super_block: None }),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return Ok(Lock { _file: None, super_block: OnceLock::new() });
+            }
             other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
         };
         let named = || {
@@ -66,20 +60,24 @@ impl Lock {
         let holder = || named().filter(|text| !text.is_empty()).or_else(|| holder_of(&file));
         match hold(&file, &path, FlockOperation::NonBlockingLockShared, holder) {
             Err(e @ StoreError::Locked { .. }) => Err(e),
-            Err(_) => Ok(Lock { _file: None, super_block: None }),
-            Ok(()) => Ok(Lock { _file: None, super_block: Some(file) }),
+            Err(_) => Ok(Lock { _file: None, super_block: OnceLock::new() }),
+            Ok(()) => Ok(Lock { _file: None, super_block: OnceLock::from(file) }),
         }
     }
 
-    /// Takes the super-block too, which has been made since.
-    pub fn take_super_block(&mut self, dir: &Directory) -> Result<()> {
-        self.super_block = hold_super_block(dir)?;
+    /// Takes the super-block of this name too, which has been made since. The lock is of the file,
+    /// and stays when that gets another name.
+    pub fn take_super_block(&self, dir: &Directory, name: &str) -> Result<()> {
+        if let Some(file) = hold_super_block(dir, name)? {
+            let is_first = self.super_block.set(file).is_ok();
+            debug_assert!(is_first, "a super-block is made once");
+        }
         Ok(())
     }
 
     /// An error unless the super-block that is locked is the one that was opened.
     pub fn is_of(&self, opened: Option<&Placed>) -> Result<()> {
-        let (Some(locked), Some(opened)) = (&self.super_block, opened) else { return Ok(()) };
+        let (Some(locked), Some(opened)) = (self.super_block.get(), opened) else { return Ok(()) };
         match FileId::of_file(locked) {
             Ok(id) if id != opened.id() => Err(StoreError::Lost { path: opened.path(), how: Lost::Replaced }),
             _ => Ok(()),
@@ -91,15 +89,41 @@ fn open(dir: &Directory, name: &str, flags: OFlags) -> std::io::Result<File> {
     dir.folder()?.open_file(Path::new(name), flags)
 }
 
+/// Opens or makes the file `lock`, and locks it. A process that takes back a database not
+/// finished removes that file with the others, so a locked file counts only while it has the
+/// name.
+fn hold_file(dir: &Directory) -> Result<File> {
+    let path = dir.join(FILE_NAME);
+    let what = "open the lock file (the database's directory must be writable)";
+    loop {
+        let file =
+            open(dir, FILE_NAME, OFlags::RDWR | OFlags::CREATE).map_err(StoreError::file(&path, what))?;
+        hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || {
+            let mut text = String::new();
+            let _ = (&file).read_to_string(&mut text);
+            Some(text.trim().to_string()).filter(|t| !t.is_empty())
+        })?;
+        if has_name(&file, dir) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Whether an open file is the one that is called `lock`.
+fn has_name(file: &File, dir: &Directory) -> bool {
+    let named = open(dir, FILE_NAME, OFlags::RDONLY).and_then(|named| FileId::of_file(&named));
+    matches!((FileId::of_file(file), named), (Ok(own), Ok(named)) if own == named)
+}
+
 /// Locks the super-block; `None` when there is none: it is yet to be made, or lies on a
 /// simulated disk.
-fn hold_super_block(dir: &Directory) -> Result<Option<File>> {
-    let path = dir.join(superblock::FILE_NAME);
-    let file = match open(dir, superblock::FILE_NAME, OFlags::RDWR) {
+fn hold_super_block(dir: &Directory, name: &str) -> Result<Option<File>> {
+    let path = &dir.join(superblock::FILE_NAME);
+    let file = match open(dir, name, OFlags::RDWR) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(StoreError::file(&path, "open the super-block to lock it"))?,
+        other => other.map_err(StoreError::file(path, "open the super-block to lock it"))?,
     };
-    hold(&file, &path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file))?;
+    hold(&file, path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file))?;
     Ok(Some(file))
 }
 
@@ -154,14 +178,33 @@ mod tests {
         take(dir.path()).unwrap();
     }
 
+    /// A process that waits at the door with the old file in hand does not get in beside one that
+    /// has made a new one.
+    #[test]
+    fn a_lock_file_that_was_removed_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let folder = Directory::open(dir.path(), None).unwrap();
+        let first = take(dir.path()).unwrap();
+        let old = File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        drop(first);
+        flock(&old, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(!has_name(&old, &folder), "there is no such name");
+        let _second = take(dir.path()).unwrap();
+        assert!(!has_name(&old, &folder), "it is another file's");
+        assert!(has_name(&File::open(&path).unwrap(), &folder));
+        is_refused(dir.path());
+    }
+
     /// Deleting `lock` lets nobody in, whether the super-block was there before or was made
     /// under the lock.
     #[test]
     fn without_the_lock_file_the_super_block_is_still_locked() {
         let dir = tempfile::tempdir().unwrap();
-        let mut first = take(dir.path()).unwrap();
+        let first = take(dir.path()).unwrap();
         std::fs::write(dir.path().join(superblock::FILE_NAME), b"made under the lock").unwrap();
-        first.take_super_block(&Directory::open(dir.path(), None).unwrap()).unwrap();
+        first.take_super_block(&Directory::open(dir.path(), None).unwrap(), superblock::FILE_NAME).unwrap();
         for _ in 0..2 {
             std::fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
             is_refused(dir.path());

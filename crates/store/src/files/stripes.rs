@@ -53,15 +53,18 @@ impl OpenDevice {
         config: &StoreConfig,
     ) -> Result<OpenDevice> {
         let path = &resolve(dir.path(), named);
-        let what = if access == Access::CreateNew { "create the stripe" } else { "open the stripe" };
+        let is_new = matches!(access, Access::Create | Access::CreateNew);
+        let what = if is_new { "create the stripe" } else { "open the stripe" };
         let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
         let is_block = config.files.is_none() && is_block_device(path);
         let claim = match access {
-            Access::CreateNew if is_block => Some(Claim::take_new(path, config.block_devices)?),
+            Access::Create | Access::CreateNew if is_block => {
+                Some(Claim::take_new(path, config.block_devices)?)
+            }
             Access::ReadWrite if is_block => Some(Claim::take(path)?),
             _ => None,
         };
-        if is_block && access == Access::CreateNew {
+        if is_block && is_new {
             access = Access::ReadWrite;
         }
         let place = match named.file_name() {

@@ -7,16 +7,22 @@
 //!
 //! A folder that was moved as a whole is no loss. Its files are found from its descriptor.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::settings::opener::{Directory, Placed};
+use crate::superblock::{FILE_NAME, UNFINISHED_NAME};
 
 /// See the head of the file.
 pub(crate) struct Watch {
     dir: Arc<Directory>,
-    super_block: Option<Placed>,
+    super_block: OnceLock<Placed>,
+    /// That of a database that is being made, until it has its name.
+    unfinished: Mutex<Option<Placed>>,
     stripes: Vec<Placed>,
     /// It was said that the folder has moved.
     said: AtomicBool,
@@ -24,7 +30,20 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub fn new(dir: Arc<Directory>, super_block: Option<Placed>, stripes: Vec<Placed>) -> Watch {
-        Watch { dir, super_block, stripes, said: AtomicBool::new(false) }
+        let (unfinished, named) = match super_block {
+            Some(placed) if placed.name() == Path::new(UNFINISHED_NAME) => (Some(placed), None),
+            placed => (None, placed),
+        };
+        let super_block = named.map_or_else(OnceLock::new, OnceLock::from);
+        Watch { dir, super_block, unfinished: Mutex::new(unfinished), stripes, said: AtomicBool::new(false) }
+    }
+
+    /// From now on the super-block has its name.
+    pub fn super_block_is_named(&self) {
+        if let Some(placed) = self.unfinished.lock().take() {
+            let is_first = self.super_block.set(placed.renamed(Path::new(FILE_NAME))).is_ok();
+            debug_assert!(is_first, "a super-block gets its name once");
+        }
     }
 
     /// The database's directory.
@@ -39,7 +58,7 @@ impl Watch {
 
     /// Looks at the super-block, without which nothing is a database.
     pub fn look_at_super_block(&self) -> Result<()> {
-        self.super_block.as_ref().map_or(Ok(()), Placed::look)
+        self.super_block.get().map_or(Ok(()), Placed::look)
     }
 
     /// Looks at the super-block and the stripes.

@@ -33,8 +33,8 @@ use crate::space::extent::words;
 
 /// Name of the file.
 pub const FILE_NAME: &str = "warm";
-/// Name of the file while it is written.
-const NEW_NAME: &str = "warm.new";
+/// Its name while it is written.
+pub const NEW_NAME: &str = "warm.new";
 const MAGIC: &[u8; 8] = b"SNOWWARM";
 const FORMAT: u32 = 1;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use snowmelt_io::{Access, Clock, Device, IoError, MOST_DESCRIPTORS, QueueConfig};
+use snowmelt_io::{Access, Clock, Device, IoError, MOST_DESCRIPTORS, Profile, QueueConfig};
 
 use crate::error::{Result, StoreError};
 use crate::format::placement::Placement;
@@ -49,6 +49,8 @@ pub struct StoreConfig {
     pub placement: Placement,
     /// The treatment of block devices that are stripes of a new database.
     pub block_devices: BlockDevices,
+    /// Profiles of devices that are kept beside the stripes of a new database, by their numbers.
+    pub new_profiles: Vec<(usize, Profile)>,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
     /// Who does the background work: saving and reading the warm list.
@@ -270,6 +272,7 @@ impl Default for StoreConfig {
             devices: None,
             placement: Placement::default(),
             block_devices: BlockDevices::Refuse,
+            new_profiles: Vec::new(),
             read_ahead: ReadAhead::default(),
             background: Background::Thread,
             journal: JournalConfig::default(),

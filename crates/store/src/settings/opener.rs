@@ -187,6 +187,16 @@ impl Placed {
         Some(Placed { dir: dir.clone(), name: name.to_path_buf(), id })
     }
 
+    /// The name it must keep.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The same file, which has been given another name.
+    pub fn renamed(self, name: &Path) -> Placed {
+        Placed { name: name.to_path_buf(), ..self }
+    }
+
     /// Which file it is.
     pub fn id(&self) -> FileId {
         self.id

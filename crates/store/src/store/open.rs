@@ -1,4 +1,4 @@
-//! Making and opening a store.
+//! Creation and opening a store.
 //!
 //! 1. the lock is taken, the super-block read; of a new store it is made;
 //! 2. the meta run gives the catalog and the extent map, the journal what was committed since;
@@ -8,6 +8,7 @@
 //! Nothing else is read, and of the stripes nothing is written, so that opening takes a few device
 //! requests whatever the size of the database, and the time to read the journal.
 
+use super::making::{self, Creation, make_dir};
 use super::{DEFAULT_STRIPE, Store};
 use crate::commit::Commits;
 use crate::commit::checkpoint::Checkpointer;
@@ -40,36 +41,63 @@ use crate::store::background::{BackgroundThread, Work};
 use crate::superblock::TailPlace;
 use crate::superblock::current::CurrentBlock;
 use crate::superblock::file::Opened;
-use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile};
+use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile, UNFINISHED_NAME};
 use crate::sync::bell::Bell;
 use crate::sync::long_lock::LongLock;
 use crate::sync::turn::WriterGate;
 use parking_lot::{Mutex, RwLock};
-use snowmelt_io::{Access, Sink};
+use snowmelt_io::{Access, Sink, is_block_device};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
-impl Store {
-    /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the
-    /// data lies in one file in `dir`; a stripe that is a directory gets a file in it.
-    pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
-        let placement = config.placement.clone();
-        let store = Self::create_nameless(dir, stripes, config)?;
-        store.commits.block.write()?;
-        if !placement.is_empty() {
-            store.keep_placement(placement)?;
-        }
-        Ok(store)
+/// A store that is being made: no database yet, and taken back when this is dropped.
+pub struct NewStore {
+    // Closed before it is taken back: fields are dropped in order.
+    store: Arc<Store>,
+    /// `None` on simulated disks.
+    making: Option<Creation>,
+}
+
+impl NewStore {
+    /// The store, to be filled. The last handle must be this one when it is taken back.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
-    /// The same, but until a checkpoint writes the super-block, what is in `dir` is no database.
-    pub(crate) fn create_nameless(
-        dir: &Path,
-        stripes: &[PathBuf],
-        config: StoreConfig,
-    ) -> Result<Arc<Store>> {
+    /// Makes it a database. What was committed and checkpointed is durable before.
+    ///
+    /// # Errors
+    /// The super-block does not get its name.
+    pub fn finish(mut self) -> Result<Arc<Store>> {
+        self.making.as_mut().map_or(Ok(()), Creation::finish)?;
+        self.store.commits.journal.super_block_is_named();
+        Ok(self.store)
+    }
+}
+
+impl Store {
+    /// Makes an empty database in `dir` (made if absent) and opens it. Without `stripes` the
+    /// data lies in one file in `dir`; a stripe that is a directory gets a file in it. A process
+    /// that is killed meanwhile leaves the whole database, or what the next try takes away.
+    pub fn create(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<Arc<Store>> {
+        Self::create_unfinished(dir, stripes, config)?.finish()
+    }
+
+    /// The same, to be filled first: until [`NewStore::finish`] it is no database.
+    pub fn create_unfinished(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<NewStore> {
+        let placement = config.placement.clone();
+        let new = Self::create_nameless(dir, stripes, config)?;
+        new.store().commits.block.write()?;
+        if !placement.is_empty() {
+            new.store().keep_placement(placement)?;
+        }
+        Ok(new)
+    }
+
+    /// The same, but until a checkpoint writes the super-block it has no state.
+    pub(crate) fn create_nameless(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<NewStore> {
         if !(1..=65536).contains(&config.extent_pages) {
             return Err(StoreError::Config(format!(
                 "extents of {} pages do not work: 1 to 65536",
@@ -79,16 +107,27 @@ impl Store {
         if config.is_read_only() {
             return Err(StoreError::ReadOnly { path: dir.to_path_buf() });
         }
-        make_dir(dir)?;
-        if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
-            return Err(StoreError::Exists { path: dir.to_path_buf() });
-        }
+        config.check()?;
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
-        let folder = Directory::open(dir, config.files.as_ref())?;
-        let mut lock = Lock::take(&folder)?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let devices = Devices::open(&folder, &named, Access::CreateNew, &config)?;
+        let (making, lock) = match config.files {
+            // A simulated disk has no names and no processes.
+            Some(_) => {
+                make_dir(dir)?;
+                (None, Arc::new(Lock::take(&*Directory::open(dir, config.files.as_ref())?)?))
+            }
+            None => {
+                let making = Creation::begin(dir, &paths)?;
+                paths.iter().filter(|p| !is_block_device(p)).try_for_each(|p| making.make_stripe(p))?;
+                let lock = making.lock().clone();
+                (Some(making), lock)
+            }
+        };
+        let folder = Directory::open(dir, config.files.as_ref())?;
+        keep_profiles(dir, &paths, &config)?;
+        let access = if making.is_some() { Access::Create } else { Access::CreateNew };
+        let devices = Devices::open(&folder, &named, access, &config)?;
         let block = SuperBlock {
             extent_pages: config.extent_pages,
             sequence: 0,
@@ -105,24 +144,30 @@ impl Store {
             tail_offset: 0,
             stripes: named,
         };
-        let super_file = SuperBlockFile::create_in(&folder)?;
-        lock.take_super_block(&folder)?;
-        let real = config.files.is_none();
-        let files = paths.iter().filter(|path| !snowmelt_io::is_block_device(path));
-        for path in files.chain([&dir.join(crate::superblock::FILE_NAME)]).filter(|_| real) {
-            stripes::sync_parent(path)?;
+        let super_file = SuperBlockFile::create_unfinished(&folder)?;
+        if making.is_some() {
+            lock.take_super_block(&folder, UNFINISHED_NAME)?;
         }
-        Self::assemble(folder, config, lock, super_file, block, devices)
+        let store = Self::assemble(folder, config, lock, super_file, block, devices)?;
+        Ok(NewStore { store, making })
     }
 
     /// Opens the database in `dir`.
     pub fn open(dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
         if config.files.is_none() && !dir.join(crate::superblock::FILE_NAME).exists() {
-            let why = if dir.is_dir() { "it has no super-block" } else { "no such directory" };
+            let why = match dir.is_dir() {
+                true if making::is_unfinished(dir) => "one is being made, or was not finished",
+                true => "it has no super-block",
+                false => "no such directory",
+            };
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
         let folder = Directory::open(dir, config.files.as_ref())?;
         let lock = if config.is_read_only() { Lock::share(&folder)? } else { Lock::take(&folder)? };
+        let lock = Arc::new(lock);
+        if !config.is_read_only() && config.files.is_none() {
+            making::sweep(dir);
+        }
         let Opened { file: super_file, block, notice, doubt } =
             SuperBlockFile::open_as(&folder, config.access())?;
         if let Some(line) = notice {
@@ -174,7 +219,7 @@ impl Store {
     fn assemble(
         folder: Arc<Directory>,
         config: StoreConfig,
-        lock: Lock,
+        lock: Arc<Lock>,
         mut super_file: SuperBlockFile,
         block: SuperBlock,
         mut devices: Devices,
@@ -335,12 +380,13 @@ fn cut_at_damage(block: SuperBlock, place: TailPlace) -> SuperBlock {
     block
 }
 
-/// Makes a directory and those above it, durably.
-fn make_dir(dir: &Path) -> Result<()> {
-    let missing: Vec<&Path> =
-        dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
-    std::fs::create_dir_all(dir).map_err(StoreError::file(dir, "make the directory"))?;
-    missing.into_iter().try_for_each(stripes::sync_parent)
+/// Keeps the profiles that were given, before the queues are set up by them.
+fn keep_profiles(dir: &Path, stripes: &[PathBuf], config: &StoreConfig) -> Result<()> {
+    for (i, profile) in config.new_profiles.iter().filter(|(i, _)| *i < stripes.len()) {
+        let path = stripes::profile_path(dir, *i, &stripes[*i]);
+        profile.keep(&path).map_err(StoreError::device(&path, "keep the profile"))?;
+    }
+    Ok(())
 }
 
 /// Trees are placed on stripes that there are.

@@ -25,7 +25,7 @@ use snowmelt_io::{Access, Device};
 use crate::error::{Result, StoreError};
 use crate::format::version::FORMAT;
 use crate::settings::opener::{self, Caching, Directory, FileOpener, Placed};
-use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, Unusable, format_of};
+use crate::superblock::{FILE_NAME, SLOT_BYTES, SuperBlock, UNFINISHED_NAME, Unusable, format_of};
 
 /// Slots, and copies of each.
 const SLOTS: u64 = 2;
@@ -82,13 +82,18 @@ impl SuperBlockFile {
     /// Makes the file without a state: it becomes a database's with the first
     /// [`SuperBlockFile::write`].
     pub fn create(dir: &Path, files: Option<&FileOpener>) -> Result<Self> {
-        Self::create_in(&Directory::open(dir, files)?)
+        Self::create_as(&Directory::open(dir, files)?, FILE_NAME)
     }
 
-    /// The same in an open directory.
-    pub(crate) fn create_in(dir: &Arc<Directory>) -> Result<Self> {
+    /// The same under the name of one that is not finished, except on simulated disks, which
+    /// have no names.
+    pub(crate) fn create_unfinished(dir: &Arc<Directory>) -> Result<Self> {
+        Self::create_as(dir, if dir.is_real() { UNFINISHED_NAME } else { FILE_NAME })
+    }
+
+    fn create_as(dir: &Arc<Directory>, name: &str) -> Result<Self> {
         let path = dir.join(FILE_NAME);
-        let device = match dir.device(Path::new(FILE_NAME), Access::CreateNew, Caching::Buffered) {
+        let device = match dir.device(Path::new(name), Access::CreateNew, Caching::Buffered) {
             Err(e) if e.errno() == Some(libc::EEXIST) => {
                 return Err(StoreError::Exists { path: dir.path().to_path_buf() });
             }

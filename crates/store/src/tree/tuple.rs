@@ -16,6 +16,7 @@ pub(crate) mod lookup;
 pub(crate) mod merge;
 pub(crate) mod pieces;
 pub(crate) mod relocate;
+pub(crate) mod salvage;
 pub(crate) mod scan;
 
 use std::path::PathBuf;

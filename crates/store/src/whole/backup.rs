@@ -10,7 +10,8 @@
 //!    of its own.
 //!
 //! The copy has no journal to recover. Restoring is copying the copy. Its super-block is
-//! written last, so what a cut leaves is no database.
+//! written, and gets its name, last: what a cut leaves is no database, and the next copy takes
+//! it away.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ use crate::page::{self, Damage, PAGE_BYTES, PageId, TreeId, header};
 use crate::settings::config::{Background, Mode, StoreConfig};
 use crate::space::Space;
 use crate::space::extent::Extent;
-use crate::store::{Store, remove_unfinished};
+use crate::store::Store;
 
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,18 +102,10 @@ impl Store {
         stripes: &[PathBuf],
         fill: impl FnOnce(&Arc<Store>) -> Result<CopyProgress>,
     ) -> Result<CopyProgress> {
-        let was_there = target.exists();
-        let copy = Store::create_nameless(target, stripes, copy_config(self))?;
-        let done = fill(&copy);
-        if done.is_err() {
-            let files = copy.stripe_files().to_vec();
-            drop(copy);
-            remove_unfinished(target, &files);
-            if !was_there {
-                let _ = std::fs::remove_dir(target);
-            }
-        }
-        done
+        let new = Store::create_nameless(target, stripes, copy_config(self))?;
+        let done = fill(new.store())?;
+        new.finish()?;
+        Ok(done)
     }
 
     /// Copies all extents as the snapshot sees them, then makes the copy a database.
@@ -283,6 +276,7 @@ pub(crate) fn copy_config(store: &Store) -> StoreConfig {
         read_ahead: crate::ReadAhead::none(),
         devices: None,
         placement: Default::default(),
+        new_profiles: Vec::new(),
         journal: Default::default(),
         #[cfg(feature = "plant")]
         plant: None,

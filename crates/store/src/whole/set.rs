@@ -26,6 +26,7 @@ use crate::format::lineage::Relation;
 use crate::settings::config::{Background, Mode, StoreConfig};
 use crate::settings::opener::Directory;
 use crate::store::Store;
+use crate::store::making::make_dir;
 use crate::superblock::SuperBlockFile;
 use crate::whole::backup::{CopyProgress, copy_config};
 use crate::whole::changes::{ChangesFile, ChangesSince, CopyHead, CopyState, PlaceInSet, now_s, unusable};
@@ -140,7 +141,7 @@ impl BackupSet {
         store: &Store,
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<Option<(BackupPart, CopyProgress)>> {
-        std::fs::create_dir_all(&self.dir).map_err(StoreError::file(&self.dir, "make the directory"))?;
+        make_dir(&self.dir)?;
         let dir = Directory::open(&self.dir, None)?;
         lock(&dir)?;
         // As it is now that no other backup changes it.

@@ -1,6 +1,7 @@
 //! The files of a database from outside: their bytes beside the memory, and the room around them.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use snowmelt_base::size;
@@ -41,6 +42,30 @@ pub fn collect(dir: &Path, stripes: &[PathBuf]) -> StoredFacts {
         data_bytes: stripes.iter().map(|path| len(path)).sum(),
         journal_bytes: journal.map(|entry| len(&entry.path())).sum(),
         free: folders.into_iter().filter_map(free).collect(),
+    }
+}
+
+/// Whether the files are their owner's alone, as new ones are. Older ones stay as they were made.
+pub fn privacy(dir: &Path, stripes: &[PathBuf]) -> Finding {
+    let inside = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let outside = stripes.iter().filter(|stripe| !stripe.starts_with(dir)).cloned();
+    let is_plain = |meta: &fs::Metadata| meta.is_file() || meta.is_dir();
+    let loose = |path: &PathBuf| {
+        let meta = fs::metadata(path).ok().filter(is_plain)?;
+        Some(meta.mode() & 0o777).filter(|mode| mode & 0o077 != 0)
+    };
+    // A closed folder closes what is in it.
+    let is_closed = loose(&dir.to_owned()).is_none();
+    let own = if is_closed { Vec::new() } else { inside.collect() };
+    let mut looked_at = [dir.to_owned()].into_iter().chain(own).chain(outside);
+    match looked_at.find_map(|path| loose(&path).map(|mode| (path, mode))) {
+        None => Finding::ok("permissions", "for the owner alone"),
+        Some((path, mode)) => Finding::advice(
+            "permissions",
+            format!("{} is {mode:o}", path.display()),
+            "other users of this machine may read the data",
+            format!("chmod 700 {}, and 600 for the files of stripes elsewhere", dir.display()),
+        ),
     }
 }
 
@@ -114,6 +139,27 @@ mod tests {
     fn levels(data: u64, free: u64, budget: u64) -> Vec<Level> {
         let facts = StoredFacts { data_bytes: data, journal_bytes: 0, free: vec![("/db".into(), free)] };
         judge(&facts, budget).iter().map(|finding| finding.level).collect()
+    }
+
+    #[test]
+    fn looser_permissions_are_said() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let set = |path: &Path, mode: u32| {
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("one's own");
+        };
+        let (db, stripe) = (dir.path().join("db"), dir.path().join("stripe"));
+        fs::create_dir(&db).expect("a folder");
+        for file in [&db.join("superblock"), &stripe] {
+            fs::write(file, "x").expect("a file");
+            set(file, 0o644);
+        }
+        let level = || privacy(&db, std::slice::from_ref(&stripe)).level;
+        set(&db, 0o700);
+        assert_eq!(level(), Level::Advice, "the stripe is elsewhere");
+        set(&stripe, 0o600);
+        assert_eq!(level(), Level::Ok, "the folder closes its files");
+        set(&db, 0o755);
+        assert_eq!(level(), Level::Advice);
     }
 
     #[test]

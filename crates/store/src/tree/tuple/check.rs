@@ -13,16 +13,18 @@ use crate::tree::tuple::TupleTree;
 use crate::{Reader, StoreError};
 
 /// What a check has seen so far.
-struct TupleWalk<'t> {
-    tree: &'t TupleTree,
+pub(super) struct TupleWalk<'t> {
+    pub(super) tree: &'t TupleTree,
     on_page: &'t mut dyn FnMut(PageId),
     cursor: LeafCursor,
-    last: Option<Key>,
+    /// The last row of all.
+    pub(super) last: Option<Key>,
     rows: u64,
     leaves: u64,
     pages: u64,
     changes: [u64; MAX_ARITY],
-    columns: [Vec<u64>; MAX_ARITY],
+    /// Rows of the leaf that was read last.
+    pub(super) columns: [Vec<u64>; MAX_ARITY],
 }
 
 impl TupleTree {
@@ -39,17 +41,7 @@ impl TupleTree {
     /// # Errors
     /// As there.
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
-        let mut walk = TupleWalk {
-            tree: self,
-            on_page,
-            cursor: LeafCursor::new(self.arity()),
-            last: None,
-            rows: 0,
-            leaves: 0,
-            pages: 0,
-            changes: [0; MAX_ARITY],
-            columns: Default::default(),
-        };
+        let mut walk = TupleWalk::new(self, on_page);
         if self.height() > 0 {
             walk.node(reader, self.shape.root, self.height() - 1, None)?;
         }
@@ -70,6 +62,22 @@ impl TupleTree {
             }
         }
         Ok(())
+    }
+}
+
+impl<'t> TupleWalk<'t> {
+    pub(super) fn new(tree: &'t TupleTree, on_page: &'t mut dyn FnMut(PageId)) -> Self {
+        TupleWalk {
+            tree,
+            on_page,
+            cursor: LeafCursor::new(tree.arity()),
+            last: None,
+            rows: 0,
+            leaves: 0,
+            pages: 0,
+            changes: [0; MAX_ARITY],
+            columns: Default::default(),
+        }
     }
 }
 
@@ -108,11 +116,20 @@ impl TupleWalk<'_> {
 
     fn leaf(&mut self, reader: &mut Reader, id: PageId, least: Option<Key>) -> Result<u64> {
         self.leaves += 1;
+        self.read_leaf(reader, id)?;
+        self.rows_ascend(least).map_err(|why| -> StoreError { reader.damaged(id, why) })
+    }
+
+    /// Reads the rows of a leaf.
+    pub(super) fn read_leaf(&mut self, reader: &mut Reader, id: PageId) -> Result<()> {
         let page = reader.page(self.tree.id(), id)?;
         let read = self.read(&page);
-        decoded(reader, id, read)?;
-        drop(page);
-        self.rows_ascend(least).map_err(|why| -> StoreError { reader.damaged(id, why) })
+        decoded(reader, id, read)
+    }
+
+    /// The last row of the leaf that was read last.
+    pub(super) fn last_read(&self) -> Key {
+        std::array::from_fn(|c| self.columns[c].last().copied().unwrap_or(0))
     }
 
     /// Puts the visible rows into `columns` and checks the tail.
@@ -147,7 +164,8 @@ impl TupleWalk<'_> {
         if len == 0 { Err(Bad("a leaf without rows")) } else { Ok(()) }
     }
 
-    fn rows_ascend(&mut self, least: Option<Key>) -> std::result::Result<u64, &'static str> {
+    /// Takes the rows that were read for the next ones.
+    pub(super) fn rows_ascend(&mut self, least: Option<Key>) -> std::result::Result<u64, &'static str> {
         let rows = self.columns[0].len();
         for i in 0..rows {
             let row: Key = std::array::from_fn(|c| self.columns[c].get(i).copied().unwrap_or(0));

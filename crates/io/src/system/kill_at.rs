@@ -1,0 +1,267 @@
+//! A process that is killed right before the n-th system call that changes a file system.
+//!
+//! For tests of what a killed process leaves: counted, not timed, whatever the program does and
+//! on however many threads. The kernel's own tracing finds the calls, so none is missed but
+//! those that an io_uring makes: programs under it use another engine.
+//!
+//! 1. The child asks to be traced (`PTRACE_TRACEME`) and stops at each system call of each of
+//!    its threads, before it is made.
+//! 2. Calls that change files are counted: those that make, name, cut, sync or write them. A
+//!    write to what is no file (a pipe, a socket) does not count.
+//! 3. At number n the process gets SIGKILL. The call is not made.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// How a traced process ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced {
+    /// Calls that were counted, the one it was killed at included.
+    pub calls: u64,
+    /// Name of the call it was killed at; `None` when it ended by itself.
+    pub killed_at: Option<&'static str>,
+    /// Its exit status.
+    pub status: ExitStatus,
+}
+
+/// A process that is being traced.
+pub struct KillAt {
+    shared: Arc<Shared>,
+    tracer: JoinHandle<io::Result<Traced>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    calls: AtomicU64,
+    /// The number it is killed at; 0: never.
+    at: AtomicU64,
+    pid: AtomicI32,
+}
+
+impl KillAt {
+    /// Starts a program that is killed at its `n`th call; 0: it is not, only counted.
+    pub fn start(command: Command, n: u64) -> KillAt {
+        let shared = Arc::new(Shared { at: AtomicU64::new(n), ..Default::default() });
+        let traced = shared.clone();
+        // The thread that starts a process is the only one that may trace it.
+        let tracer = std::thread::spawn(move || trace(command, &traced));
+        KillAt { shared, tracer }
+    }
+
+    /// Begins to count anew: it is killed at the `n`th call from now on.
+    pub fn arm(&self, n: u64) {
+        self.shared.at.store(0, Ordering::SeqCst);
+        self.shared.calls.store(0, Ordering::SeqCst);
+        self.shared.at.store(n, Ordering::SeqCst);
+    }
+
+    /// Calls counted so far.
+    pub fn calls(&self) -> u64 {
+        self.shared.calls.load(Ordering::SeqCst)
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.tracer.is_finished()
+    }
+
+    /// Its process, once it runs.
+    pub fn pid(&self) -> Option<i32> {
+        Some(self.shared.pid.load(Ordering::SeqCst)).filter(|pid| *pid > 0)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It cannot be started or traced.
+    pub fn wait(self) -> io::Result<Traced> {
+        self.tracer.join().expect("the tracer does not panic")
+    }
+}
+
+fn trace(mut command: Command, shared: &Shared) -> io::Result<Traced> {
+    // SAFETY: between fork and exec only this one system call is made, which is allowed there.
+    unsafe {
+        command.pre_exec(|| match request(libc::PTRACE_TRACEME, 0, 0, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    let child = command.spawn()?;
+    let main = child.id() as libc::pid_t;
+    shared.pid.store(main, Ordering::SeqCst);
+    let mut killed_at = None;
+    let mut has_begun = false;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for the result.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+        if pid < 0 {
+            match io::Error::last_os_error() {
+                e if e.kind() == io::ErrorKind::Interrupted => continue,
+                e => return Err(e),
+            }
+        }
+        if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+            if pid != main {
+                continue;
+            }
+            let calls = shared.calls.load(Ordering::SeqCst);
+            return Ok(Traced { calls, killed_at, status: ExitStatus::from_raw(status) });
+        }
+        let signal = libc::WSTOPSIG(status);
+        let mut deliver = 0;
+        if signal == libc::SIGTRAP | 0x80 {
+            if let Some(name) = changing_call(pid) {
+                let n = shared.calls.fetch_add(1, Ordering::SeqCst) + 1;
+                if n == shared.at.load(Ordering::SeqCst) {
+                    killed_at = Some(name);
+                    // SAFETY: a child of this thread, which has not been waited for.
+                    unsafe { libc::kill(main, libc::SIGKILL) };
+                }
+            }
+        } else if !has_begun {
+            has_begun = true;
+            let options = libc::PTRACE_O_TRACESYSGOOD
+                | libc::PTRACE_O_TRACECLONE
+                | libc::PTRACE_O_TRACEFORK
+                | libc::PTRACE_O_TRACEVFORK
+                | libc::PTRACE_O_EXITKILL;
+            // SAFETY: the child is stopped, and traced by this thread.
+            unsafe { request(libc::PTRACE_SETOPTIONS, pid, 0, options as usize) };
+        } else if status >> 16 == 0 && ![libc::SIGSTOP, libc::SIGTRAP].contains(&signal) {
+            deliver = signal;
+        }
+        // SAFETY: as above; that it has ended meanwhile is no error.
+        unsafe { request(libc::PTRACE_SYSCALL, pid, 0, deliver as usize) };
+    }
+}
+
+/// One request of `ptrace`, with arguments of the sizes that it takes them in.
+///
+/// # Safety
+/// That of the request.
+unsafe fn request(what: libc::c_uint, pid: libc::pid_t, address: usize, data: usize) -> libc::c_long {
+    // SAFETY: the caller's.
+    unsafe { libc::ptrace(what, pid, address as *mut libc::c_void, data as *mut libc::c_void) }
+}
+
+/// The name of the call that a stopped thread is about to make, if it changes files.
+fn changing_call(pid: libc::pid_t) -> Option<&'static str> {
+    let mut info = MaybeUninit::<libc::ptrace_syscall_info>::zeroed();
+    let size = size_of::<libc::ptrace_syscall_info>();
+    // SAFETY: the kernel writes at most `size` bytes; all bit patterns are valid.
+    let (done, info) = unsafe {
+        let done = request(libc::PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr() as usize);
+        (done, info.assume_init())
+    };
+    if done <= 0 || info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+        return None;
+    }
+    // SAFETY: the kernel says that this is the part that counts.
+    let entry = unsafe { info.u.entry };
+    let number = entry.nr as libc::c_long;
+    let makes = (libc::O_CREAT | libc::O_TRUNC) as u64;
+    if number == libc::SYS_openat {
+        return (entry.args[2] & makes != 0).then_some("openat");
+    }
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_open {
+        return (entry.args[1] & makes != 0).then_some("open");
+    }
+    if let Some((_, name)) = WRITES.iter().find(|(call, _)| *call == number) {
+        return is_file(pid, entry.args[0]).then_some(*name);
+    }
+    CHANGES.iter().find(|(call, _)| *call == number).map(|(_, name)| *name)
+}
+
+/// Whether a descriptor of a process is a file, not a pipe, a socket or a terminal.
+fn is_file(pid: libc::pid_t, descriptor: u64) -> bool {
+    let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}"));
+    link.is_ok_and(|path| path.is_absolute() && !path.starts_with("/dev") && !path.starts_with("/proc"))
+}
+
+const WRITES: [(libc::c_long, &str); 9] = [
+    (libc::SYS_write, "write"),
+    (libc::SYS_writev, "writev"),
+    (libc::SYS_pwrite64, "pwrite"),
+    (libc::SYS_pwritev, "pwritev"),
+    (libc::SYS_pwritev2, "pwritev2"),
+    (libc::SYS_fsync, "fsync"),
+    (libc::SYS_fdatasync, "fdatasync"),
+    (libc::SYS_ftruncate, "ftruncate"),
+    (libc::SYS_fallocate, "fallocate"),
+];
+
+#[cfg(target_arch = "x86_64")]
+const CHANGES: [(libc::c_long, &str); 19] = [
+    (libc::SYS_bind, "bind"),
+    (libc::SYS_copy_file_range, "copy_file_range"),
+    (libc::SYS_mknodat, "mknodat"),
+    (libc::SYS_creat, "creat"),
+    (libc::SYS_mkdir, "mkdir"),
+    (libc::SYS_mkdirat, "mkdirat"),
+    (libc::SYS_rmdir, "rmdir"),
+    (libc::SYS_unlink, "unlink"),
+    (libc::SYS_unlinkat, "unlinkat"),
+    (libc::SYS_rename, "rename"),
+    (libc::SYS_renameat, "renameat"),
+    (libc::SYS_renameat2, "renameat2"),
+    (libc::SYS_link, "link"),
+    (libc::SYS_linkat, "linkat"),
+    (libc::SYS_symlinkat, "symlinkat"),
+    (libc::SYS_truncate, "truncate"),
+    (libc::SYS_chmod, "chmod"),
+    (libc::SYS_fchmod, "fchmod"),
+    (libc::SYS_fchmodat, "fchmodat"),
+];
+
+#[cfg(not(target_arch = "x86_64"))]
+const CHANGES: [(libc::c_long, &str); 11] = [
+    (libc::SYS_bind, "bind"),
+    (libc::SYS_copy_file_range, "copy_file_range"),
+    (libc::SYS_mknodat, "mknodat"),
+    (libc::SYS_mkdirat, "mkdirat"),
+    (libc::SYS_unlinkat, "unlinkat"),
+    (libc::SYS_renameat2, "renameat2"),
+    (libc::SYS_linkat, "linkat"),
+    (libc::SYS_symlinkat, "symlinkat"),
+    (libc::SYS_truncate, "truncate"),
+    (libc::SYS_fchmod, "fchmod"),
+    (libc::SYS_fchmodat, "fchmodat"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell that makes a file, names it and removes it leaves what the number says.
+    #[test]
+    fn the_nth_call_is_not_made() {
+        let script = "exec 3>one; echo x >&3; mv one two; rm two";
+        let dir = tempfile::tempdir().unwrap();
+        let run = |n| {
+            let inside = dir.path().join(format!("{n}"));
+            std::fs::create_dir(&inside).unwrap();
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]).current_dir(&inside);
+            let traced = KillAt::start(shell, n).wait().unwrap();
+            let mut left: Vec<_> = std::fs::read_dir(&inside).unwrap().map(|e| e.unwrap()).collect();
+            (traced, left.pop().map(|e| (e.file_name(), std::fs::read(e.path()).unwrap())))
+        };
+        let (whole, left) = run(0);
+        assert!(whole.status.success() && whole.killed_at.is_none(), "{whole:?}");
+        assert_eq!((whole.calls, left), (4, None), "{whole:?}");
+        for (n, name, bytes) in [(1, None, ""), (2, Some("one"), ""), (3, Some("one"), "x\n")] {
+            let (traced, left) = run(n);
+            assert_eq!(left, name.map(|name| (name.into(), bytes.into())), "{n}: {traced:?}");
+        }
+    }
+}
