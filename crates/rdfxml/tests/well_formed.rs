@@ -1,4 +1,4 @@
-//! What is XML and what is none. A document that is none is refused with the place where it ends
+//! Texts that are XML, and texts that are not. A document that is none is refused with the place where it ends
 //! to be one.
 
 mod support;
