@@ -1,5 +1,5 @@
-//! What is XML and what is none. A document that is none is refused with the place where it ends
-//! to be one.
+//! Texts that are XML, and texts that are not. One that is none is refused with the place where it
+//! ends to be one.
 
 mod support;
 

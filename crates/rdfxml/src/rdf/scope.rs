@@ -3,11 +3,11 @@
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
 
-/// What relative IRIs are resolved against.
+/// The base of relative IRIs.
 pub(super) enum Base {
     None,
     Iri(Iri<String>),
-    /// What is written is none, and why.
+    /// The text is none, for this reason.
     Bad(String),
 }
 
@@ -16,7 +16,7 @@ pub(super) enum Language {
     None,
     /// A tag in lower case.
     Tag(String),
-    /// What is written is none, and why.
+    /// The text is none, for this reason.
     Bad(String),
 }
 

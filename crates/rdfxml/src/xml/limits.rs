@@ -1,4 +1,4 @@
-//! What a document may cost.
+//! Limits of a document's cost.
 
 /// Elements that are open at once.
 pub(crate) const MOST_LEVELS: usize = 50_000;
