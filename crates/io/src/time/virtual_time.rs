@@ -11,10 +11,10 @@
 //!    come in the order they were made.
 //! 4. When there is no event either, the baton lies on the ground until a thread from outside
 //!    notifies or enters.
-//! 5. A *watched* clock ([`watch`](crate::Clock::watch)) fails then: nobody will ever make true
-//!    what the others wait for. It also fails when somebody has waited for longer than its
+//! 5. A *watched* clock ([`watch`](crate::Clock::watch)) fails then: no thread will ever make true
+//!    what the others wait for. It also fails when a thread has waited for longer than its
 //!    patience, however much happened meanwhile: sleeping in a loop hides nothing. All
-//!    participants panic, with a list of who waits for what.
+//!    participants panic, with a list of the waiters and their events.
 //!
 //! A thread that waits without having entered takes part for that long, so single-threaded
 //! tests need no setup.
@@ -57,15 +57,15 @@ struct VirtualState {
     events_made: u64,
     /// When each modelled processor is free again.
     cores: Vec<u64>,
-    /// The longest that somebody may wait, of a watched clock.
+    /// The longest that a thread may wait, of a watched clock.
     patience_ns: Option<u64>,
-    /// Who waited for what when that was too long.
+    /// The report of a standstill.
     standstill: Option<Arc<str>>,
 }
 
-/// What a participant waits for.
+/// The event that a participant waits for.
 #[derive(Clone, Copy)]
-pub(crate) struct Awaited {
+pub(crate) struct WaitingFor {
     pub event_count: u64,
     pub what: &'static str,
     pub since_ns: u64,
@@ -95,7 +95,7 @@ struct Client {
     called: Arc<Condvar>,
     /// Its thread's, for a report.
     name: String,
-    awaited: Option<Awaited>,
+    awaited: Option<WaitingFor>,
     /// How often it has waited, so that an event of an earlier wait is known as such.
     waits: u64,
     /// The wait ended because its time was over.
@@ -337,7 +337,7 @@ impl Virtual {
     /// Waits until the condition is true, or until `until_ns`; answers whether it was true.
     pub(crate) fn wait(
         &self,
-        awaited: &Awaited,
+        awaited: &WaitingFor,
         until_ns: Option<u64>,
         condition: &mut (dyn FnMut() -> bool + Send),
     ) -> bool {
@@ -538,7 +538,7 @@ impl VirtualState {
         });
     }
 
-    /// Who waits for what.
+    /// List of waiters and events.
     fn who_waits(&self, why: &str) -> String {
         let there = self.clients.iter().filter(|c| c.status != Status::Free);
         let of_one = |c: &Client| match (&c.status, &c.awaited) {

@@ -1,6 +1,6 @@
 //! Waits of writers: what each is for, whether it goes on, and how long all of them took.
 //!
-//! Whoever waits brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
+//! A waiter brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
 //! says what that is while it waits. So each wait has an end, a place where it is shown, and a
 //! meter.
 
@@ -16,10 +16,10 @@ use crate::sync::longest::Longest;
 /// How often one who waits looks whether it should.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
-/// What a request waits for.
+/// Reasons of a request to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The turn of the writers: somebody else changes the database.
+    /// The turn of the writers: a thread else changes the database.
     Turn,
     /// Room in the journal: a checkpoint writes back.
     Room,
@@ -38,12 +38,12 @@ impl WaitFor {
     }
 }
 
-/// Says what is waited for, to whoever looks.
+/// Says what is waited for, to the caller that looks.
 #[derive(Debug, Default)]
 pub struct WaitSign(AtomicU8);
 
 impl WaitSign {
-    /// What is waited for now; `None` while there is no wait.
+    /// The reason of the wait now; `None` while there is no wait.
     pub fn read(&self) -> Option<WaitFor> {
         match self.0.load(Relaxed) {
             1 => Some(WaitFor::Turn),
@@ -107,7 +107,7 @@ impl fmt::Debug for Waiter<'_> {
 
 /// Waits of one kind, all together.
 #[derive(Debug, Default)]
-pub(crate) struct WaitMeter {
+pub(crate) struct WriterWaits {
     now: AtomicU64,
     /// When the first of those came who wait now, or of those before whom they came.
     since_ns: AtomicU64,
@@ -119,7 +119,7 @@ pub(crate) struct WaitMeter {
 /// How often and how long was waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTimes {
-    /// Who waits at this moment.
+    /// Waiters at this moment.
     pub now: u64,
     /// Waits that are over.
     pub count: u64,
@@ -129,7 +129,7 @@ pub struct WaitTimes {
     pub longest_ns: u64,
 }
 
-impl WaitMeter {
+impl WriterWaits {
     /// Measures until the answer is dropped.
     pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
         let since_ns = clock.now_ns();
@@ -139,7 +139,7 @@ impl WaitMeter {
         MeteredWait { of: self, clock, since_ns }
     }
 
-    /// Since when somebody has been waiting without a pause.
+    /// Since when a thread has been waiting without a pause.
     pub fn since_ns(&self) -> Option<u64> {
         (self.now.load(Relaxed) > 0).then(|| self.since_ns.load(Relaxed))
     }
@@ -155,9 +155,9 @@ impl WaitMeter {
     }
 }
 
-/// See [`WaitMeter::wait`].
+/// See [`WriterWaits::wait`].
 pub(crate) struct MeteredWait<'a> {
-    of: &'a WaitMeter,
+    of: &'a WriterWaits,
     clock: &'a Clock,
     since_ns: u64,
 }

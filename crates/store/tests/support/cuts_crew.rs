@@ -3,11 +3,12 @@
 //! the power goes in the midst.
 //!
 //! Time is virtual and watched: when all threads wait and nothing is due, or one waits for longer
-//! than any work takes, that is a wrong answer that says who waits for what. In virtual time one of the threads runs at a time. Each request to the disk takes a time
-//! that the seed decides (`snowmelt_io::PowerDisk`), and while one waits for its request, or
-//! for another thread, the next one runs. So what each does comes between any two requests of
-//! another, and a seed is a run. Now and then it is not the power that goes but the process:
-//! then what was written stays, and is not durable.
+//! than any work takes, that is a wrong answer that says who waits for what. In virtual time one of
+//! the threads runs at a time. Each request to the disk takes a time that the seed decides
+//! (`snowmelt_io::PowerDisk`), and while one waits for its request, or for another thread, the next
+//! one runs. So what each does comes between any two requests of another, and a seed is a run. Now
+//! and then it is not the power that goes but the process: then what was written stays, and is not
+//! durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -146,7 +147,7 @@ impl<'a> Crew<'a> {
             };
             self.disk.cut_in(steps as u64);
             self.work(&store)?;
-            // What keeps the journal long is to be found by those who wait for it.
+            // That which keeps the journal long is to be found by those who wait for it.
             if !self.disk.is_off() && self.plant != Some(Plant::KeepDeadJournal) {
                 self.all_is_given_back(&store)?;
             }
@@ -157,7 +158,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Nobody works any more: a checkpoint leaves nothing in the journal.
+    /// The crew has ended: a checkpoint leaves nothing in the journal.
     fn all_is_given_back(&self, store: &Store) -> Result<(), Wrong> {
         let done = store.checkpoint();
         match done {
