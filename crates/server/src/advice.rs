@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use rules::{Topic, Verdict, judged};
-pub use signs::{Ahead, Held, Signs, Turns, Wear};
+pub use signs::{Ahead, HeldBack, Signs, Turns, Wear};
 
 /// Time between two looks of a server.
 pub const EVERY: Duration = Duration::from_secs(60);

@@ -65,7 +65,7 @@ struct VirtualState {
 
 /// What a participant waits for.
 #[derive(Clone, Copy)]
-pub(crate) struct Awaited {
+pub(crate) struct WaitingFor {
     pub event_count: u64,
     pub what: &'static str,
     pub since_ns: u64,
@@ -95,7 +95,7 @@ struct Client {
     called: Arc<Condvar>,
     /// Its thread's, for a report.
     name: String,
-    awaited: Option<Awaited>,
+    awaited: Option<WaitingFor>,
     /// How often it has waited, so that an event of an earlier wait is known as such.
     waits: u64,
     /// The wait ended because its time was over.
@@ -337,7 +337,7 @@ impl Virtual {
     /// Waits until the condition is true, or until `until_ns`; answers whether it was true.
     pub(crate) fn wait(
         &self,
-        awaited: &Awaited,
+        awaited: &WaitingFor,
         until_ns: Option<u64>,
         condition: &mut (dyn FnMut() -> bool + Send),
     ) -> bool {

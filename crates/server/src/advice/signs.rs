@@ -27,7 +27,7 @@ pub struct Signs {
     /// Readers that were given up because they held the journal back.
     pub cancelled_readers: u64,
     /// The oldest state that is read, as of now.
-    pub held: Held,
+    pub held: HeldBack,
     /// Bytes that queries put aside.
     pub spilled_bytes: u64,
     /// Requests that failed at a device.
@@ -44,7 +44,7 @@ pub struct Signs {
 
 /// The oldest state that is read, and what is kept for it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Held {
+pub struct HeldBack {
     /// Its age.
     pub seconds: f64,
     /// Name of the account that reads it.
@@ -130,7 +130,7 @@ impl Signs {
                 seconds: number("/journal/slowed_near_the_bound/seconds"),
             },
             cancelled_readers: count("/journal/cancelled_readers"),
-            held: Held {
+            held: HeldBack {
                 seconds: number("/journal/oldest_reader_seconds"),
                 account: text("/journal/oldest_reader_account").unwrap_or_default(),
                 bytes: count("/journal/held_back_bytes"),

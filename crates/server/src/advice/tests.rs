@@ -66,7 +66,7 @@ fn each_fault_has_its_line() {
         (
             Topic::HeldState,
             |s| {
-                s.held = Held {
+                s.held = HeldBack {
                     seconds: 75.0,
                     account: "http query".to_owned(),
                     bytes: 200 << 20,
@@ -199,7 +199,7 @@ fn signs_are_read_from_meters() {
         syncs: Wear { count: 4, seconds: 2.0 },
         slowed: Wear { count: 8, seconds: 2.5 },
         cancelled_readers: 6,
-        held: Held { seconds: 12.5, account: "http query".to_owned(), bytes: 70, bound_bytes: 100 },
+        held: HeldBack { seconds: 12.5, account: "http query".to_owned(), bytes: 70, bound_bytes: 100 },
         spilled_bytes: 100,
         device_errors: 2,
         answered: 9,

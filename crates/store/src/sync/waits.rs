@@ -107,7 +107,7 @@ impl fmt::Debug for Waiter<'_> {
 
 /// Waits of one kind, all together.
 #[derive(Debug, Default)]
-pub(crate) struct WaitMeter {
+pub(crate) struct WriterWaits {
     now: AtomicU64,
     /// When the first of those came who wait now, or of those before whom they came.
     since_ns: AtomicU64,
@@ -129,7 +129,7 @@ pub struct WaitTimes {
     pub longest_ns: u64,
 }
 
-impl WaitMeter {
+impl WriterWaits {
     /// Measures until the answer is dropped.
     pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
         let since_ns = clock.now_ns();
@@ -155,9 +155,9 @@ impl WaitMeter {
     }
 }
 
-/// See [`WaitMeter::wait`].
+/// See [`WriterWaits::wait`].
 pub(crate) struct MeteredWait<'a> {
-    of: &'a WaitMeter,
+    of: &'a WriterWaits,
     clock: &'a Clock,
     since_ns: u64,
 }
