@@ -64,7 +64,7 @@ impl EventCount {
         self.wait(Some(every), condition);
     }
 
-    /// Waits for work that need not come: for no longer than `most`. Who waits here is no sign
+    /// Waits for work that need not come: for no longer than `most`. A waiter here is no sign
     /// of time that stands still.
     pub fn wait_for_work(&self, most: Duration, mut condition: impl FnMut() -> bool + Send) {
         self.as_waiter(&mut condition, |this, condition| match this.clock.virtual_clock() {

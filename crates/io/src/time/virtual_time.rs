@@ -11,10 +11,10 @@
 //!    come in the order they were made.
 //! 4. When there is no event either, the baton lies on the ground until a thread from outside
 //!    notifies or enters.
-//! 5. A *watched* clock ([`watch`](crate::Clock::watch)) fails then: nobody will ever make true
-//!    what the others wait for. It also fails when somebody has waited for longer than its
+//! 5. A *watched* clock ([`watch`](crate::Clock::watch)) fails then: no thread will ever make true
+//!    what the others wait for. It also fails when a thread has waited for longer than its
 //!    patience, however much happened meanwhile: sleeping in a loop hides nothing. All
-//!    participants panic, with a list of who waits for what.
+//!    participants panic, with a list of the waiters and their events.
 //!
 //! A thread that waits without having entered takes part for that long, so single-threaded
 //! tests need no setup.
@@ -57,7 +57,7 @@ struct VirtualState {
     events_made: u64,
     /// When each modelled processor is free again.
     cores: Vec<u64>,
-    /// The longest that somebody may wait, of a watched clock.
+    /// The longest that a thread may wait, of a watched clock.
     patience_ns: Option<u64>,
     /// Who waited for what when that was too long.
     standstill: Option<Arc<str>>,
@@ -538,7 +538,7 @@ impl VirtualState {
         });
     }
 
-    /// Who waits for what.
+    /// List of waiters and events.
     fn who_waits(&self, why: &str) -> String {
         let there = self.clients.iter().filter(|c| c.status != Status::Free);
         let of_one = |c: &Client| match (&c.status, &c.awaited) {

@@ -2,14 +2,14 @@
 //!
 //! 1. The journal is longer than it may be: a writer that is about to begin waits, if there is
 //!    something that a checkpoint, under way or to come, will give back.
-//! 2. While somebody waits a checkpoint is due, and hurries.
+//! 2. While a writer waits a checkpoint is due, and hurries.
 //! 3. Each end of a checkpoint has the waiters look again.
 //!
 //! Files with no record of a commit after the checkpoint are *dead*, though they lie between it
 //! and the end of the journal: a large transaction left them that was dropped or cut off. They
 //! are given back without a checkpoint, by a super-block that begins the journal behind them.
 //!
-//! Invariant: nobody waits unless something is under way or due that gives room. Where a reader
+//! Invariant: no thread waits unless something is under way or due that gives room. Where a reader
 //! or a transaction under way holds the journal, a longer one is better than a writer that waits
 //! for that.
 
@@ -34,7 +34,7 @@ pub(crate) struct JournalRoom {
 }
 
 impl JournalRoom {
-    /// Nobody waits.
+    /// No thread waits.
     pub fn new(clock: &Clock) -> JournalRoom {
         JournalRoom {
             given: EventCount::named(clock, WaitFor::Room.name()),
@@ -43,12 +43,12 @@ impl JournalRoom {
         }
     }
 
-    /// Whether somebody waits.
+    /// Whether a thread waits.
     pub fn is_wanted(&self) -> bool {
         self.waits.read().now > 0
     }
 
-    /// For how long somebody has been waiting without a pause, until now.
+    /// For how long a thread has been waiting without a pause, until now.
     pub fn waited_ns(&self, clock: &Clock) -> u64 {
         self.waits.since_ns().map_or(0, |since| clock.now_ns().saturating_sub(since))
     }
@@ -69,7 +69,7 @@ impl JournalRoom {
 pub(crate) enum WorkBy {
     /// The store's own thread.
     Thread,
-    /// Whoever waits.
+    /// the caller that waits.
     Waiter,
 }
 

@@ -1,6 +1,6 @@
 //! Waits of writers: what each is for, whether it goes on, and how long all of them took.
 //!
-//! Whoever waits brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
+//! A waiter brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
 //! says what that is while it waits. So each wait has an end, a place where it is shown, and a
 //! meter.
 
@@ -19,7 +19,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The turn of the writers: somebody else changes the database.
+    /// The turn of the writers: a thread else changes the database.
     Turn,
     /// Room in the journal: a checkpoint writes back.
     Room,
@@ -38,7 +38,7 @@ impl WaitFor {
     }
 }
 
-/// Says what is waited for, to whoever looks.
+/// Says what is waited for, to the caller that looks.
 #[derive(Debug, Default)]
 pub struct WaitSign(AtomicU8);
 
@@ -119,7 +119,7 @@ pub(crate) struct WriterWaits {
 /// How often and how long was waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTimes {
-    /// Who waits at this moment.
+    /// Waiters at this moment.
     pub now: u64,
     /// Waits that are over.
     pub count: u64,
@@ -139,7 +139,7 @@ impl WriterWaits {
         MeteredWait { of: self, clock, since_ns }
     }
 
-    /// Since when somebody has been waiting without a pause.
+    /// Since when a thread has been waiting without a pause.
     pub fn since_ns(&self) -> Option<u64> {
         (self.now.load(Relaxed) > 0).then(|| self.since_ns.load(Relaxed))
     }

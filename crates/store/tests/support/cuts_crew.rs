@@ -3,11 +3,12 @@
 //! the power goes in the midst.
 //!
 //! Time is virtual and watched: when all threads wait and nothing is due, or one waits for longer
-//! than any work takes, that is a wrong answer that says who waits for what. In virtual time one of the threads runs at a time. Each request to the disk takes a time
-//! that the seed decides (`snowmelt_io::PowerDisk`), and while one waits for its request, or
-//! for another thread, the next one runs. So what each does comes between any two requests of
-//! another, and a seed is a run. Now and then it is not the power that goes but the process:
-//! then what was written stays, and is not durable.
+//! than any work takes, that is a wrong answer that says who waits for what. In virtual time one of
+//! the threads runs at a time. Each request to the disk takes a time that the seed decides
+//! (`snowmelt_io::PowerDisk`), and while one waits for its request, or for another thread, the next
+//! one runs. So what each does comes between any two requests of another, and a seed is a run. Now
+//! and then it is not the power that goes but the process: then what was written stays, and is not
+//! durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
