@@ -449,7 +449,7 @@ fn a_watched_clock_says_who_waits_for_what() {
     let report = standstill(&clock, 2, looking).expect("one waits for ever");
     assert!(report.contains("thread 0 waits for room since"), "{report}");
     assert!(report.contains("thread 1 sleeps"), "{report}");
-    // Who waits for work waits for nothing that must come.
+    // The one who waits for work waits for nothing that must come.
     let idle = |i: usize| match i {
         0 => (0..3).for_each(|_| never.wait_for_work(std::time::Duration::from_secs(3600), || false)),
         _ => clock.sleep_ns(MS),

@@ -67,7 +67,7 @@ pub(crate) struct Commits {
     /// map there.
     pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
-    /// Who waits for room in the journal.
+    /// Waiters for room in the journal.
     pub room: JournalRoom,
     /// Rung when there is background work to do at once.
     pub bell: Bell,
@@ -103,7 +103,7 @@ impl Commits {
         self.snapshots.oldest().map_or(visible, |oldest| oldest.min(visible))
     }
 
-    /// As of which transactions somebody reads, or may from now on.
+    /// As of which transactions a reader reads, or may from now on.
     pub fn readable(&self) -> Readable {
         let visible = self.states.visible().txn;
         let live = self.snapshots.live();

@@ -111,7 +111,7 @@ struct Files {
     before: BTreeMap<u64, (u64, u64)>,
     /// Highest *committed* transaction with a record in a file in use. Parts of a transaction
     /// that has not committed count by its pin alone: when it ends without a commit they are
-    /// nobody's.
+    /// not needed.
     last_txn: BTreeMap<u64, u64>,
     free: Vec<Arc<JournalFile>>,
     /// Files that were made and are durable, with their names.
@@ -405,7 +405,8 @@ impl Journal {
         (pieces, end)
     }
 
-    /// The first file that holds a record of a committed transaction after `txn`; beyond the last if
+    /// The first file that holds a record of a committed transaction after `txn`; beyond the
+    /// last if
     /// there is none.
     pub fn first_file_after(&self, txn: u64) -> u64 {
         let tail = self.tail.lock();

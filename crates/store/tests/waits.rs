@@ -59,7 +59,7 @@ fn a_dropped_giant_leaves_no_journal() {
     assert!(stats.bytes_to_recover > stats.bound_bytes, "{stats:?}");
     (0..4).for_each(|_| _ = store.step());
     is_given_back(&store);
-    // What is committed in front of it and behind it stays.
+    // That which is committed in front of it and behind it stays.
     fill(&store, tree, &pages[..3], 2).commit().unwrap();
     drop(fill(&store, tree, &pages, 3));
     fill(&store, tree, &pages[3..5], 4).commit().unwrap();
@@ -166,7 +166,7 @@ fn a_held_state_is_told() {
     let stats = store.journal_stats();
     assert_eq!((stats.oldest_reader, stats.held_bytes), (None, 0));
     // Of each page the state that was held is kept, the newest, and the one that this one was
-    // built on; what is between them nobody can see.
+    // built on; what is between them no reader can see.
     assert!(stats.versions <= 3 * 10, "{stats:?}");
 }
 

@@ -20,7 +20,7 @@ use crate::time::virtual_time::{Patience, WaitingFor};
 pub struct EventCount {
     clock: Clock,
     id: u64,
-    /// What is waited for, in words.
+    /// That which is waited for, in words.
     what: &'static str,
     waiters: AtomicU32,
     sequence: Mutex<u64>,

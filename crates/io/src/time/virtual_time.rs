@@ -59,11 +59,11 @@ struct VirtualState {
     cores: Vec<u64>,
     /// The longest that a thread may wait, of a watched clock.
     patience_ns: Option<u64>,
-    /// Who waited for what when that was too long.
+    /// The report of a standstill.
     standstill: Option<Arc<str>>,
 }
 
-/// What a participant waits for.
+/// The event that a participant waits for.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitingFor {
     pub event_count: u64,

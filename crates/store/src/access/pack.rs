@@ -201,7 +201,7 @@ impl PackedCommit {
         }
     }
 
-    /// Publishes the pages as versions of `txn`; `readable` says as of what somebody reads.
+    /// Publishes the pages as versions of `txn`; `readable` says as of what a reader reads.
     pub fn publish(&self, visible: &VisiblePages, txn: u64, appended: &Appended, readable: &Readable) {
         assert_eq!(appended.places.len(), self.records.len(), "each record has its place");
         assert!(readable.oldest < txn, "nobody reads as of a commit that is being published");

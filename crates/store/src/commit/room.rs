@@ -64,7 +64,7 @@ impl JournalRoom {
     }
 }
 
-/// Who does the work that a writer waits for.
+/// The worker that a writer waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WorkBy {
     /// The store's own thread.
@@ -185,7 +185,7 @@ impl Commits {
         if self.first_alive().is_none() {
             return Ok(false);
         }
-        // What the super-block calls the end of what is not needed is there, then.
+        // The super-block must not name an end that is not durable.
         self.journal.sync_to(self.journal.last_sequence())?;
         self.block.make_room()?;
         let Some(first) = self.first_alive() else { return Ok(false) };

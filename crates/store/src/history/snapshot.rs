@@ -28,7 +28,7 @@ struct LiveState {
     /// When the first of them was taken, and the latest.
     first_ns: u64,
     taken_ns: u64,
-    /// On whose behalf somebody reads as of it.
+    /// On whose behalf a reader reads as of it.
     holder: Arc<OnceLock<String>>,
     cancelled: Arc<AtomicBool>,
 }
@@ -171,7 +171,7 @@ impl Snapshot {
         self.live.cancelled.load(Ordering::Acquire)
     }
 
-    /// Notes on whose behalf somebody reads as of it; `name` is asked the first time.
+    /// Notes on whose behalf a reader reads as of it; `name` is asked the first time.
     pub(crate) fn held_by(&self, name: impl FnOnce() -> String) {
         self.live.holder.get_or_init(name);
     }

@@ -76,12 +76,12 @@ enum VersionState {
     Waiting(Box<WaitingPage>),
 }
 
-/// As of which transactions somebody reads, or may from now on.
+/// As of which transactions a reader reads, or may from now on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readable {
-    /// Nobody reads as of an earlier one.
+    /// No reader reads as of an earlier one.
     pub oldest: u64,
-    /// Those that somebody reads as of, ascending; not all when there are many.
+    /// Those that a reader reads as of, ascending; not all when there are many.
     pub live: Vec<u64>,
     /// Readers to come read as of this one or a later one; 0 when `live` is not all.
     pub visible: u64,
@@ -94,7 +94,7 @@ impl Readable {
         Readable { oldest, ..Readable::default() }
     }
 
-    /// Whether somebody may see the version of transaction `txn` of a page that has a next one.
+    /// Whether a reader may see the version of transaction `txn` of a page that has a next one.
     fn may_see(&self, txn: u64, next: u64) -> bool {
         let i = self.live.partition_point(|live| *live < txn);
         next > self.visible || self.live.get(i).is_some_and(|live| *live < next)
@@ -138,10 +138,10 @@ impl Versions {
 
     /// Adds the state of `page` as of `txn`, which must be newer than the versions there are;
     /// `mark` sets the page's bit. `step` is the change in the journal; without one the version
-    /// can only be in memory. Versions that nobody can see are dropped: a page that every commit
+    /// can only be in memory. Versions that no reader can see are dropped: a page that every commit
     /// changes keeps few, also while an old state is held. (A checkpoint that meant to write one
     /// that was the oldest leaves the page to the next: its newer version is in the journal. It
-    /// never means to write one between the oldest and the newest: nobody older than those who
+    /// never means to write one between the oldest and the newest: no reader older than those who
     /// see the oldest is left.)
     pub fn publish(
         &self,

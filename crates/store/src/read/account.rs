@@ -105,7 +105,7 @@ impl Account {
         self.priority
     }
 
-    /// What it waits for now, but for pages.
+    /// The reason of its wait now, but for pages.
     pub fn sign(&self) -> &WaitSign {
         &self.sign
     }

@@ -70,7 +70,7 @@ impl VisiblePages {
     }
 
     /// Publishes a version of a page that snapshots as of `txn` and later see; `readable` says
-    /// as of what somebody reads.
+    /// as of what a reader reads.
     pub fn publish_version(
         &self,
         page: PageId,

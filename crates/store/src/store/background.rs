@@ -123,7 +123,7 @@ pub(crate) struct BackgroundThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and its owner tell each other.
+/// Signals between the thread and its owner.
 struct Signals {
     stop: AtomicBool,
     is_over: AtomicBool,
@@ -165,7 +165,7 @@ impl Drop for BackgroundThread {
             if std::thread::panicking() {
                 return;
             }
-            // In virtual time nobody may wait for a thread but so.
+            // In virtual time a thread is waited for only so.
             self.signals.over.wait_until(|| self.signals.is_over.load(Acquire));
         }
         let _ = thread.join();

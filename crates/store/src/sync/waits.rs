@@ -16,7 +16,7 @@ use crate::sync::longest::Longest;
 /// How often one who waits looks whether it should.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
-/// What a request waits for.
+/// Reasons of a request to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// The turn of the writers: a thread else changes the database.
@@ -43,7 +43,7 @@ impl WaitFor {
 pub struct WaitSign(AtomicU8);
 
 impl WaitSign {
-    /// What is waited for now; `None` while there is no wait.
+    /// The reason of the wait now; `None` while there is no wait.
     pub fn read(&self) -> Option<WaitFor> {
         match self.0.load(Relaxed) {
             1 => Some(WaitFor::Turn),

@@ -236,7 +236,7 @@ impl<'a> Cuts<'a> {
         self.acknowledge(db)
     }
 
-    /// Writes back; then the journal holds nothing that nobody needs.
+    /// Writes back; then the journal holds nothing that no reader needs.
     fn checkpoint(&mut self, db: &Open) -> Result<(), Stop> {
         let is_all_back = db.store.checkpoint()?;
         if is_all_back && db.snapshots.is_empty() {

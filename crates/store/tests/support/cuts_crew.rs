@@ -147,7 +147,7 @@ impl<'a> Crew<'a> {
             };
             self.disk.cut_in(steps as u64);
             self.work(&store)?;
-            // What keeps the journal long is to be found by those who wait for it.
+            // That which keeps the journal long is to be found by those who wait for it.
             if !self.disk.is_off() && self.plant != Some(Plant::KeepDeadJournal) {
                 self.all_is_given_back(&store)?;
             }
@@ -158,7 +158,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Nobody works any more: a checkpoint leaves nothing in the journal.
+    /// The crew has ended: a checkpoint leaves nothing in the journal.
     fn all_is_given_back(&self, store: &Store) -> Result<(), Wrong> {
         let done = store.checkpoint();
         match done {
