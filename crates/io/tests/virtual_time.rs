@@ -441,7 +441,7 @@ fn a_watched_clock_says_who_waits_for_what() {
     // All wait, and nothing is due.
     let report = standstill(&clock, 2, |_| never.wait_until(|| false)).expect("nobody goes on");
     assert!(report.contains("thread 1 waits for the end of the world since 0 ms"), "{report}");
-    // Whoever looks now and then hides nothing, nor does one who sleeps in a loop beside it.
+    // A thread that looks now and then hides nothing, nor does one that sleeps in a loop.
     let looking = |i: usize| match i {
         0 => often.wait_until_looking(std::time::Duration::from_millis(20), || false),
         _ => (0..u64::MAX).for_each(|_| clock.sleep_ns(MS)),
