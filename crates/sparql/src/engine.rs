@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_graph::{
     Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitFor, WaitSign,
 };
@@ -639,10 +639,10 @@ fn output(algebra: &Algebra) -> Vec<Var> {
         Form::Select(vars) | Form::Describe(vars) => vars.clone(),
         Form::Ask => Vec::new(),
         Form::Construct(template) => {
-            let mut vars = Vec::new();
+            let (mut vars, mut seen) = (Vec::new(), FxHashSet::default());
             for slot in template.iter().flatten() {
                 if let crate::algebra::TemplateSlot::Var(v) = slot
-                    && !vars.contains(v)
+                    && seen.insert(*v)
                 {
                     vars.push(*v);
                 }

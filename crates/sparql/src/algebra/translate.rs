@@ -578,14 +578,11 @@ impl Translator<'_> {
         template: &[TriplePattern],
         select: &mut SelectNames,
     ) -> Result<Vec<[TemplateSlot; 3]>, QueryError> {
-        let mut blanks: Vec<String> = Vec::new();
+        let mut blanks: FxHashMap<String, u32> = FxHashMap::default();
         let mut slot = |t: &mut Self, term: &TermPattern| {
             Ok::<_, QueryError>(if let TermPattern::BlankNode(b) = term {
-                let number = blanks.iter().position(|x| x == b.as_str()).unwrap_or_else(|| {
-                    blanks.push(b.as_str().to_owned());
-                    blanks.len() - 1
-                });
-                TemplateSlot::Blank(number as u32)
+                let next = blanks.len() as u32;
+                TemplateSlot::Blank(*blanks.entry(b.as_str().to_owned()).or_insert(next))
             } else {
                 match t.term(term, select)? {
                     Slot::Var(v) => TemplateSlot::Var(v),

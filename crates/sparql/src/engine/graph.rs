@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermId, TermRef};
 
 use super::describe::Described;
 use super::template::Template;
-use crate::algebra::{Form, TemplateSlot};
+use crate::algebra::{Form, TemplateSlot, Var};
 use crate::exec::{Batch, Boxed, Operator, Result, Run};
 
 /// Solutions put into a template, or described.
@@ -36,13 +37,16 @@ impl Triples {
 
     fn construct(&mut self, run: &mut Run, template: &[[TemplateSlot; 3]], batch: &Batch) -> Result<Batch> {
         let mut out = Batch::empty(3);
+        let columns: FxHashMap<Var, usize> =
+            self.template.output.iter().enumerate().map(|(column, var)| (*var, column)).collect();
         for triple in template {
+            // a template may have more triples than there are solutions
+            run.check()?;
             for (slot, col) in triple.iter().zip(&mut out.cols) {
                 match slot {
                     TemplateSlot::Var(v) => {
-                        let mut output = self.template.output.iter();
-                        let at = output.position(|o| o == v).expect("the template's variables are put out");
-                        col.extend(&batch.cols[at]);
+                        let at = columns.get(v).expect("the template's variables are put out");
+                        col.extend(&batch.cols[*at]);
                     }
                     TemplateSlot::Const(c) => {
                         let id = run.constant_or_local(*c);
