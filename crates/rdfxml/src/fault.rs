@@ -21,7 +21,7 @@ pub struct ReadFault {
     pub line: u64,
     /// Column in characters, from 1.
     pub column: u64,
-    /// What is wrong, and what to do.
+    /// The fault, and the next step for the user.
     pub message: String,
 }
 

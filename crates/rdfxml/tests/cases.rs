@@ -1,4 +1,4 @@
-//! What a document says, construct by construct: XML's rules first, then those of RDF/XML.
+//! The meaning of documents, construct by construct: XML's rules first, then those of RDF/XML.
 
 mod support;
 

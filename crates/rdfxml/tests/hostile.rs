@@ -29,7 +29,7 @@ impl Sink for Count {
     fn dropped(&mut self, _: ReadFault) {}
 }
 
-/// What is counted, the most memory held, and how it ended.
+/// Returns the counts, the most memory held, and how it ended.
 fn count(document: impl Read) -> (Count, usize, Result<(), String>) {
     let options = Options { base: Some("http://b/".into()), on_fault: OnFault::Stop, longest: 1 << 20 };
     let mut reader = RdfXml::new(document, &options).expect("a base");

@@ -219,7 +219,7 @@ impl Speller<'_> {
         }
     }
 
-    /// What may stand between elements.
+    /// Things that may stand between elements.
     fn between(&mut self) {
         self.space();
         if self.chance(8) {

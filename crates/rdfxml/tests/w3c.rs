@@ -65,7 +65,7 @@ fn cases(folder: &Path) -> Vec<Case> {
     cases
 }
 
-/// What is wrong with the reading of a test's document.
+/// The difference between the reading of a test's document and the expected one, if any.
 fn wrong(case: &Case) -> Option<String> {
     let options = Options { base: Some(case.base.clone()), on_fault: OnFault::Stop, longest: 1 << 20 };
     let document = std::fs::read(&case.document).expect("a document");

@@ -1,5 +1,5 @@
-//! What is XML and what is none. A document that is none is refused with the place where it ends
-//! to be one.
+//! Documents that are XML, and documents that are none. A document that is none is refused with
+//! the place where it stops being XML.
 
 mod support;
 

@@ -36,7 +36,7 @@ pub fn n_triples(data: &[u8]) {
     }
 }
 
-/// What came of a document.
+/// The outcome of a document.
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
     rows: usize,

@@ -27,7 +27,7 @@ use attributes::Roles;
 /// Bytes of what is open: its names, terms, bases and languages.
 const MOST_OPEN: usize = 64 << 20;
 
-/// What happens at something that is no RDF, in XML that is well formed.
+/// The reaction to something that is no RDF, in XML that is well formed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFault {
     /// Reading ends.
@@ -42,7 +42,7 @@ pub enum OnFault {
 pub struct Options {
     /// The document's own IRI.
     pub base: Option<String>,
-    /// What happens at faults.
+    /// The reaction to faults.
     pub on_fault: OnFault,
     /// Bytes of the longest term and tag.
     pub longest: usize,
@@ -52,14 +52,14 @@ pub struct Options {
 #[derive(Clone, Copy)]
 struct Property {
     predicate: Node,
-    /// What the triple is called, if it is.
+    /// The IRI of the triple itself, from its `rdf:ID`.
     id: Option<Node>,
     datatype: Option<Node>,
     /// Its object has been told.
     has_object: bool,
 }
 
-/// What an open element is.
+/// The kind of an open element.
 #[derive(Clone, Copy)]
 enum Kind {
     /// `rdf:RDF`.
@@ -160,8 +160,8 @@ impl<R: Read> RdfXml<R> {
     /// longest tag.
     ///
     /// # Errors
-    /// What cannot be read, is no XML, or is no RDF and not to be dropped. Nothing can be read
-    /// behind it.
+    /// Input that cannot be read, is no XML, or is no RDF and may not be dropped. Nothing can be
+    /// read behind it.
     pub fn step(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         match self.xml.next()? {
             Event::Start => self.start(sink)?,

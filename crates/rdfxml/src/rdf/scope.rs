@@ -3,11 +3,11 @@
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
 
-/// What relative IRIs are resolved against.
+/// The base that relative IRIs are resolved against.
 pub(super) enum Base {
     None,
     Iri(Iri<String>),
-    /// What is written is none, and why.
+    /// The text is no base; the reason.
     Bad(String),
 }
 
@@ -16,7 +16,7 @@ pub(super) enum Language {
     None,
     /// A tag in lower case.
     Tag(String),
-    /// What is written is none, and why.
+    /// The text is no tag; the reason.
     Bad(String),
 }
 

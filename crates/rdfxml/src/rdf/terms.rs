@@ -16,11 +16,11 @@ pub(super) struct Stretch {
 pub(super) enum Node {
     Iri(Stretch),
     Blank(Stretch),
-    /// What is written is none; the stretch says why.
+    /// The text is neither; the stretch says why.
     Bad(Stretch),
 }
 
-/// What a triple is about.
+/// The object of a triple.
 #[derive(Clone, Copy)]
 pub(super) enum Object<'a> {
     Node(Node),

@@ -15,7 +15,7 @@ pub(super) const XSD_STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 /// The namespace of `its:dir`, which RDF 1.2 has.
 pub(super) const ITS: &str = "http://www.w3.org/2005/11/its";
 
-/// What an attribute is.
+/// The role of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Id,

@@ -36,13 +36,13 @@ pub(super) struct Decoding<R> {
     after_return: bool,
     /// There are no more bytes.
     ended: bool,
-    /// What is wrong behind all that was handed out.
+    /// The fault behind all that was handed out.
     broken: Option<String>,
     /// Bytes read.
     read_bytes: u64,
 }
 
-/// What came of asking for more text.
+/// The outcome of asking for more text.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Decoded {
     More,

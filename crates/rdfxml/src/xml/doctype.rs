@@ -279,7 +279,7 @@ fn attribute_type(cursor: &mut Cursor<'_>) -> Scan<bool> {
     }
 }
 
-/// What may be chosen from, behind its `(`.
+/// A list of alternatives, behind its `(`.
 fn choice(cursor: &mut Cursor<'_>, one: impl Fn(&mut Cursor<'_>) -> Scan<()>) -> Scan<bool> {
     loop {
         cursor.space()?;

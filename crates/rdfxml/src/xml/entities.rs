@@ -1,4 +1,4 @@
-//! What is declared, and what names of entities stand for (XML 1.0, 3.3.3 and 4.4).
+//! Declarations, and the replacement of entities by their text (XML 1.0, 3.3.3 and 4.4).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Reference, Scan, Stop};
 use super::limits::{MOST_EXPANDED, MOST_NESTED, too_long};
 
-/// What an entity is.
+/// The replacement of an entity.
 pub(super) enum Entity {
     /// Its text, with references to characters replaced.
     Text(Arc<str>),
@@ -23,7 +23,7 @@ pub(super) struct DeclaredAttribute {
     pub(super) default: Option<Box<str>>,
 }
 
-/// What a document declares.
+/// The declarations of a document.
 #[derive(Default)]
 pub(super) struct Declared {
     pub(super) entities: HashMap<Box<str>, Entity>,

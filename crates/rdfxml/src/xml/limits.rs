@@ -1,4 +1,4 @@
-//! What a document may cost.
+//! Limits on the cost of a document.
 
 /// Elements that are open at once.
 pub(crate) const MOST_LEVELS: usize = 50_000;

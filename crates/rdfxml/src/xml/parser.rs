@@ -15,7 +15,7 @@ use super::window::Window;
 use super::{XML, XMLNS};
 use crate::fault::{ReadError, TextPlace};
 
-/// What comes next in a document.
+/// The next thing in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     /// An element begins: [`Parser::name`], [`Parser::attribute`].

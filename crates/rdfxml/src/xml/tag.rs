@@ -18,7 +18,7 @@ pub(super) struct Attribute {
     pub(super) value: Text,
 }
 
-/// What a tag has beside attributes.
+/// A tag without its attributes.
 pub(super) struct Tag {
     pub(super) name: Text,
     pub(super) colon: usize,

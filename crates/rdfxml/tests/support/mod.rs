@@ -7,7 +7,7 @@ use oxrdf::graph::CanonicalizationAlgorithm;
 use oxrdf::{BlankNode, Graph, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
-/// What came of a document.
+/// The outcome of a document.
 #[derive(Default)]
 pub struct Read {
     pub graph: Graph,
