@@ -156,7 +156,7 @@ impl Database {
 
     /// Begins a transaction that lives as long as its handle: for programs whose steps do not fit
     /// into one function. Waits until the writer before it is done. It is the transaction of the
-    /// thread that has used it last: until it ends, that thread can change the database by it alone.
+    /// thread that has used it last: until it ends, that thread can change the database only by it.
     ///
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;

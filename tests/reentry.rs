@@ -97,7 +97,7 @@ fn within_a_transaction_of_a_handle_too() {
             let done = call(&db);
             tx.commit().unwrap();
             call(&db).unwrap();
-            // Dropped, it holds nobody either.
+            // A dropped transaction blocks no other, either.
             drop(db.begin().unwrap());
             call(&db).unwrap();
             done

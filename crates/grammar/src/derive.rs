@@ -73,7 +73,7 @@ impl Grammar {
     }
 }
 
-/// What stands at the end of a way.
+/// The end of a way: a hole that stays open, or the smallest text of the part.
 #[derive(Clone, Copy)]
 enum End {
     Hole,

@@ -14,7 +14,7 @@ pub enum GrammarError {
         rule: String,
         /// The fault.
         message: &'static str,
-        /// What follows.
+        /// The text that follows.
         rest: String,
     },
     /// A rule is named and not there.

@@ -20,7 +20,7 @@ fn database(memory_bytes: u64) -> (tempfile::TempDir, Arc<Database>) {
     (dir, db)
 }
 
-/// A text whose parts come when somebody sends them.
+/// A text whose parts come when the test sends them.
 struct Gated {
     parts: Receiver<Vec<u8>>,
     part: Vec<u8>,

@@ -184,8 +184,8 @@ impl Context {
     }
 }
 
-/// A base without `.` and `..` among its folders (RFC 3986, 5.2.4): a base may bring some along, which
-/// oxiri takes for names.
+/// A base without `.` and `..` among its folders (RFC 3986, 5.2.4). A base may bring some along,
+/// and oxiri takes them for names.
 fn without_dots(iri: &str) -> String {
     let Some(scheme_end) = iri.find(':') else { return iri.to_owned() };
     let path = match iri[scheme_end + 1..].strip_prefix("//") {

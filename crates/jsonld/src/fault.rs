@@ -30,7 +30,7 @@ pub struct Fault {
     pub code: &'static str,
     /// The context the place is in; `None` for the document.
     pub context: Option<String>,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
 }
 

@@ -87,7 +87,7 @@ impl Addresses {
                 all(name).iter().map(|hop| address(hop)).collect()
             }
         };
-        // One that cannot be read ends it: whoever stands before it is told by somebody unknown.
+        // An unreadable hop ends the search: an unknown proxy named the hops before it.
         named.into_iter().rev().map_while(|hop| hop).find(|hop| !self.trusts(*hop))
     }
 
@@ -120,7 +120,7 @@ impl Drop for Counted {
     }
 }
 
-/// What is counted for an address.
+/// The network that an address is counted for.
 fn network(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,

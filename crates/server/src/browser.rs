@@ -1,4 +1,4 @@
-//! What a browser may make of an answer.
+//! Limits on what a browser may make of an answer.
 //!
 //! Every answer is what its Content-Type says, and is not looked at for being something else.
 //! HTML shows itself, asks this server, and runs nothing: data that found a way into it as markup

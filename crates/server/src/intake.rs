@@ -178,7 +178,7 @@ async fn take<W: Write>(
         None => None,
     };
     let work = Arc::new(Work::default());
-    // What comes as it is takes as long as its client, and no longer.
+    // An uncompressed body takes as long as its client takes, and no longer.
     let watch = BodyWatch { most_work: intake.watch.most_work.filter(|_| coding.is_some()), ..intake.watch };
     let (most, switch) = (intake.most, intake.switch);
     let to = Bounded { to, left: most, most, switch, watch, work: Arc::clone(&work) };
@@ -212,12 +212,12 @@ impl Pace {
 }
 
 /// A body in memory, and what it takes of the budget.
-pub struct Held {
+pub struct HeldBody {
     pub bytes: Vec<u8>,
     memory: Reservation,
 }
 
-impl Write for Held {
+impl Write for HeldBody {
     fn write(&mut self, more: &[u8]) -> io::Result<usize> {
         /// The body, and the text that is made of it.
         const COPIES: u64 = 2;
@@ -243,10 +243,10 @@ pub async fn hold(
     limits: &Limits,
     database: &Database,
     watch: BodyWatch<'_>,
-) -> Result<Held, Refusal> {
+) -> Result<HeldBody, Refusal> {
     let intake = Intake::new(body, (limits.body_bytes, "--max-update"), limits, watch)?;
     let memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
-    take(intake, coding, Held { bytes: Vec::new(), memory }, database).await
+    take(intake, coding, HeldBody { bytes: Vec::new(), memory }, database).await
 }
 
 /// Takes a graph, through a file when it is large.

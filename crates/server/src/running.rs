@@ -134,12 +134,12 @@ impl Task {
         let _ = self.worked.set(Instant::now());
     }
 
-    /// Whether somebody asked it to stop.
+    /// Whether it was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Ends when somebody asks it to stop.
+    /// Ends when it is asked to stop.
     pub async fn cancelled(&self) {
         while !self.is_cancelled() {
             tokio::time::sleep(LOOK).await;

@@ -302,8 +302,8 @@ struct Known {
     stamp: Option<FileStamp>,
 }
 
-/// What tells one content of a file from the next: a time alone has steps, in which it may change
-/// twice.
+/// The stamp that tells one content of a file from the next. A time alone has steps, in which the
+/// content may change twice.
 type FileStamp = (SystemTime, u64, u64);
 
 /// A token, and what it means.
@@ -361,7 +361,7 @@ pub enum Denied {
     Forbidden(Rights),
     /// its token is for other datasets
     Dataset,
-    /// it says twice who it is: whoever passes it on may have looked at the other one
+    /// it says twice who it is: a proxy may have looked at the other one
     Twice,
 }
 

@@ -1,5 +1,5 @@
 //! A token for some graphs: requests that name a hidden graph have the answers, heads and bodies,
-//! of requests that name a graph which nobody has made; and nothing that it is told counts what
+//! of requests that name a graph which does not exist; and nothing that it is told counts what
 //! others do where it may not look.
 
 mod support;
@@ -100,7 +100,7 @@ fn requests() -> Vec<(&'static str, String, &'static str, String)> {
     all
 }
 
-/// What a client can tell an answer by.
+/// The parts of an answer that a client can compare.
 fn answer(server: &Running, request: &(&str, String, &str, String), name: &str, token: &str) -> String {
     let (method, path, headers, body) = request;
     let (path, body) = (path.replace('@', name), body.replace('@', name));
@@ -150,9 +150,9 @@ fn nothing_counts_commits_that_are_hidden() {
     let names = [&first, &second].map(|name| name.as_str().expect("a name and no number").to_owned());
     assert!(names[0] != names[1] && names.iter().all(|name| name.len() == 24), "{names:?}");
     assert!(!head.to_ascii_lowercase().contains("etag"), "{head}");
-    // What has changed nothing is told nothing: its state is that of the last commit of anybody.
+    // An update without changes gets no name: its state is that of the last commit of anyone.
     assert_eq!(own(2).1, Value::Null);
-    // Who sees all has numbers.
+    // A token for all graphs gets numbers.
     assert!(update("INSERT DATA { <urn:x> <urn:p> 1 }", &all).1.is_u64());
     let query = "/sparql?query=SELECT%20*%20%7B%20GRAPH%20%3Fg%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D%20%7D";
     let (head, body) = send(&server, ("GET", query, "Accept: text/csv\r\n", ""), &some);

@@ -1,5 +1,5 @@
 //! Changes from their first byte to their answer: listed with their phase, ended in each of them,
-//! and in nobody's way before it is their turn.
+//! and in no other request's way before it is their turn.
 
 mod support;
 

@@ -85,9 +85,9 @@ pub enum QueryError {
     TextMemory {
         /// Of the text.
         text_bytes: usize,
-        /// What its trees and plan take.
+        /// Memory that its trees and plan take.
         needed_bytes: usize,
-        /// What they can have.
+        /// Memory that they can have.
         most_bytes: usize,
     },
     /// Too many others run: what a query needs at least was not free in time.

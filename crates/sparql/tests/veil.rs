@@ -1,7 +1,7 @@
-//! What a view hides costs what a name costs that no database has: the same answer, the same
-//! lookups and the same reads, cold and warm. A dictionary's row that is found is a row more that is
-//! moved over; and a string that is read lies on a page with other terms of the query, or not, which
-//! is chance and one page at most.
+//! A hidden graph costs the same as a name that no database has: the same answer, the same lookups
+//! and the same reads, cold and warm. Two differences are allowed. A row that is found in the
+//! dictionary is one more row that is moved over. A string that is read lies on a page with other
+//! terms of the query, or not: that is chance, and one page at most.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
         for text in queries() {
             let engine = Engine::new(Database::open(&path, &options()).unwrap());
             let text = text.replace('@', name);
-            // What a query names is nothing that its answer tells of others.
+            // The name in the query may come back in the answer: it tells nothing of others.
             let mut cold = ask(&engine, &text, &view);
             cold.0 = without_labels(&cold.0).replace(name, "@");
             let warm = ask(&engine, &text, &view);

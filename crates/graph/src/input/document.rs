@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
 use oxrdf::{GraphName, NamedNode};
-use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
+use oxrdfio::{RdfFormat, RdfParseError, RdfParser, RdfSyntaxError};
 use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
@@ -76,23 +76,17 @@ pub(crate) fn parse_document(
         _ => {}
     }
     let parser = parser(&options)?;
-    let charge = Some(options.budget.charge("a document that nests"));
-    let (read, line) =
-        LineCount::new(Guarded::new(read, options.format, Bounds { longest: options.longest, charge }));
+    let (read, line) = guarded(read, &options);
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
     let mut interner = Interner::new();
     interner.begin(source, empty()?);
     let mut faults = 0;
-    // lines as they are needed tell where a term is, and take longer
-    let read: Box<dyn Read> =
-        if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) };
     for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
         match quad {
             Ok(quad) => {
-                let fault = options.checks_terms().then(|| options.odd_terms.fault_of(&quad)).flatten();
-                if let Some(message) = fault {
+                if let Some(message) = options.fault_of(&quad) {
                     let fault = Fault { line: line.get(), column: 0, message };
                     if !options.lenient {
                         interner.parsed.fault = Some(fault);
@@ -109,12 +103,7 @@ pub(crate) fn parse_document(
             }
             Err(RdfParseError::Io(source)) => return Err(failed(source)),
             Err(RdfParseError::Syntax(error)) => {
-                let place = error.location().map(|range| (range.start.line, range.start.column));
-                let fault = Fault {
-                    line: place.map_or(0, |(line, _)| line),
-                    column: place.map_or(0, |(_, column)| column + 1),
-                    message: error.to_string(),
-                };
+                let fault = syntax_fault(&error);
                 faults += 1;
                 if !options.lenient || !recovers || faults > MAX_FAULTS_IN_A_ROW {
                     interner.parsed.fault = Some(fault);
@@ -138,6 +127,30 @@ impl DocumentOptions {
     fn checks_terms(&self) -> bool {
         self.lenient || self.odd_terms == OddTerms::Kept
     }
+
+    /// The fault of a quad's terms, if they are checked here and have one.
+    fn fault_of(&self, quad: &oxrdf::Quad) -> Option<String> {
+        if self.checks_terms() { self.odd_terms.fault_of(quad) } else { None }
+    }
+}
+
+/// A syntax error as a fault; line and column are 0 when the parser does not know them.
+fn syntax_fault(error: &RdfSyntaxError) -> Fault {
+    let place = error.location().map(|range| (range.start.line, range.start.column));
+    Fault {
+        line: place.map_or(0, |(line, _)| line),
+        column: place.map_or(0, |(_, column)| column + 1),
+        message: error.to_string(),
+    }
+}
+
+/// The text of a document within its bounds, and the line that its parser is in. The line counts
+/// only where terms are checked here: reading line by line takes longer.
+fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> (Box<dyn Read + 'r>, Rc<Cell<u64>>) {
+    let charge = Some(options.budget.charge("a document that nests"));
+    let bounds = Bounds { longest: options.longest, charge };
+    let (read, line) = LineCount::new(Guarded::new(read, options.format, bounds));
+    (if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) }, line)
 }
 
 fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {

@@ -60,9 +60,9 @@ pub enum LoadError {
     Foreign {
         /// The file, or `-` for standard input.
         file: String,
-        /// What it is.
+        /// Its kind, as a noun.
         kind: &'static str,
-        /// What to do with it.
+        /// The next step for the user.
         advice: &'static str,
     },
     /// An option is not usable.

@@ -14,7 +14,7 @@ pub struct LeftOut {
     pub line: u64,
     /// Column in characters, from 1; 0 when it does not say.
     pub column: u64,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
 //! Terms that the RFCs do not allow, and data has.
 
-/// What becomes of IRIs and language tags outside of RFC 3987 and RFC 5646, such as
+/// The treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as
 /// `http://example.org/x#a#b` and `zh-classical`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OddTerms {
@@ -40,7 +40,7 @@ impl OddTerms {
         }
     }
 
-    /// What is wrong with a quad of a reader that checks nothing.
+    /// The fault of a quad, if it has one, from a reader that checks nothing.
     pub(crate) fn fault_of(self, quad: &oxrdf::Quad) -> Option<String> {
         use oxrdf::{GraphName, NamedOrBlankNode, Term};
         let iri =

@@ -16,7 +16,7 @@ use crate::input::intern::Parsed;
 use crate::input::terms::OddTerms;
 use crate::interrupt::Interrupt;
 
-/// What a parse came to: its statements, or what is wrong.
+/// Parses a document. Returns the number of its statements, or the fault.
 fn parse(format: RdfFormat, read: impl Read, cancel: &dyn Interrupt) -> Result<usize, String> {
     let options = DocumentOptions {
         format,

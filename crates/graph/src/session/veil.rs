@@ -1,4 +1,4 @@
-//! What a session on some of the graphs must not tell by its cost or its labels.
+//! Secrets that a session on some of the graphs must not tell by its cost or its labels.
 //!
 //! 1. *A name costs what any unknown name costs.* The dictionary reads one string for a term that
 //!    it does not have, too. A name outside the view that is a graph's and in no quad besides is

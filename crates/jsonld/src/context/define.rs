@@ -42,7 +42,7 @@ pub(super) struct Local<'p, 'a> {
     pub members: &'p Object,
     pub origin: Origin<'p>,
     pub how: Adoption,
-    /// What `@protected` says for all of its terms.
+    /// The value of `@protected`, for all of its terms.
     pub protects: bool,
 }
 

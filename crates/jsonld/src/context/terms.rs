@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::TextDirection;
 use crate::json::Json;
 
-/// What a container holds; several at once.
+/// The kinds of a container; it may have several at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Container(u8);
 

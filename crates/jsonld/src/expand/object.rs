@@ -11,7 +11,7 @@ use crate::json::{Json, Object, Value};
 /// An object while its members are looked at.
 pub(super) struct Building<'j> {
     element: &'j Json,
-    /// What the types of the object say its value is.
+    /// The type of its value, as the types of the object say.
     pub input_type: Option<String>,
     pub node: NodeItem,
     value: Option<&'j Json>,
@@ -71,7 +71,7 @@ impl<'j> Building<'j> {
         Ok(())
     }
 
-    /// What has been built: nothing where it would say nothing.
+    /// Returns the items that have been built: none where they would say nothing.
     pub fn finish(mut self, is_outermost: bool) -> Result<Vec<Item>, Misuse> {
         if let Some(value) = self.value.take() {
             let item = self.value_item(value)?;

@@ -32,12 +32,12 @@ use crate::slots::Slot;
 use crate::spool::Spooled;
 
 /// A change that is listed, and on whose behalf it reads.
-pub(super) struct Listed {
+pub(super) struct ListedChange {
     running: Running,
     account: Arc<Account>,
 }
 
-impl Listed {
+impl ListedChange {
     pub(super) fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -51,10 +51,10 @@ impl Service {
         text: &str,
         client: &Client<'_>,
         priority: Priority,
-    ) -> Listed {
+    ) -> ListedChange {
         let account = self.account_of_update(client, priority);
         let running = self.running.enter(kind, (&client.dataset.name, text), &account);
-        Listed { running, account }
+        ListedChange { running, account }
     }
 
     /// The body of a change, taken to its end.
@@ -63,7 +63,7 @@ impl Service {
         head: &Parts,
         body: Incoming,
         client: &Client<'_>,
-        listed: &Listed,
+        listed: &ListedChange,
     ) -> Result<Spooled, Failure> {
         let coding = Coding::of_body(&head.headers)?;
         let task = &listed.running.task;
@@ -73,7 +73,7 @@ impl Service {
     }
 
     /// A slot for a change, unless it is ended before there is one.
-    async fn change_slot(&self, listed: &Listed) -> Result<Slot, Failure> {
+    async fn change_slot(&self, listed: &ListedChange) -> Result<Slot, Failure> {
         let task = &listed.running.task;
         task.progress.enter(ChangePhase::Waiting);
         tokio::select! {
@@ -101,7 +101,7 @@ impl Service {
             Priority::Normal => Arc::clone(&listed.account),
             priority => self.account_of_update(client, priority),
         };
-        let listed = Listed { account: Arc::clone(&account), ..listed };
+        let listed = ListedChange { account: Arc::clone(&account), ..listed };
         let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
         with_account(self.update(update, rest, address, client, listed), &account).await
     }
@@ -114,12 +114,12 @@ impl Service {
         whole: Option<Spooled>,
         base: String,
         client: &Client<'_>,
-        listed: Listed,
+        listed: ListedChange,
     ) -> Answered {
         listed.running.task.tell(&update.text);
         let slot = self.change_slot(&listed).await?;
         let begun = Instant::now();
-        let Listed { running, account } = listed;
+        let ListedChange { running, account } = listed;
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update, client),
@@ -166,8 +166,9 @@ impl Service {
         Ok(with_activity(response(StatusCode::OK, "application/json", body), &account))
     }
 
-    /// What tells a client its own commit: its number, or, since others' commits to graphs that are
-    /// not there for it are numbered, too, a name, and only of what it has changed itself.
+    /// The name of a client's own commit. A client with all graphs gets the number. One with a view
+    /// gets a name, and only when it has changed something: numbers would tell it of commits to
+    /// graphs that it may not see.
     fn commit_name(&self, client: &Client<'_>, updated: &Updated) -> serde_json::Value {
         match client.view {
             None => updated.txn.into(),
@@ -222,7 +223,7 @@ impl Service {
         headers: HeaderMap,
         body: Spooled,
         client: &Client<'_>,
-        listed: Listed,
+        listed: ListedChange,
     ) -> Answered {
         let (engine, root) = (Arc::clone(&client.dataset.engine), client.root());
         let store =
@@ -242,11 +243,11 @@ impl Service {
     async fn change<T: Send + 'static>(
         &self,
         client: &Client<'_>,
-        listed: Listed,
+        listed: ListedChange,
         change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.change_slot(&listed).await?;
-        let Listed { running, account } = listed;
+        let ListedChange { running, account } = listed;
         let (cancel, progress) = (Arc::clone(&running.task.cancel), Arc::clone(&running.task.progress));
         let asker = Asker { account, view: client.view.clone(), cancel, progress };
         let mut done = tokio::task::spawn_blocking(move || {

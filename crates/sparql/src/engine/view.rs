@@ -39,7 +39,7 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// What hides all graphs but those of a view.
+    /// The veil that hides all graphs but those of a view.
     pub fn veil(&self, view: &Arc<GraphView>) -> Arc<Veil> {
         Veil::of(view, &self.secret)
     }

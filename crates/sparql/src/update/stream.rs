@@ -68,7 +68,7 @@ struct PieceLine<'a> {
     pieces: VecDeque<WaitingPiece>,
 }
 
-/// What is to be done with a piece.
+/// The work that is left to do for a piece.
 enum WaitingPiece {
     /// The next chunks of what is staged are inserted.
     Data { chunks: usize },
