@@ -123,7 +123,7 @@ impl Context {
 
     /// The IRI or keyword that a name of the document means as a property or type.
     pub fn vocabulary(&self, name: &str) -> Option<String> {
-        self.expand(name, Relative::ToVocabulary)
+        self.expand(name, Relative::Vocabulary)
     }
 
     /// IRI expansion (5.2), when everything in the local context is defined; `None` for null.
@@ -134,7 +134,7 @@ impl Context {
         if looks_like_keyword(text) {
             return None;
         }
-        let to_vocabulary = matches!(relative, Relative::ToVocabulary | Relative::ToBoth);
+        let to_vocabulary = matches!(relative, Relative::Vocabulary | Relative::Both);
         if let Some(term) = self.term(text) {
             match &term.iri {
                 Some(iri) if is_keyword(iri) => return Some(iri.to_string()),
@@ -160,8 +160,8 @@ impl Context {
             return Some(format!("{vocab}{text}"));
         }
         match relative {
-            Relative::ToBase | Relative::ToBoth => Some(self.resolved(text)),
-            Relative::ToVocabulary => Some(text.to_owned()),
+            Relative::Base | Relative::Both => Some(self.resolved(text)),
+            Relative::Vocabulary => Some(text.to_owned()),
         }
     }
 
@@ -212,12 +212,12 @@ fn without_dots(iri: &str) -> String {
 /// Against which IRI a relative one is resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relative {
-    /// A value of `@id`.
-    ToBase,
-    /// A property.
-    ToVocabulary,
-    /// A value of `@type`.
-    ToBoth,
+    /// The base: a value of `@id`.
+    Base,
+    /// The vocabulary: a property.
+    Vocabulary,
+    /// Both: a value of `@type`.
+    Both,
 }
 
 /// How a local context is taken over.
@@ -534,7 +534,7 @@ impl<'a> Process<'a> {
         if let Some(vocab) = members.get("@vocab") {
             result.vocab = match vocab.as_str() {
                 _ if vocab.is_null() => None,
-                Some(text) => match result.expand(text, Relative::ToBoth) {
+                Some(text) => match result.expand(text, Relative::Both) {
                     Some(iri) if !is_keyword(&iri) => Some(iri.into()),
                     _ => return Err(vocab.fault("invalid vocab mapping", format!("{text} is no IRI"))),
                 },

@@ -98,7 +98,7 @@ impl<'a> Expander<'a> {
         let definition = active.term(property);
         let datatype = definition.and_then(|definition| definition.datatype.as_deref());
         if let (Some(text), Some("@id" | "@vocab")) = (element.as_str(), datatype) {
-            let relative = if datatype == Some("@id") { Relative::ToBase } else { Relative::ToBoth };
+            let relative = if datatype == Some("@id") { Relative::Base } else { Relative::Both };
             return Item::Node(Box::new(NodeItem::reference(active.expand(text, relative))));
         }
         let mut value = ValueItem::new(Scalar::of(element).expect("the caller saw a scalar"));

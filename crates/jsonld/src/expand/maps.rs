@@ -81,8 +81,8 @@ impl Expander<'_> {
             }
         } else if let Item::Node(node) = &mut item {
             if container.has(Container::ID) {
-                node.id.get_or_insert_with(|| active.expand(index, Relative::ToBase));
-            } else if let Some(iri) = active.expand(index, Relative::ToBoth) {
+                node.id.get_or_insert_with(|| active.expand(index, Relative::Base));
+            } else if let Some(iri) = active.expand(index, Relative::Both) {
                 node.types.insert(0, iri);
             }
         }

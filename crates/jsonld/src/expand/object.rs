@@ -221,7 +221,7 @@ impl<'a> Expander<'a> {
                 let text = value.as_str();
                 let text =
                     text.ok_or_else(|| value.fault("invalid @id value", "the value of @id is an IRI"))?;
-                building.node.id = Some(active.expand(text, Relative::ToBase));
+                building.node.id = Some(active.expand(text, Relative::Base));
             }
             "@type" => types(type_scoped, value, building)?,
             "@graph" => {
@@ -373,7 +373,7 @@ fn types(type_scoped: &Context, value: &Json, building: &mut Building<'_>) -> Re
     let invalid = || value.fault("invalid type value", "the value of @type is an IRI, or an array of IRIs");
     for element in value.elements() {
         let name = element.as_str().ok_or_else(invalid)?;
-        building.node.types.extend(type_scoped.expand(name, Relative::ToBoth));
+        building.node.types.extend(type_scoped.expand(name, Relative::Both));
     }
     building.has_one_type = value.as_str().is_some() && building.node.types.len() == 1;
     building.has_type = true;

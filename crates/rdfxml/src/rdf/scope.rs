@@ -36,10 +36,11 @@ impl Base {
         let resolved = match self {
             Base::Iri(base) => base.resolve_into(reference, out),
             Base::None => Iri::parse(reference).map(|iri| out.push_str(iri.as_str())),
-            Base::Bad(why) => match Iri::parse(reference) {
-                Ok(iri) => return Ok(out.push_str(iri.as_str())),
-                Err(_) => return Err(why.clone()),
-            },
+            Base::Bad(why) => {
+                let iri = Iri::parse(reference).map_err(|_| why.clone())?;
+                out.push_str(iri.as_str());
+                return Ok(());
+            }
         };
         resolved.map_err(|error| match self {
             Base::None if !reference.contains(':') => {

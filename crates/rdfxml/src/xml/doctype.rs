@@ -229,7 +229,7 @@ fn close(cursor: &mut Cursor<'_>) -> Scan<()> {
 /// The text of an entity: characters are put in for their numbers, names stay.
 fn entity_value(cursor: &mut Cursor<'_>) -> Scan<String> {
     let begin = *cursor;
-    let mut inner = Cursor::new(&begin.text[..], begin.at + 1);
+    let mut inner = Cursor::new(begin.text, begin.at + 1);
     let end = inner.at + cursor.quoted()?.len();
     let mut text = String::new();
     while inner.at < end {
