@@ -33,7 +33,7 @@ fn insert(db: &Arc<Database>, lines: String) {
 fn quads(numbers: std::ops::Range<u64>) -> String {
     let line = |n: u64| {
         let object = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 7919;
-        let graph = if n % 4 == 0 { String::new() } else { format!("<urn:g{}> ", n % 4) };
+        let graph = if n.is_multiple_of(4) { String::new() } else { format!("<urn:g{}> ", n % 4) };
         format!("<urn:s{}> <urn:p{}> <urn:o{object}> {graph}.\n", n / 2, n % 7)
     };
     numbers.map(line).collect()
@@ -139,7 +139,7 @@ fn one_twin_and_all_pairs_are_written_anew() {
     for round in 0..rounds(40) {
         let twin = (lcg(&mut random) >> 33) as usize % 2;
         let trees: Vec<usize> =
-            [twin, 2, 3, 4].into_iter().filter(|_| (lcg(&mut random) >> 33) % 2 == 0).collect();
+            [twin, 2, 3, 4].into_iter().filter(|_| (lcg(&mut random) >> 33).is_multiple_of(2)).collect();
         let mut hit = BTreeSet::new();
         let dir = world.damaged(|bytes| {
             for tree in &trees {

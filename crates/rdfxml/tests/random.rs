@@ -231,8 +231,7 @@ impl Speller<'_> {
 
     /// A text, in or out of an attribute.
     fn text(&mut self, text: &str, quote: Option<char>) {
-        let mut rest = text.chars().peekable();
-        while let Some(c) = rest.next() {
+        for c in text.chars() {
             if quote.is_none() && self.chance(12) {
                 self.out.push_str(
                     ["<!-- x -->", "<?p x?>", "<![CDATA[]]>", "&empty;"][self.random.below(4) as usize],

@@ -57,7 +57,7 @@ struct StagedChunk {
 }
 
 enum ChunkPlace {
-    Memory(Parsed),
+    Memory(Box<Parsed>),
     Space { at: u64, len: usize },
 }
 
@@ -130,7 +130,7 @@ impl Staged {
         let is_kept = self.space.is_none() && held <= most && self.charge.set(held as u64).is_ok();
         let place = if is_kept {
             self.kept_bytes = held;
-            ChunkPlace::Memory(parsed)
+            ChunkPlace::Memory(Box::new(parsed))
         } else {
             let space = match &self.space {
                 Some(space) => space,
@@ -152,7 +152,7 @@ impl Staged {
                 self.kept_bytes -= parsed.held_bytes();
                 // Less than before: it is granted.
                 self.charge.set(self.kept_bytes as u64)?;
-                parsed
+                *parsed
             }
             ChunkPlace::Space { at, len } => {
                 let space = self.space.as_ref().expect("a chunk was put there");

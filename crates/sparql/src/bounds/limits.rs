@@ -68,6 +68,21 @@ impl Limits {
     }
 }
 
+impl From<Stop> for QueryError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cancelled => Self::Cancelled,
+            Stop::Timeout(limit) => Self::Timeout(limit),
+        }
+    }
+}
+
+impl Interrupt for Limits {
+    fn is_set(&self) -> bool {
+        self.check().is_err()
+    }
+}
+
 /// For tests: how often this thread has looked.
 #[cfg(test)]
 pub(crate) mod looks {
@@ -81,20 +96,5 @@ pub(crate) mod looks {
 
     pub(crate) fn so_far() -> u64 {
         LOOKS.get()
-    }
-}
-
-impl From<Stop> for QueryError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Timeout(limit) => Self::Timeout(limit),
-        }
-    }
-}
-
-impl Interrupt for Limits {
-    fn is_set(&self) -> bool {
-        self.check().is_err()
     }
 }
