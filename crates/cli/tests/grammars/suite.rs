@@ -162,7 +162,7 @@ struct Listed {
     held_off: bool,
 }
 
-/// What does not hold yet.
+/// The list of cases that do not hold yet.
 pub struct Unmended(Vec<Listed>);
 
 impl Unmended {
@@ -188,7 +188,7 @@ impl Unmended {
         self.0.iter().any(|line| line.language == language && name.starts_with(line.begin))
     }
 
-    /// What is wrong with an outcome, the list considered.
+    /// Judges an outcome by the list. Returns the fault, if there is one.
     pub fn judge(&mut self, place: &Place, outcome: Result<(), String>) -> Option<String> {
         match (outcome, self.line(place)) {
             (Err(_), Some(line)) => {

@@ -166,8 +166,8 @@ impl Commits {
             let block = self.block.lock();
             (block.journal, block.txn)
         };
-        // What was committed since the checkpoint may build on images in earlier files, which only
-        // the end of a checkpoint knows to keep.
+        // Commits since the checkpoint may build on images in earlier files, which only the end of
+        // a checkpoint knows to keep.
         if self.states.appended().txn > durable {
             return None;
         }

@@ -222,7 +222,7 @@ impl Versions {
         }
     }
 
-    /// Drops versions behind the oldest that nobody can see, and the changes that only they need.
+    /// Drops versions behind the oldest that no reader can see, and changes that only they need.
     fn drop_between(&self, chain: &mut Chain, readable: &Readable) {
         let before = chain.versions.len();
         let mut at = 1;

@@ -166,7 +166,7 @@ impl Reservation {
         assert!(before >= less, "only what was reserved is given back");
     }
 
-    /// Takes `bytes` of it, at most what is held, for somebody else.
+    /// Takes `bytes` of it, at most what is held, for another holder.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Reservation {
         let bytes = bytes.min(self.bytes);
