@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use oxrdf::NamedNode;
-use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 use super::document::DocumentOptions;
 use crate::input::error::LoadError;
@@ -60,7 +60,7 @@ pub(super) fn parse_rdf_xml(
     name: &str,
 ) -> Result<(), LoadError> {
     let on_fault = if options.lenient { OnFault::Drop } else { OnFault::Stop };
-    let settings = Options { base: options.base, on_fault, longest: options.longest };
+    let settings = Options { base: options.base, on_fault, odd: Odd::Refused, longest: options.longest };
     let mut reader =
         RdfXml::new(read, &settings).map_err(|message| LoadError::Option { option: "--base", message })?;
     let mut charge = options.budget.charge("an RDF/XML document that nests, or has many rdf:IDs,");
