@@ -105,6 +105,18 @@ fn odd_terms_are_kept_when_that_is_asked_for() {
 }
 
 #[test]
+fn odd_terms_of_rdf_xml_are_kept_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("db");
+    let text = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:e=\"http://e/\">\
+                <rdf:Description rdf:about=\"http://e/x#a#b\"><e:p xml:lang=\"zh-classical1\">x</e:p>\
+                </rdf:Description></rdf:RDF>";
+    assert!(run(&db, text, &options(RdfFormat::RdfXml)).is_err());
+    run(&db, text, &LoadOptions { odd_terms: OddTerms::Kept, ..options(RdfFormat::RdfXml) }).unwrap();
+    assert_eq!(lines(&db), ["<http://e/x#a#b> <http://e/p> \"x\"@zh-classical1 ."]);
+}
+
+#[test]
 fn a_load_that_would_leave_out_much_loads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("db");

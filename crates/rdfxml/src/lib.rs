@@ -17,4 +17,5 @@ mod xml;
 
 pub use fault::{ReadError, ReadFault};
 pub use rdf::reader::{OnFault, Options, RdfXml};
+pub use rdf::scope::Odd;
 pub use rdf::{ReadTerm, Sink};

@@ -11,7 +11,7 @@
 //! only that has is told so, instead of being read as something else.
 
 pub(crate) mod reader;
-mod scope;
+pub(crate) mod scope;
 mod terms;
 mod vocabulary;
 

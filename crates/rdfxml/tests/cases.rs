@@ -2,7 +2,7 @@
 
 mod support;
 
-use snowmelt_rdfxml::OnFault;
+use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadFault, ReadTerm, Sink};
 use support::{assert_same, graph, n_triples, options, read_with, refused};
 
 const RDF: &str = "xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:v='http://v/'";
@@ -338,4 +338,38 @@ fn what_is_no_xml_ends_it_in_any_case() {
     let error = ended.unwrap_err().to_string();
     assert!(error.starts_with("2:7: ") && error.contains("</v:C>"), "{error}");
     assert_eq!(read.triples, 2);
+}
+
+#[test]
+fn odd_terms_are_kept_where_they_may_be() {
+    let document = about(
+        "<v:p xml:lang='zh-classical1'>x</v:p><v:p rdf:resource='a#b#c'/><v:p rdf:resource='http://o/[x]'/>
+        <v:p rdf:datatype='http://t/#a#b'>y</v:p><v:p rdf:resource='http://a b/'/><v:p xml:lang='a b'>z</v:p>",
+    );
+    let keeping = Options { odd: Odd::Kept, ..options(OnFault::Drop) };
+    let mut read = Terms::default();
+    let mut reader = RdfXml::new(document.as_bytes(), &keeping).expect("a base");
+    while reader.step(&mut read).unwrap_or_else(|error| panic!("{error}")) {}
+    assert_eq!(read.0, ["x@zh-classical1", "http://base/a#b#c", "http://o/[x]", "y^^http://t/#a#b"]);
+    assert_eq!(read.1, 2);
+    let (read, _) = read_with(document.as_bytes(), &options(OnFault::Drop));
+    assert_eq!((read.triples, read.dropped.len()), (0, 6));
+}
+
+/// Objects as they come, and how many were dropped.
+#[derive(Default)]
+struct Terms(Vec<String>, usize);
+
+impl Sink for Terms {
+    fn triple(&mut self, _: ReadTerm<'_>, _: &str, object: ReadTerm<'_>) {
+        self.0.push(match object {
+            ReadTerm::Iri(text) | ReadTerm::Blank(text) => text.to_owned(),
+            ReadTerm::Literal { lexical, language: Some(tag), .. } => format!("{lexical}@{tag}"),
+            ReadTerm::Literal { lexical, datatype, .. } => format!("{lexical}^^{datatype}"),
+        });
+    }
+
+    fn dropped(&mut self, _: ReadFault) {
+        self.1 += 1;
+    }
 }

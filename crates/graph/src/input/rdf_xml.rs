@@ -3,11 +3,12 @@
 use std::io::Read;
 
 use oxrdf::NamedNode;
-use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 use super::document::DocumentOptions;
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed, Ref};
+use crate::input::terms::OddTerms;
 use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
 
@@ -60,7 +61,11 @@ pub(super) fn parse_rdf_xml(
     name: &str,
 ) -> Result<(), LoadError> {
     let on_fault = if options.lenient { OnFault::Drop } else { OnFault::Stop };
-    let settings = Options { base: options.base, on_fault, longest: options.longest };
+    let odd = match options.odd_terms {
+        OddTerms::Refused => Odd::Refused,
+        OddTerms::Kept => Odd::Kept,
+    };
+    let settings = Options { base: options.base, on_fault, odd, longest: options.longest };
     let mut reader =
         RdfXml::new(read, &settings).map_err(|message| LoadError::Option { option: "--base", message })?;
     let mut charge = options.budget.charge("an RDF/XML document that nests, or has many rdf:IDs,");

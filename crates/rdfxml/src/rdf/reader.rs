@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::Read;
 
 use super::Sink;
-use super::scope::{Base, Language, first_base};
+use super::scope::{Base, Language, Odd, first_base};
 use super::terms::{Node, Terms};
 use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
@@ -44,6 +44,8 @@ pub struct Options {
     pub base: Option<String>,
     /// The fate of faults.
     pub on_fault: OnFault,
+    /// What becomes of terms outside of the RFCs.
+    pub odd: Odd,
     /// Bytes of the longest term and tag.
     pub longest: usize,
 }
@@ -87,6 +89,7 @@ struct Element {
 pub struct RdfXml<R> {
     xml: Parser<R>,
     on_fault: OnFault,
+    odd: Odd,
     longest: usize,
     open: Vec<Element>,
     terms: Terms,
@@ -117,6 +120,7 @@ impl<R: Read> RdfXml<R> {
         Ok(RdfXml {
             xml: Parser::new(read, options.longest),
             on_fault: options.on_fault,
+            odd: options.odd,
             longest: options.longest,
             open: Vec::new(),
             terms: Terms::default(),

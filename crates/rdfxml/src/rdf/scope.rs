@@ -3,6 +3,33 @@
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
 
+/// Treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as `…#a#b` and
+/// `zh-classical`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Odd {
+    /// They are faults.
+    #[default]
+    Refused,
+    /// They are kept, if Turtle's grammar allows them.
+    Kept,
+}
+
+/// Whether Turtle's grammar allows an absolute IRI.
+pub(super) fn is_odd_iri(iri: &str) -> bool {
+    let scheme = iri.split_once(':').map_or("", |(scheme, _)| scheme);
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        && !iri.contains(|c: char| c <= ' ' || "<>\"{}|^`\\".contains(c))
+}
+
+/// Whether Turtle's grammar allows a language tag.
+fn is_odd_tag(tag: &str) -> bool {
+    let mut parts = tag.split('-');
+    let is_first = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    parts.next().is_some_and(is_first) && parts.all(is_part)
+}
+
 /// The base of relative IRIs.
 pub(super) enum Base {
     None,
@@ -30,8 +57,34 @@ pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
 }
 
 impl Base {
+    /// Replaces `out` by the IRI that a reference means, which may be odd if such are kept.
+    pub(super) fn resolve_as(&self, reference: &str, odd: Odd, out: &mut String) -> Result<(), String> {
+        let resolved = self.resolve(reference, out);
+        if resolved.is_err() && odd == Odd::Kept && self.resolve_odd(reference, out) {
+            return Ok(());
+        }
+        resolved
+    }
+
+    /// The same for what is no IRI of RFC 3987; whether it can be kept. An absolute one is taken
+    /// as it is, a relative one with anything behind its first `#`.
+    fn resolve_odd(&self, reference: &str, out: &mut String) -> bool {
+        if is_odd_iri(reference) {
+            out.clear();
+            out.push_str(reference);
+            return true;
+        }
+        let Some((head, fragment)) = reference.split_once('#') else { return false };
+        if self.resolve(head, out).is_err() {
+            return false;
+        }
+        out.push('#');
+        out.push_str(fragment);
+        is_odd_iri(out)
+    }
+
     /// Replaces `out` by the IRI that a reference means.
-    pub(super) fn resolve(&self, reference: &str, out: &mut String) -> Result<(), String> {
+    fn resolve(&self, reference: &str, out: &mut String) -> Result<(), String> {
         out.clear();
         let resolved = match self {
             Base::Iri(base) => base.resolve_into(reference, out),
@@ -79,13 +132,14 @@ impl Base {
 
 impl Language {
     /// The language that `xml:lang` means.
-    pub(super) fn of(tag: &str) -> Language {
+    pub(super) fn of(tag: &str, odd: Odd) -> Language {
         if tag.is_empty() {
             return Language::None;
         }
         let lower = tag.to_ascii_lowercase();
         match LanguageTag::parse(lower.as_str()) {
             Ok(_) => Language::Tag(lower),
+            Err(_) if odd == Odd::Kept && is_odd_tag(&lower) => Language::Tag(lower),
             Err(error) => Language::Bad(format!("{} is no language tag: {error}", quoted(tag))),
         }
     }

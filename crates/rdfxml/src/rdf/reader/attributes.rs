@@ -6,7 +6,7 @@ use oxiri::Iri;
 use twox_hash::XxHash3_128;
 
 use super::super::Sink;
-use super::super::scope::{Base, Language, quoted};
+use super::super::scope::{Base, Language, Odd, is_odd_iri, quoted};
 use super::super::terms::{Node, Stretch};
 use super::super::vocabulary::{ITS, RDF, Role, is_reserved, role_in_rdf, role_without_namespace};
 use super::{OnFault, RdfXml};
@@ -66,7 +66,7 @@ impl<R: Read> RdfXml<R> {
             let (name, value) = self.xml.attribute(index);
             if is_reserved(name.prefix, name.local) {
                 if name.namespace == XML && name.local == "lang" {
-                    language = Some(Language::of(value));
+                    language = Some(Language::of(value, self.odd));
                 } else if name.namespace == XML && name.local == "base" {
                     base = Some(self.base().within(value));
                 }
@@ -147,7 +147,7 @@ impl<R: Read> RdfXml<R> {
         let (_, value) = self.xml.attribute(index);
         let base = self.bases.last().expect("the document's base stays");
         let len = value.len();
-        match base.resolve(value, &mut self.iri) {
+        match base.resolve_as(value, self.odd, &mut self.iri) {
             Ok(()) => {
                 self.xml.amplify(self.iri.len().saturating_sub(len))?;
                 Ok(Node::Iri(self.terms.push(&self.iri)))
@@ -175,7 +175,7 @@ impl<R: Read> RdfXml<R> {
         }
         let reference = format!("#{value}");
         let base = self.bases.last().expect("the document's base stays");
-        if let Err(why) = base.resolve(&reference, &mut self.iri) {
+        if let Err(why) = base.resolve_as(&reference, self.odd, &mut self.iri) {
             return self.bad(&why);
         }
         self.xml.amplify(self.iri.len().saturating_sub(reference.len()))?;
@@ -191,7 +191,7 @@ impl<R: Read> RdfXml<R> {
 
     /// The IRI of the element's name.
     pub(super) fn element_iri(&mut self) -> Result<Node, ReadError> {
-        let made = iri_of_name(self.xml.name(), &mut self.iri, &mut self.sound);
+        let made = iri_of_name(self.xml.name(), self.odd, &mut self.iri, &mut self.sound);
         self.named(made)
     }
 
@@ -202,7 +202,7 @@ impl<R: Read> RdfXml<R> {
             // one of the few that need no prefix
             name.namespace = RDF;
         }
-        let made = iri_of_name(name, &mut self.iri, &mut self.sound);
+        let made = iri_of_name(name, self.odd, &mut self.iri, &mut self.sound);
         self.named(made)
     }
 
@@ -235,7 +235,12 @@ fn refused(name: XmlName<'_>) -> String {
 }
 
 /// Replaces `iri` by the IRI of a name.
-fn iri_of_name(name: XmlName<'_>, iri: &mut String, sound: &mut Vec<Box<str>>) -> Result<(), String> {
+fn iri_of_name(
+    name: XmlName<'_>,
+    odd: Odd,
+    iri: &mut String,
+    sound: &mut Vec<Box<str>>,
+) -> Result<(), String> {
     iri.clear();
     iri.push_str(name.namespace);
     iri.push_str(name.local);
@@ -246,6 +251,9 @@ fn iri_of_name(name: XmlName<'_>, iri: &mut String, sound: &mut Vec<Box<str>>) -
         return Err(format!("{} has no namespace; in RDF/XML it needs one", name.qualified));
     }
     if let Err(error) = Iri::parse(iri.as_str()) {
+        if odd == Odd::Kept && is_odd_iri(iri) {
+            return Ok(());
+        }
         return Err(format!("the name {} makes {}, which is no IRI: {error}", name.qualified, quoted(iri)));
     }
     // names in ASCII behind these are IRIs, too
