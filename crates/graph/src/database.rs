@@ -21,6 +21,7 @@ use crate::dict::prefix::PrefixEncoder;
 use crate::error::Result;
 use crate::index::Index;
 use crate::term::TermId;
+use crate::transaction::parse_slots::ParseSlots;
 
 /// How to open a database: the store's settings.
 pub use snowmelt_store::StoreConfig as OpenOptions;
@@ -45,6 +46,8 @@ pub struct Database {
     literals: RwLock<FxHashMap<TermId, u64>>,
     /// there while a new generation of the trees is written beside the writers
     pub(crate) changes: Mutex<Option<ChangeLog>>,
+    /// Turns of documents that are parsed to be inserted.
+    pub(crate) parsing: Arc<ParseSlots>,
 }
 
 impl Database {
@@ -73,6 +76,7 @@ impl Database {
             prefixes: Mutex::default(),
             literals: RwLock::default(),
             changes: Mutex::default(),
+            parsing: Arc::default(),
         }))
     }
 

@@ -12,6 +12,7 @@
 
 pub(crate) mod clear;
 pub(crate) mod document;
+pub(crate) mod parse_slots;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;

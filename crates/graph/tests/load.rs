@@ -509,7 +509,7 @@ fn documents_that_are_kept_are_charged() {
     let options = LoadOptions { format: Some(format), ..options() };
     let error = load_text(&dir.path().join("db"), text.as_bytes(), &options).unwrap_err();
     let said = with_causes(&error);
-    assert!(said.contains("or of JSON-LD, needs"), "{said}");
+    assert!(said.contains("a document of JSON-LD needs"), "{said}");
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {

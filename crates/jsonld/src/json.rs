@@ -99,6 +99,7 @@ impl Object {
         members.reverse();
         members.sort_by(|a, b| a.0.cmp(&b.0));
         members.dedup_by(|b, a| a.0 == b.0);
+        members.shrink_to_fit();
         Object { members }
     }
 
@@ -174,7 +175,10 @@ pub fn parse(text: &[u8], number: u32, stop: &dyn Fn() -> bool) -> Result<Json, 
             }
             JsonEvent::EndArray | JsonEvent::EndObject => {
                 let (place, value) = match open.pop() {
-                    Some(Open::Array(place, elements)) => (place, Value::Array(elements)),
+                    Some(Open::Array(place, mut elements)) => {
+                        elements.shrink_to_fit();
+                        (place, Value::Array(elements))
+                    }
                     Some(Open::Object(place, members, _)) => (place, Value::Object(Object::new(members))),
                     None => return Err(place.fault("syntax", "nothing is open here")),
                 };

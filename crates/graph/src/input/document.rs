@@ -57,7 +57,7 @@ const MAX_FAULTS_IN_A_ROW: u32 = 10_000;
 pub(crate) fn parse_document(
     read: impl Read,
     source: usize,
-    options: DocumentOptions,
+    mut options: DocumentOptions,
     cancel: &dyn Interrupt,
     mut empty: impl FnMut() -> Result<Parsed, LoadError>,
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
@@ -68,6 +68,7 @@ pub(crate) fn parse_document(
         Err(cancelled) => cancelled,
     };
     let read = without_mark(Looking::new(read, cancel)).map_err(failed)?;
+    options.base = options.base.map(|base| plain_base(&base));
     match options.format {
         RdfFormat::RdfXml => return parse_rdf_xml(read, source, options, cancel, empty, full, name),
         RdfFormat::JsonLd { .. } => {
@@ -163,7 +164,7 @@ fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
         parser = parser.lenient();
     }
     if let Some(base) = &options.base {
-        parser = parser.with_base_iri(plain_base(base)).map_err(|e| LoadError::Option {
+        parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
             option: "--base",
             message: format!("{base} is no absolute IRI: {e}"),
         })?;

@@ -63,7 +63,7 @@ pub(super) struct Guarded<R> {
 }
 
 /// Bytes a parser takes for one of JSON-LD that it keeps: events, names, values.
-const JSON_KEPT: u64 = 8;
+const JSON_KEPT: u64 = 16;
 
 impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {

@@ -83,7 +83,10 @@ pub(super) fn parse_rdf_xml(
                 set.err().map(|error| reader.fault_here(error.to_string()))
             }
             Err(ReadError::Document(fault)) => Some(fault),
-            Err(ReadError::Io(source)) => return Err(LoadError::Input { file: name.to_owned(), source }),
+            Err(ReadError::Io(source)) => {
+                super::cancelled(cancel)?;
+                return Err(LoadError::Input { file: name.to_owned(), source });
+            }
         };
         let parsed = &mut chunk.interner.parsed;
         if let Some(fault) = fault {

@@ -46,7 +46,7 @@ impl Default for LoadOptions {
             stripes: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             lenient: false,
-            lenient_most: 0.01,
+            lenient_most: 1.0,
             odd_terms: OddTerms::Refused,
             contexts: Contexts::default(),
             format: None,

@@ -123,8 +123,11 @@ fn trace(mut command: Command, shared: &Shared) -> io::Result<Traced> {
                 let n = shared.calls.fetch_add(1, Ordering::SeqCst) + 1;
                 if n == shared.at.load(Ordering::SeqCst) {
                     killed_at = Some(name);
-                    // SAFETY: a child of this thread, which has not been waited for.
-                    unsafe { libc::kill(main, libc::SIGKILL) };
+                    // The call may be that of a process which the program has started.
+                    for killed in [main, pid] {
+                        // SAFETY: children of this thread, which have not been waited for.
+                        unsafe { libc::kill(killed, libc::SIGKILL) };
+                    }
                 }
             }
         } else if !has_begun {

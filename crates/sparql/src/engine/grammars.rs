@@ -60,7 +60,10 @@ fn run(engine: &Engine, language: &str, text: &str) -> Result<bool, QueryError> 
         // SERVICE, and LOAD from where nothing may be loaded
         Err(QueryError::Unsupported { .. } | QueryError::LoadRefused { .. }) => Ok(false),
         Err(
-            QueryError::TooLarge { .. } | QueryError::Memory { .. } | QueryError::OperationTooLong { .. },
+            QueryError::TooLarge { .. }
+            | QueryError::Memory { .. }
+            | QueryError::TextMemory { .. }
+            | QueryError::OperationTooLong { .. },
         ) => Ok(false),
         Err(error) => Err(error),
     }

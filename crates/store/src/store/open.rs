@@ -108,6 +108,9 @@ impl Store {
             return Err(StoreError::ReadOnly { path: dir.to_path_buf() });
         }
         config.check()?;
+        if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
+            return Err(StoreError::Exists { path: dir.to_path_buf() });
+        }
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();

@@ -99,7 +99,7 @@ impl SuperBlockFile {
             }
             other => other.map_err(StoreError::device(&path, "create the super-block"))?,
         };
-        let placed = Placed::of(dir, Path::new(FILE_NAME), &*device);
+        let placed = Placed::of(dir, Path::new(name), &*device);
         let this = SuperBlockFile { path, device, placed, first: Mutex::default() };
         this.lengthen(0)?;
         Ok(this)

@@ -1,0 +1,72 @@
+//! Turns to parse: a parser holds buffers and tables that are not charged, so few documents are
+//! parsed at once, the fewer the less memory there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::input::error::LoadError;
+use crate::interrupt::Interrupt;
+
+/// Memory of the process for each document that is parsed at the same time.
+const BYTES_EACH: u64 = 128 << 20;
+
+/// Documents at once, whatever the memory.
+const MOST: usize = 8;
+
+/// How often one that waits looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The turns of a database.
+#[derive(Debug, Default)]
+pub(crate) struct ParseSlots {
+    taken: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// A turn, until it is dropped.
+pub(crate) struct ParseSlot {
+    slots: Arc<ParseSlots>,
+}
+
+impl ParseSlots {
+    /// Waits for a turn under a budget of so many bytes.
+    pub fn take(self: &Arc<Self>, budget_bytes: u64, cancel: &dyn Interrupt) -> Result<ParseSlot, LoadError> {
+        let most = ((budget_bytes / BYTES_EACH) as usize).clamp(1, MOST);
+        let mut taken = self.taken.lock();
+        while *taken >= most {
+            crate::input::cancelled(cancel)?;
+            self.freed.wait_for(&mut taken, LOOK);
+        }
+        *taken += 1;
+        Ok(ParseSlot { slots: Arc::clone(self) })
+    }
+}
+
+impl Drop for ParseSlot {
+    fn drop(&mut self) {
+        *self.slots.taken.lock() -= 1;
+        self.slots.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn few_parse_at_once_and_who_waits_can_be_stopped() {
+        let slots = Arc::<ParseSlots>::default();
+        let go_on = AtomicBool::new(false);
+        let first = slots.take(BYTES_EACH, &go_on).unwrap();
+        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_err(), "there is one turn");
+        let second = slots.take(2 * BYTES_EACH, &go_on).unwrap();
+        drop(first);
+        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_err(), "the second still has it");
+        drop(second);
+        slots.take(1, &go_on).unwrap();
+    }
+}
