@@ -598,12 +598,19 @@ fn a_version_is_not_taken_from_a_file_used_again() {
     let pages = Pages::create(&store, 1);
     (0..3).for_each(|round| pages.write(&store, round).unwrap());
     let mut old = reader(&store);
-    // So many that the versions have no room in memory.
-    (3..13).for_each(|round| pages.write(&store, round).unwrap());
+    // So many that the versions have no room in memory; each is seen by a reader, so that none is
+    // dropped.
+    let seen: Vec<_> = (3..13)
+        .map(|round| {
+            pages.write(&store, round).unwrap();
+            reader(&store)
+        })
+        .collect();
     mood.hold_next();
     std::thread::scope(|s| {
         let read = s.spawn(|| old.page(pages.tree, pages.list[0]).map(|p| p.to_vec()));
         mood.wait_held();
+        drop(seen);
         store.checkpoint().unwrap();
         assert!(store.journal_stats().recycled > 0);
         (13..23).for_each(|round| pages.write(&store, round).unwrap());
