@@ -181,7 +181,7 @@ impl Database {
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;
     /// let first = db.begin()?;
-    /// assert!(db.begin_while(&|| false)?.is_none());
+    /// std::thread::scope(|s| s.spawn(|| assert!(matches!(db.begin_while(&|| false), Ok(None)))));
     /// # drop(first);
     /// # Ok::<(), snowmelt::Error>(())
     /// ```

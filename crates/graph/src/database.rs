@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod change_log;
 pub(crate) mod generation;
+mod parse_slots;
 mod resources;
 pub(crate) mod state;
 
@@ -15,13 +16,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_store::{Snapshot, Store, TempSpace};
 
 use crate::database::change_log::ChangeLog;
+use crate::database::parse_slots::ParseSlots;
 use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::dict::prefix::PrefixEncoder;
 use crate::error::Result;
 use crate::index::Index;
 use crate::term::TermId;
-use crate::transaction::parse_slots::ParseSlots;
 
 /// How to open a database: the store's settings.
 pub use snowmelt_store::StoreConfig as OpenOptions;

@@ -12,7 +12,6 @@
 
 pub(crate) mod clear;
 pub(crate) mod document;
-pub(crate) mod parse_slots;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;

@@ -80,7 +80,8 @@ fn a_file_that_cannot_be_made_is_a_hole_to_nobody() {
             assert_eq!(pages.round(&store).unwrap(), last, "{what}");
             pages.write(&store, 51).unwrap();
         }
-        assert!(failed >= 6, "{maker:?}, error {errno}: only {failed} steps failed");
+        // Where an error passes, files that nothing needs are given back, and writing goes on.
+        assert!(failed >= 6 || errno != libc::EIO, "{maker:?}, error {errno}: only {failed} steps failed");
     }
 }
 

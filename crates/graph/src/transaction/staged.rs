@@ -92,7 +92,7 @@ impl Staged {
         progress: &ChangeProgress,
     ) -> Result<(), LoadError> {
         let database = self.database.clone();
-        let _turn = database.parsing.take(database.memory().total(), cancel)?;
+        let _turn = database.parsing.take(database.memory().total(), cancel).ok_or(LoadError::Cancelled)?;
         let mut options = document.options(database.longest_term_bytes(), database.memory())?;
         // They are inserted when other things have memory, too.
         let free = database.memory().free() as usize;

@@ -44,7 +44,7 @@ pub struct Options {
     pub base: Option<String>,
     /// The fate of faults.
     pub on_fault: OnFault,
-    /// What becomes of terms outside of the RFCs.
+    /// Treatment of terms outside of the RFCs.
     pub odd: Odd,
     /// Bytes of the longest term and tag.
     pub longest: usize,

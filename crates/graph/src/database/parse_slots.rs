@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::input::error::LoadError;
 use crate::interrupt::Interrupt;
 
 /// Memory of the process for each document that is parsed at the same time.
@@ -31,16 +30,18 @@ pub(crate) struct ParseSlot {
 }
 
 impl ParseSlots {
-    /// Waits for a turn under a budget of so many bytes.
-    pub fn take(self: &Arc<Self>, budget_bytes: u64, cancel: &dyn Interrupt) -> Result<ParseSlot, LoadError> {
+    /// Waits for a turn under a budget of so many bytes; `None` when it is not wanted any more.
+    pub fn take(self: &Arc<Self>, budget_bytes: u64, cancel: &dyn Interrupt) -> Option<ParseSlot> {
         let most = ((budget_bytes / BYTES_EACH) as usize).clamp(1, MOST);
         let mut taken = self.taken.lock();
         while *taken >= most {
-            crate::input::cancelled(cancel)?;
+            if cancel.is_set() {
+                return None;
+            }
             self.freed.wait_for(&mut taken, LOOK);
         }
         *taken += 1;
-        Ok(ParseSlot { slots: Arc::clone(self) })
+        Some(ParseSlot { slots: Arc::clone(self) })
     }
 }
 
@@ -62,10 +63,10 @@ mod tests {
         let slots = Arc::<ParseSlots>::default();
         let go_on = AtomicBool::new(false);
         let first = slots.take(BYTES_EACH, &go_on).unwrap();
-        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_err(), "there is one turn");
+        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_none(), "there is one turn");
         let second = slots.take(2 * BYTES_EACH, &go_on).unwrap();
         drop(first);
-        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_err(), "the second still has it");
+        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_none(), "the second still has it");
         drop(second);
         slots.take(1, &go_on).unwrap();
     }
