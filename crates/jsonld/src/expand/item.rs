@@ -56,12 +56,9 @@ impl NodeItem {
     }
 }
 
-/// Adds items to those of a property.
+/// Adds items of a property. It may be there already: each entry is emitted by itself.
 pub(crate) fn add(all: &mut Vec<(String, Vec<Item>)>, property: &str, items: Vec<Item>) {
-    match all.iter_mut().find(|(known, _)| known == property) {
-        Some((_, known)) => known.extend(items),
-        None => all.push((property.to_owned(), items)),
-    }
+    all.push((property.to_owned(), items));
 }
 
 /// A literal, still as it was written.
