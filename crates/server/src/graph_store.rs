@@ -126,7 +126,7 @@ pub fn store(
     let database = engine.database();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
-        Some(boundary) => multipart::parts(body, &boundary, database.memory(), &database.work_dir())?,
+        Some(boundary) => multipart::parts(body, &boundary, database.memory(), &|| database.work_dir())?,
         None => vec![(content_type.to_owned(), body)],
     };
     let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;

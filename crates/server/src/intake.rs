@@ -258,6 +258,7 @@ pub async fn spool(
     watch: BodyWatch<'_>,
 ) -> Result<Spooled, Refusal> {
     let intake = Intake::new(body, (limits.document_bytes, "--max-document"), limits, watch)?;
-    let spool = take(intake, coding, Spool::new(database.memory(), &database.work_dir()), database).await?;
+    let dir = || database.work_dir();
+    let spool = take(intake, coding, Spool::new(database.memory(), &dir), database).await?;
     spool.finish().map_err(|e| unwritten(&e))
 }

@@ -5,7 +5,7 @@
 //! Large documents are sent as they are.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::PathBuf;
 
 use hyper::StatusCode;
 use snowmelt_graph::MemoryBudget;
@@ -33,7 +33,7 @@ pub fn parts(
     body: Spooled,
     boundary: &str,
     budget: &MemoryBudget,
-    dir: &Path,
+    dir: &(dyn Fn() -> PathBuf + Sync),
 ) -> Result<Vec<(String, Spooled)>, Refusal> {
     let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
     let size = body.len().map_err(|e| bad(&e.to_string()))?;
@@ -104,9 +104,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<(String, String)>, u16> {
         let budget = MemoryBudget::new(1 << 20);
-        let mut spool = Spool::new(&budget, &std::env::temp_dir());
+        let mut spool = Spool::new(&budget, &std::env::temp_dir);
         spool.append(text.as_bytes()).unwrap();
-        let parts = parts(spool.finish().unwrap(), "b", &budget, &std::env::temp_dir())
+        let parts = parts(spool.finish().unwrap(), "b", &budget, &std::env::temp_dir)
             .map_err(|(status, _)| status.as_u16())?;
         let text = |mut body: Spooled| {
             let mut text = String::new();

@@ -15,11 +15,11 @@ use crate::refusal::{Refusal, Refused};
 const MEMORY_BYTES: usize = 4 << 20;
 
 /// Where a body goes.
-pub struct Spool {
+pub struct Spool<'a> {
     memory: Vec<u8>,
     reserved: Option<Reservation>,
     file: Option<File>,
-    dir: PathBuf,
+    dir: &'a (dyn Fn() -> PathBuf + Sync),
 }
 
 /// A whole body, to be read from its begin.
@@ -28,15 +28,11 @@ pub enum Spooled {
     File(File),
 }
 
-impl Spool {
-    /// Memory comes from the budget; the file is made in `dir` and has no name there.
-    pub fn new(budget: &MemoryBudget, dir: &Path) -> Self {
-        Self {
-            memory: Vec::new(),
-            reserved: budget.reserve("a request", 0).ok(),
-            file: None,
-            dir: dir.to_owned(),
-        }
+impl<'a> Spool<'a> {
+    /// Memory comes from the budget; the file is made in `dir` and has no name there. Few bodies
+    /// need one, so few ask where that is.
+    pub fn new(budget: &MemoryBudget, dir: &'a (dyn Fn() -> PathBuf + Sync)) -> Self {
+        Self { memory: Vec::new(), reserved: budget.reserve("a request", 0).ok(), file: None, dir }
     }
 
     /// Appends; may block on a file.
@@ -48,7 +44,7 @@ impl Spool {
             self.memory.extend_from_slice(bytes);
             return Ok(());
         }
-        let mut file = nameless(&self.dir)?;
+        let mut file = nameless(&(self.dir)())?;
         file.write_all(&self.memory)?;
         file.write_all(bytes)?;
         (self.memory, self.reserved, self.file) = (Vec::new(), None, Some(file));
@@ -82,7 +78,7 @@ impl Spool {
     }
 }
 
-impl Write for Spool {
+impl Write for Spool<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.append(bytes).map_err(|e| Refused(unwritten(&e)))?;
         Ok(bytes.len())
@@ -168,7 +164,8 @@ mod tests {
             let taken = budget.total().saturating_sub(free);
             let _elsewhere = budget.reserve("a test", taken).unwrap();
             let part: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
-            let mut spool = Spool::new(&budget, dir.path());
+            let path = || dir.path().to_path_buf();
+            let mut spool = Spool::new(&budget, &path);
             (0..parts).for_each(|_| spool.append(&part).unwrap());
             let small = parts * part.len() <= MEMORY_BYTES && free > 0;
             assert_eq!(spool.file.is_none(), small);
