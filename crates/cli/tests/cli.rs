@@ -154,15 +154,18 @@ fn a_set_of_backups_has_every_state() {
 #[test]
 fn malformed_rdf_loads_nothing_unless_lenient() {
     let bench = Bench::new();
-    bench.write("bad.nt", "<urn:a> <urn:b> <urn:c> .\n<urn:a> <urn:b> nonsense .\n<urn:d> <urn:e> \"f\" .\n");
+    let (good, bad) = ("<urn:a> <urn:b> <urn:c> .\n", "<urn:a> <urn:b> nonsense .\n");
+    bench.write("bad.nt", &format!("{good}{bad}<urn:d> <urn:e> \"f\" .\n{bad}"));
+    bench.write("one.nt", &format!("{good}{bad}"));
     has(&bench.error(&["load", "db", "bad.nt"]), &["bad.nt:2:"]);
     assert!(!bench.path("db").exists(), "a failed load leaves a database behind");
     let much = bench.command(&["load", "db", "bad.nt", "--lenient"]).output().unwrap();
     assert_eq!(much.status.code(), Some(1));
-    has(&String::from_utf8(much.stderr).unwrap(), &["bad.nt:2:17", "1 of 3", "--lenient-most"]);
+    has(&String::from_utf8(much.stderr).unwrap(), &["bad.nt:2:17", "2 of 4", "--lenient-most"]);
     assert!(!bench.path("db").exists(), "a failed load leaves a database behind");
     bench.ok(&["load", "db", "bad.nt", "--lenient", "--lenient-most", "50"]);
     assert_eq!(bench.ok(&["dump", "db"]).lines().count(), 2);
+    bench.ok(&["load", "one", "one.nt", "--lenient"]);
 }
 
 #[test]

@@ -130,6 +130,12 @@ fn a_load_that_would_leave_out_much_loads_nothing() {
         other => panic!("{other:?}"),
     }
     assert!(!db.exists() || lines(&db).is_empty());
+    // the share is rounded up, so one of few may go, unless none may
+    let one = "<http://e/s> <http://e/p> 1 .\n<http://e/s> <http://e/p> <http://e/a> .\n";
+    assert_eq!(run(&folder.path().join("one"), one, &options).unwrap().skipped, 1);
+    let none = LoadOptions { lenient_most: 0.0, ..options.clone() };
+    let refused = run(&folder.path().join("none"), one, &none);
+    assert!(matches!(refused, Err(LoadError::TooManyLeftOut { count: 1, all: 2, .. })), "{refused:?}");
     // a hundred are listed, all are counted
     let many = "<http://e/s> <http://e/p> <http://e/a#b#c> .\n".repeat(1000);
     let report = run(&db, &many, &LoadOptions { lenient_most: 1.0, ..options.clone() }).unwrap();

@@ -37,8 +37,8 @@ pub struct LoadArgs {
     /// counted, and the first hundred are listed
     #[arg(long)]
     lenient: bool,
-    /// With --lenient, the most that may be left out, in percent of all statements; if more had
-    /// to go, nothing is loaded
+    /// With --lenient, the most that may be left out, in percent of all statements and rounded up
+    /// to whole ones; if more had to go, nothing is loaded
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     lenient_most: f64,
     /// Keep IRIs and language tags that the RFCs do not allow and Turtle's grammar does, such as

@@ -21,7 +21,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Leave malformed statements out instead of stopping.
     pub lenient: bool,
-    /// The share of statements that may be left out; a load that would leave out more fails.
+    /// The share of statements that may be left out, rounded up to whole ones; a load that would
+    /// leave out more fails.
     pub lenient_most: f64,
     /// Terms outside of the RFCs.
     pub odd_terms: OddTerms,
