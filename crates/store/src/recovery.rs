@@ -117,10 +117,9 @@ pub(crate) fn recover(
         |share: usize| Replay::new(dir.path(), (share, shares), limits, block.txn, geometry, state.clone());
     let mut replays: Vec<Replay> = (0..shares).map(replay).collect();
     let needed = needed(block);
-    let found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
-    for (file, _) in found.used.values().filter(|_| !config.is_read_only()) {
-        // What was read back must stay before anything is built on it.
-        file.sync()?;
+    let mut found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
+    if !config.is_read_only() {
+        found.settle()?;
     }
     let first = &mut replays[0];
     let (catalog, mut extents) = (std::mem::take(&mut first.catalog), std::mem::take(&mut first.extents));

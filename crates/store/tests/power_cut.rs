@@ -76,6 +76,15 @@ fn acknowledged_commits_of_threads_survive_power_cuts() {
     );
 }
 
+/// Runs that once failed: a slot in the middle that a kill left half made; a claim in a file that
+/// comes before the one it is about.
+#[test]
+fn seeds_of_threads_that_found_something() {
+    for seed in [33_282_365_426_048, 296_122_075_119_649] {
+        run_crew(seed, 10, None).unwrap();
+    }
+}
+
 /// Real threads, and still a seed is a run.
 #[test]
 fn a_seed_is_a_run_of_threads() {

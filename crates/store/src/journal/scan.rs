@@ -83,6 +83,7 @@ pub(crate) fn scan(
         needed,
         found,
         stop: None,
+        claim: None,
         on_record,
         salvage: config.journal.salvage,
         parts: Parts::default(),
@@ -187,6 +188,22 @@ impl Found {
         }
     }
 
+    /// Makes durable what was read back, before anything is built on it, and the lengths of free
+    /// files. One that was never used is made again: a crash may have come before it was whole.
+    pub fn settle(&mut self) -> Result<()> {
+        for (file, _) in self.used.values() {
+            file.sync()?;
+        }
+        for file in self.free.iter_mut().filter(|file| file.bytes > 0) {
+            if begins_with_zeros(file)? {
+                *file = Arc::new(file.emptied()?);
+            } else {
+                file.sync()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Leaves out the files behind the last slot that counts: nobody was told of them, since
     /// they were not finished or not durable when the database was last open. They will be made
     /// again.
@@ -236,6 +253,9 @@ struct Scan<'a, 'b> {
     found: Found,
     /// Where the latest file's records end.
     stop: Option<(Arc<JournalFile>, u64)>,
+    /// The last record that something calls durable, and what that is. Judged when all files are
+    /// read: a file with a claim may come before the one that has what is claimed.
+    claim: Option<(u64, String)>,
     on_record: &'a mut OnRecord<'b>,
     salvage: Salvage,
     /// Of the transaction whose records come now.
@@ -247,8 +267,8 @@ impl Scan<'_, '_> {
         let file = stream.file().clone();
         let Some(head) = head.filter(|h| self.continues(h)) else {
             self.stop.get_or_insert_with(|| (file.clone(), 0));
-            if let Some(head) = head.filter(|h| h.synced > self.found.end.sequence) {
-                self.missing(&format!("the head of journal file {}", head.file), head.synced)?;
+            if let Some(head) = head {
+                self.claims(head.synced, || format!("the head of journal file {}", head.file));
             }
             self.look_for_synced(stream, 0)?;
             self.found.free.push(file);
@@ -304,32 +324,43 @@ impl Scan<'_, '_> {
         Ok(at.min(stream.bytes()))
     }
 
-    /// A sound record from `from` on that says that what follows the end was durable.
-    fn synced_claim(&self, stream: &mut FileStream<'_>, from: u64) -> Result<Option<Head>> {
+    /// Takes in what the sound records from `from` on call durable.
+    fn look_for_synced(&mut self, stream: &mut FileStream<'_>, from: u64) -> Result<()> {
         /// Bytes searched at a time.
         const PIECE: u64 = 64 << 10;
-        let next = self.found.end.sequence + 1;
-        let claims = |bytes: &[u8]| {
-            let head = record::peek(bytes)?;
-            (head.file >= self.needed.first && head.synced >= next).then_some(head)
-        };
         for begin in (from..stream.bytes()).step_by(PIECE as usize) {
             let piece = stream.see(begin, PIECE + record::HEAD as u64)?;
-            let places = (0..PIECE).step_by(ALIGN);
-            let claimed: Vec<(u64, Head)> =
-                places.filter_map(|i| Some((begin + i, claims(piece.get(i as usize..)?)?))).collect();
-            for (at, head) in claimed {
-                if is_sound(stream.file(), at, &head, self.needed.identity)? {
-                    return Ok(Some(head));
+            let head_at = |i: u64| Some((begin + i, record::peek(piece.get(i as usize..)?)?));
+            let heads: Vec<(u64, Head)> = (0..PIECE).step_by(ALIGN).filter_map(head_at).collect();
+            for (at, head) in heads {
+                if head.file >= self.needed.first
+                    && self.is_new_claim(head.synced)
+                    && is_sound(stream.file(), at, &head, self.needed.identity)?
+                {
+                    self.claims(head.synced, || format!("record {}", head.sequence));
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// What the super-block calls durable must be there: every file up to the one it names, and
-    /// that one up to the place it names.
+    /// True when nothing that was read has or claims as much.
+    fn is_new_claim(&self, synced: u64) -> bool {
+        synced > self.found.end.sequence && self.claim.as_ref().is_none_or(|(most, _)| synced > *most)
+    }
+
+    fn claims(&mut self, synced: u64, who: impl FnOnce() -> String) {
+        if self.is_new_claim(synced) {
+            self.claim = Some((synced, who()));
+        }
+    }
+
+    /// What was called durable must be there: by records and heads, and by the super-block, which
+    /// names a file and a place in it.
     fn check_synced(&mut self, dir: &Directory) -> Result<()> {
+        if let Some((synced, who)) = self.claim.take().filter(|(most, _)| *most > self.found.end.sequence) {
+            self.missing(&who, synced)?;
+        }
         let TailPlace { sequence, file, offset } = self.needed.tail;
         if self.found.end.sequence >= sequence {
             return Ok(());
@@ -367,12 +398,6 @@ impl Scan<'_, '_> {
             return Ok(());
         }
         Err(e)
-    }
-
-    /// Damage where the chain ends, if some record from `from` on shows that it went on.
-    fn look_for_synced(&self, stream: &mut FileStream<'_>, from: u64) -> Result<()> {
-        let Some(claim) = self.synced_claim(stream, from)? else { return Ok(()) };
-        self.missing(&format!("record {}", claim.sequence), claim.synced)
     }
 }
 
