@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, RdfSyntaxError};
+use snowmelt_base::iri;
 use snowmelt_jsonld::Contexts;
 use snowmelt_store::MemoryBudget;
 
-use super::base::plain_base;
 use super::guard::{Bounds, Guarded};
 use super::json_ld::parse_json_ld;
 use super::looking::Looking;
@@ -68,7 +68,7 @@ pub(crate) fn parse_document(
         Err(cancelled) => cancelled,
     };
     let read = without_mark(Looking::new(read, cancel)).map_err(failed)?;
-    options.base = options.base.map(|base| plain_base(&base));
+    options.base = options.base.map(|base| iri::plain(&base).into_owned());
     match options.format {
         RdfFormat::RdfXml => return parse_rdf_xml(read, source, options, cancel, empty, full, name),
         RdfFormat::JsonLd { .. } => {
