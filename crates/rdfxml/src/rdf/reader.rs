@@ -71,7 +71,7 @@ enum Kind {
         members: u64,
     },
     Property(Property),
-    /// A property whose content is a literal.
+    /// A property whose content is an XML literal.
     Literal(Property),
     /// A property whose content is a list; the number of its last cell so far.
     Collection(Property, Option<u64>),
@@ -251,10 +251,11 @@ impl<R: Read> RdfXml<R> {
                 self.canonical.write(Event::End, &self.xml, &mut self.text);
                 return self.check_length();
             }
-            Kind::Literal(property) => self.xml_literal(sink, property)?,
-            Kind::Property(property) if !property.has_object => self.literal(sink, property)?,
+            Kind::Literal(property) | Kind::Property(property) if !property.has_object => {
+                self.literal(sink, property)?;
+            }
             Kind::Collection(property, last) => self.last_member(sink, property, last)?,
-            Kind::Property(_) | Kind::Nodes | Kind::Node { .. } => {}
+            Kind::Literal(_) | Kind::Property(_) | Kind::Nodes | Kind::Node { .. } => {}
         }
         if let Some(Element { terms, bases, languages, .. }) = self.open.pop() {
             self.terms.truncate(terms);

@@ -26,7 +26,6 @@ pub(super) enum Object<'a> {
     Node(Node),
     Iri(&'a str),
     Typed(&'a str, Node),
-    XmlLiteral(&'a str, &'a str),
     Spoken(&'a str, &'a Language),
 }
 
@@ -90,7 +89,6 @@ impl Terms {
         let (lexical, language, datatype) = match object {
             Object::Node(node) => return self.node(node),
             Object::Iri(iri) => return Ok(ReadTerm::Iri(iri)),
-            Object::XmlLiteral(lexical, datatype) => (lexical, None, datatype),
             Object::Typed(lexical, datatype) => match self.node(datatype)? {
                 ReadTerm::Iri(iri) => (lexical, None, iri),
                 _ => return Err("a datatype is an IRI"),
