@@ -25,11 +25,12 @@ use super::options::{LoadOptions, Sizes};
 use super::progress::{LoadProgress, Teller};
 use super::sorter::{Batch, Sorter};
 use super::waiting::WaitingRows;
-use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::document::parse_document;
 use crate::input::error::LoadError;
 use crate::input::intern::{Interner, Parsed, Ref, position};
 use crate::input::left_out::AllLeftOut;
 use crate::input::ntriples::{LineOptions, parse_chunk};
+use crate::input::options::DocumentOptions;
 use crate::input::source::{Lines, Source};
 use crate::input::{cancelled, graph_name};
 use crate::term::TermId;
@@ -288,6 +289,8 @@ impl Reader<'_> {
     fn document(&mut self, index: usize, input: crate::input::source::Input<'_>) -> Result<(), LoadError> {
         let shared = self.shared;
         let options = DocumentOptions {
+            name: input.name,
+            source: index,
             format: input.format,
             base: shared.reading.options.base.clone().or(input.base),
             graph: shared.graph.clone(),
@@ -304,7 +307,6 @@ impl Reader<'_> {
         let this = std::cell::RefCell::new(self);
         parse_document(
             input.read,
-            index,
             options,
             shared.reading.cancel,
             || this.borrow_mut().empty(),
@@ -313,7 +315,6 @@ impl Reader<'_> {
                 this.number += 1;
                 send(&this.parsed_tx, (this.number - 1, parsed))
             },
-            &input.name,
         )
     }
 

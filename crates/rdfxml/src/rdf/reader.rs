@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::Read;
 
 use super::Sink;
-use super::scope::{Base, Language, Odd, first_base};
+use super::scope::{Base, Language, OddTerms, first_base};
 use super::terms::{Node, Terms};
 use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
@@ -45,7 +45,7 @@ pub struct Options {
     /// The fate of faults.
     pub on_fault: OnFault,
     /// Treatment of terms outside of the RFCs.
-    pub odd: Odd,
+    pub odd: OddTerms,
     /// Bytes of the longest term and tag.
     pub longest: usize,
 }
@@ -89,7 +89,7 @@ struct Element {
 pub struct RdfXml<R> {
     xml: Parser<R>,
     on_fault: OnFault,
-    odd: Odd,
+    odd: OddTerms,
     longest: usize,
     open: Vec<Element>,
     terms: Terms,
