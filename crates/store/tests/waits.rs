@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use snowmelt_io::{Clock, PowerDisk};
 use snowmelt_store::{
-    Background, JournalConfig, PageId, PageKind, Plant, Reader, Store, StoreConfig, TreeId, WaitFor,
+    Background, JournalConfig, PageId, Plant, Reader, Store, StoreConfig, Transaction, TreeId, WaitFor,
     WaitSign, Waiter,
 };
 use support::{Random, tiny};
@@ -34,14 +34,9 @@ fn config(disk: &PowerDisk) -> StoreConfig {
 }
 
 /// New bytes in all pages, in a transaction that is not committed yet.
-fn fill(store: &Arc<Store>, tree: TreeId, pages: &[PageId], seed: u64) -> snowmelt_store::Transaction {
-    let mut random = Random::new(seed);
+fn fill(store: &Arc<Store>, tree: TreeId, pages: &[PageId], seed: u64) -> Transaction {
     let mut txn = store.begin().unwrap();
-    for page in pages {
-        let p = txn.page_mut(tree, *page).unwrap();
-        p.set_header(PageKind::TupleLeaf, 0, 1);
-        p.body_mut().chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&random.next().to_le_bytes()));
-    }
+    support::fill(&mut txn, tree, pages, seed);
     txn
 }
 
