@@ -10,8 +10,8 @@ use std::rc::Rc;
 use snowmelt_base::iri;
 
 use crate::contexts::Contexts;
-use crate::fault::{Fault, Misuse, ReadError, line_and_column};
-use crate::json::{self, Json, Object, Place, Value};
+use crate::fault::{Fault, Misuse, Place, ReadError, line_and_column};
+use crate::json::{self, Json, Object, Value};
 pub(crate) use terms::{Container, ScopedContext, TermDef};
 use terms::{InUse, Terms};
 

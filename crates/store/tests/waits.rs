@@ -54,7 +54,7 @@ fn a_dropped_giant_leaves_no_journal() {
     assert!(stats.bytes_to_recover > stats.bound_bytes, "{stats:?}");
     (0..4).for_each(|_| _ = store.step());
     is_given_back(&store);
-    // That which is committed in front of it and behind it stays.
+    // Commits before and after it stay.
     fill(&store, tree, &pages[..3], 2).commit().unwrap();
     drop(fill(&store, tree, &pages, 3));
     fill(&store, tree, &pages[3..5], 4).commit().unwrap();
@@ -188,7 +188,7 @@ fn the_files_of_the_journal_shrink_again() {
     }
     let most = journal_bytes(&disk);
     assert!(most > 12 << 20, "{most}");
-    // A burst is forgotten by and by, where little is written.
+    // After a burst the files are cut step by step while little is written.
     for seed in 0..12 {
         assert!(store.checkpoint().unwrap());
         fill(&store, tree, &pages[..2], seed).commit().unwrap();

@@ -4,8 +4,8 @@
 //!    around it. Its attributes are told apart by their roles.
 //! 2. Triples are handed out as soon as all their terms are known: a literal's when its property
 //!    ends, all others when the object begins.
-//! 3. A term that is none stands for itself with its reason. Each triple that needs it is one
-//!    that is dropped, or the end of the reading.
+//! 3. An invalid term is kept as the reason why it is invalid. Each triple that needs it is
+//!    dropped, or ends the reading.
 
 mod attributes;
 mod elements;
@@ -155,7 +155,7 @@ impl<R: Read> RdfXml<R> {
         self.xml.levels()
     }
 
-    /// A fault at what was read last, for those who watch over the reading.
+    /// A fault at what was read last, for limits that the caller sets.
     pub fn fault_here(&mut self, message: impl Into<String>) -> ReadFault {
         self.xml.place().fault(message)
     }
@@ -195,7 +195,7 @@ impl<R: Read> RdfXml<R> {
         Ok(())
     }
 
-    /// A term that is none: each triple that needs it will be dropped.
+    /// An invalid term: each triple that needs it will be dropped.
     fn bad(&mut self, why: &str) -> Result<Node, ReadError> {
         if self.on_fault == OnFault::Stop {
             return Err(self.xml.wrong(why));

@@ -45,7 +45,7 @@ impl OddTerms {
 pub(super) enum Base {
     None,
     Iri(Iri<String>),
-    /// The text is none, for this reason.
+    /// The text is invalid, for this reason.
     Bad(String),
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Language {
     None,
     /// A tag in lower case.
     Tag(String),
-    /// The text is none, for this reason.
+    /// The text is invalid, for this reason.
     Bad(String),
 }
 

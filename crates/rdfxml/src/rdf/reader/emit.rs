@@ -8,7 +8,7 @@ use super::super::{ReadTerm, Sink};
 use super::{Property, RdfXml};
 use crate::fault::ReadError;
 
-/// Hands out a triple, or says why it is none.
+/// Hands out a triple, or says which of its terms is invalid and why.
 fn tell(
     terms: &Terms,
     sink: &mut impl Sink,
