@@ -1,4 +1,5 @@
-//! References to IRIs, resolved (RFC 3986, 5.2, strict).
+//! References to IRIs, resolved (RFC 3986, 5.2, strict); and what data has that the RFCs do not
+//! allow.
 //!
 //! The resolver of `oxiri`, which the parsers of Turtle and SPARQL use too, takes dot segments out
 //! of the reference alone. The RFC takes them out of the path that reference and base make
@@ -39,6 +40,22 @@ pub fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let is_sign = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(is_sign)).then_some(scheme)
+}
+
+/// Whether Turtle's grammar allows a text as an absolute IRI: more than RFC 3987 does, such as
+/// `http://example.org/x#a#b`.
+#[must_use]
+pub fn is_turtle_iri(text: &str) -> bool {
+    scheme(text).is_some() && !text.contains(|c: char| c <= ' ' || "<>\"{}|^`\\".contains(c))
+}
+
+/// Whether Turtle's grammar allows a text as a language tag: more than RFC 5646 does, such as
+/// `zh-classical`.
+#[must_use]
+pub fn is_turtle_tag(text: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    let begins = text.split('-').next().is_some_and(|first| first.bytes().all(|b| b.is_ascii_alphabetic()));
+    begins && text.split('-').all(is_part)
 }
 
 /// The IRI that a reference means against a base. One with a scheme is left as it is: RDF compares
@@ -169,6 +186,29 @@ mod tests {
             assert_eq!(resolve(base, reference).as_deref(), Some(iri), "{reference} at {base}");
         }
         assert_eq!(resolve("urn:/a", "..//b"), None, "its path would be an authority");
+    }
+
+    #[test]
+    fn terms_of_turtle() {
+        for (iri, is_one) in [
+            ("http://e/x#a#b", true),
+            ("http://e/[x]", true),
+            ("http://e/a b", false),
+            ("x", false),
+            ("1:x", false),
+        ] {
+            assert_eq!(is_turtle_iri(iri), is_one, "{iri}");
+        }
+        for (tag, is_one) in [
+            ("zh-classical1", true),
+            ("en", true),
+            ("en-", false),
+            ("", false),
+            ("e n", false),
+            ("1a", false),
+        ] {
+            assert_eq!(is_turtle_tag(tag), is_one, "{tag}");
+        }
     }
 
     #[test]
