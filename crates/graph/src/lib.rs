@@ -49,7 +49,6 @@ pub use dict::{GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;
 pub use index::{Column, Index};
-pub use input::base::{has_dot_segments, without_dot_segments};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
@@ -62,6 +61,7 @@ pub use session::summary::{Part as SummaryPart, Summary};
 pub use session::veil::{LabelSecret, Veil};
 pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
+pub use snowmelt_rdfxml::{has_dot_segments, without_dot_segments};
 pub use term::inline::{
     DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
     encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,

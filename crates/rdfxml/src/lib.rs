@@ -16,6 +16,7 @@ mod rdf;
 mod xml;
 
 pub use fault::{ReadError, ReadFault};
+pub use rdf::base::{has_dot_segments, plain_base, without_dot_segments};
 pub use rdf::reader::{OnFault, Options, RdfXml};
 pub use rdf::scope::Odd;
 pub use rdf::{ReadTerm, Sink};

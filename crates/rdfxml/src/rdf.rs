@@ -3,6 +3,7 @@
 //! | folder | what it is |
 //! |---|---|
 //! | `vocabulary` | names with a meaning of their own |
+//! | `base` | base IRIs without dot segments |
 //! | `scope` | bases and languages in scope |
 //! | `terms` | terms of what is open |
 //! | `reader` | productions, one per element |
@@ -10,6 +11,7 @@
 //! Terms of RDF 1.2 have their place: a document that announces `rdf:version="1.2"` and uses what
 //! only that has is told so, instead of being read as something else.
 
+pub(crate) mod base;
 pub(crate) mod reader;
 pub(crate) mod scope;
 mod terms;

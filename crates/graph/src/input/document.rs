@@ -8,9 +8,9 @@ use std::rc::Rc;
 use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, RdfSyntaxError};
 use snowmelt_jsonld::Contexts;
+use snowmelt_rdfxml::plain_base;
 use snowmelt_store::MemoryBudget;
 
-use super::base::plain_base;
 use super::guard::{Bounds, Guarded};
 use super::json_ld::parse_json_ld;
 use super::looking::Looking;
@@ -18,6 +18,7 @@ use super::rdf_xml::parse_rdf_xml;
 use super::room::with_room;
 use super::source::without_mark;
 use super::terms::OddTerms;
+use super::turtle::{SoundTurtle, TurtleFaults};
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed};
 use crate::interrupt::Interrupt;
@@ -77,18 +78,24 @@ pub(crate) fn parse_document(
         _ => {}
     }
     let parser = parser(&options)?;
-    let (read, line) = guarded(read, &options);
-    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
+    let GuardedText { read, line, told } = guarded(read, &options);
+    // behind a fault in TriG its parser is in no graph
+    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut interner = Interner::new();
     interner.begin(source, empty()?);
     let mut faults = 0;
     for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
+        faults += leave_loose(&told, &mut interner.parsed, options.lenient);
+        if interner.parsed.fault.is_some() {
+            return full(interner.end());
+        }
         match quad {
             Ok(quad) => {
-                if let Some(message) = options.fault_of(&quad) {
-                    let fault = Fault { line: line.get(), column: 0, message };
+                let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
+                let here = |message| Fault { line: line.get(), column: 0, message };
+                if let Some(fault) = unread.or_else(|| options.fault_of(&quad).map(here)) {
                     if !options.lenient {
                         interner.parsed.fault = Some(fault);
                         return full(interner.end());
@@ -119,7 +126,22 @@ pub(crate) fn parse_document(
             interner.begin(source, empty()?);
         }
     }
+    leave_loose(&told, &mut interner.parsed, options.lenient);
     full(interner.end())
+}
+
+/// Leaves out what no quad tells, or makes the first of it the fault that ends the reading. Returns
+/// how much it is.
+fn leave_loose(told: &Option<TurtleFaults>, parsed: &mut Parsed, lenient: bool) -> u32 {
+    let Some((loose, more)) = told.as_ref().map(TurtleFaults::take_loose) else { return 0 };
+    let count = loose.len() as u64 + more;
+    if !lenient {
+        parsed.fault = loose.into_iter().next();
+        return 0;
+    }
+    loose.into_iter().for_each(|fault| parsed.leave_out(fault));
+    parsed.skipped += more;
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl DocumentOptions {
@@ -145,13 +167,31 @@ fn syntax_fault(error: &RdfSyntaxError) -> Fault {
     }
 }
 
-/// The text of a document within its bounds, and the line that its parser is in. The line counts
-/// only where terms are checked here: reading line by line takes longer.
-fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> (Box<dyn Read + 'r>, Rc<Cell<u64>>) {
+/// The text of a document within its bounds.
+struct GuardedText<'r> {
+    read: Box<dyn Read + 'r>,
+    /// The line that its parser is in. It counts only where terms are checked here: reading line by
+    /// line takes longer.
+    line: Rc<Cell<u64>>,
+    /// Where terms are checked: faults that the parser does not see.
+    told: Option<TurtleFaults>,
+}
+
+fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> GuardedText<'r> {
     let charge = Some(options.budget.charge("a document that nests"));
     let bounds = Bounds { longest: options.longest, charge };
-    let (read, line) = LineCount::new(Guarded::new(read, options.format, bounds));
-    (if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) }, line)
+    let read = Guarded::new(read, options.format, bounds);
+    if !options.checks_terms() {
+        return GuardedText { read: Box::new(BufReader::new(read)), line: Rc::default(), told: None };
+    }
+    if !matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG) {
+        let (read, line) = LineCount::new(read);
+        return GuardedText { read: Box::new(read), line, told: None };
+    }
+    let has_graphs = options.format == RdfFormat::TriG;
+    let (read, told) = SoundTurtle::new(read, has_graphs, options.base.is_some(), options.odd_terms);
+    let (read, line) = LineCount::new(read);
+    GuardedText { read: Box::new(read), line, told: Some(told) }
 }
 
 fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
@@ -184,11 +224,6 @@ impl<R: Read> LineCount<R> {
     fn new(read: R) -> (Self, Rc<Cell<u64>>) {
         let line = Rc::default();
         (LineCount { read: BufReader::new(read), line: Rc::clone(&line), ended: false }, line)
-    }
-
-    /// The same without lines.
-    fn in_blocks(self) -> BufReader<R> {
-        self.read
     }
 }
 

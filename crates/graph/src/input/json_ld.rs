@@ -5,12 +5,14 @@ use std::io::Read;
 
 use oxrdf::GraphName;
 use oxrdfio::RdfFormat;
-use snowmelt_jsonld::{Direction, Options, ReadError};
+use snowmelt_jsonld::{Direction, OddNames, Options, ReadError, Told};
 
 use super::document::{DocumentOptions, add};
 use super::guard::{Bounds, Guarded};
+use super::left_out::NO_LINE;
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Interner, Parsed};
+use crate::input::terms::OddTerms;
 use crate::interrupt::Interrupt;
 
 /// Parses input number `source`; otherwise as [`super::document::parse_document`].
@@ -31,13 +33,24 @@ pub(super) fn parse_json_ld(
         context: None,
         contexts: options.contexts.clone(),
         direction: Direction::Dropped,
+        odd: match options.odd_terms {
+            OddTerms::Refused => OddNames::LeftOut,
+            OddTerms::Kept => OddNames::Kept,
+        },
     };
     let graph = options.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode);
     let interner = RefCell::new(Interner::new());
     interner.borrow_mut().begin(source, empty()?);
     let named_graph = RefCell::new(None);
-    let quad = |mut quad: oxrdf::Quad| {
+    let told = |told: Told| {
         let mut interner = interner.borrow_mut();
+        let mut quad = match told {
+            Told::Quad(quad) => quad,
+            Told::LeftOut(message) => {
+                interner.parsed.leave_out(Fault { line: NO_LINE, column: 0, message });
+                return Ok(());
+            }
+        };
         if quad.graph_name == GraphName::DefaultGraph {
             quad.graph_name = graph.clone();
         } else if options.is_one_graph {
@@ -56,7 +69,7 @@ pub(super) fn parse_json_ld(
         }
         Ok(())
     };
-    let ended = snowmelt_jsonld::read(read, &settings, || super::cancelled(cancel), quad);
+    let ended = snowmelt_jsonld::read(read, &settings, || super::cancelled(cancel), told);
     let mut interner = interner.into_inner();
     if let Some(message) = named_graph.into_inner() {
         interner.parsed.fault = Some(Fault { line: 0, column: 0, message });

@@ -3,6 +3,8 @@
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
 
+use super::base::plain_base;
+
 /// Treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as `…#a#b` and
 /// `zh-classical`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,7 +52,7 @@ pub(super) enum Language {
 /// The base of the document.
 pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
     let Some(base) = base else { return Ok(Base::None) };
-    match Iri::parse(base.to_owned()) {
+    match Iri::parse(plain_base(base)) {
         Ok(iri) => Ok(Base::Iri(iri)),
         Err(error) => Err(format!("{base} is no absolute IRI: {error}")),
     }
@@ -115,7 +117,7 @@ impl Base {
         if let Some(fragment) = iri.find('#') {
             iri.truncate(fragment);
         }
-        match Iri::parse(iri) {
+        match Iri::parse(plain_base(&iri)) {
             Ok(base) => Base::Iri(base),
             Err(error) => Base::Bad(format!("xml:base: {} is no IRI: {error}", quoted(reference))),
         }

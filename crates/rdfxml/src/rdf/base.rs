@@ -1,12 +1,13 @@
 //! Base IRIs with segments `.` or `..`.
 //!
-//! References are resolved by the parsers, which take dot segments out of the reference alone. RFC
+//! References are resolved by a library, which takes dot segments out of the reference alone. RFC
 //! 3986 takes them out of the path that reference and base make together (5.2.2). So a base has
-//! none left when it comes to a parser: 5.2.1 allows that. It shows in `<>`, `<?query>` and
-//! `<#fragment>`, which have the path of the base.
+//! none left when something is resolved against it: 5.2.1 allows that. It shows in `<>`, `<?query>`
+//! and `<#fragment>`, which have the path of the base.
 
 /// A base IRI without dot segments.
-pub(crate) fn plain_base(base: &str) -> String {
+#[must_use]
+pub fn plain_base(base: &str) -> String {
     let Some(scheme) = base.find(':') else { return base.to_owned() };
     let rest = &base[scheme + 1..];
     let end_of = |from: usize, signs: &[char]| rest[from..].find(signs).map_or(rest.len(), |at| from + at);
