@@ -3,7 +3,8 @@
 //! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
 //! 3. [`ntriples`] scans N-Triples and N-Quads; [`rdf_xml`] and [`json_ld`] have those formats read
-//!    by readers of ours, [`document`] the others by oxrdfio. The three fill [`chunks`].
+//!    by readers of ours, [`document`] the others by oxrdfio. The three fill [`chunks`]. Where
+//!    faults are left out, [`turtle`] finds them in Turtle and TriG.
 //! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
 //!
 //! Loads and transactions build on this alike; nothing here knows a database.
@@ -26,6 +27,7 @@ mod rdf_xml;
 mod room;
 pub(crate) mod source;
 mod terms;
+mod turtle;
 #[cfg(test)]
 mod work;
 

@@ -110,6 +110,9 @@ fn bases() {
     iri("xml:base='sub/'", "", "rdf:about='d'", "http://base/sub/d");
     iri("xml:base='http://e'", "", "rdf:about='d'", "http://e/d");
     iri("xml:base='http://e/a'", "xml:base=''", "rdf:ID='d'", "http://e/a#d");
+    iri("xml:base='http://e/a/../b/./c/d'", "", "rdf:about='../g'", "http://e/b/g");
+    iri("xml:base='http://e/a/../b/./c/d'", "", "rdf:about='g?../h'", "http://e/b/c/g?../h");
+    iri("xml:base='http://e/x/..'", "xml:base='b/./c'", "rdf:about='../../g'", "http://e/g");
 }
 
 #[test]

@@ -77,6 +77,11 @@ impl<'a> Chunks<'a> {
         self.interner.parsed.leave_out(fault);
     }
 
+    /// Counts statements that are left out and not listed.
+    pub(super) fn leave_out_unlisted(&mut self, count: u64) {
+        self.interner.parsed.skipped += count;
+    }
+
     /// The message for a term of this chunk that is longer than any may be.
     pub(super) fn too_long(&self) -> Option<String> {
         self.interner.parsed.too_long(self.longest)

@@ -18,6 +18,7 @@ use super::rdf_xml::parse_rdf_xml;
 use super::room::with_room;
 use super::source::without_mark;
 use super::terms::fault_of;
+use super::turtle::{SoundTurtle, TurtleFaults};
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Parsed};
 use crate::interrupt::Interrupt;
@@ -53,16 +54,22 @@ fn parse_with_oxrdfio(
     mut chunks: Chunks<'_>,
 ) -> Result<(), LoadError> {
     let parser = parser(options)?;
-    let (read, line) = guarded(read, options);
-    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
+    let GuardedText { read, line, told } = guarded(read, options);
+    // behind a fault in TriG its parser is in no graph
+    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
     for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
+        match leave_loose(&told, &mut chunks, options) {
+            Ok(count) => faults += count,
+            Err(fault) => return chunks.end_at(fault),
+        }
         match quad {
             Ok(quad) => {
-                if let Some(message) = options.fault_of(&quad) {
-                    let fault = Fault { line: line.get(), column: 0, message };
+                let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
+                let here = |message| Fault { line: line.get(), column: 0, message };
+                if let Some(fault) = unread.or_else(|| options.fault_of(&quad).map(here)) {
                     if !options.lenient {
                         return chunks.end_at(fault);
                     }
@@ -87,7 +94,29 @@ fn parse_with_oxrdfio(
         }
         chunks.hand_on()?;
     }
-    chunks.end()
+    match leave_loose(&told, &mut chunks, options) {
+        Ok(_) => chunks.end(),
+        Err(fault) => chunks.end_at(fault),
+    }
+}
+
+/// Leaves out the faults that no quad tells, and returns how many these are. The first of them, where
+/// a fault ends the reading.
+fn leave_loose(
+    told: &Option<TurtleFaults>,
+    chunks: &mut Chunks<'_>,
+    options: &DocumentOptions,
+) -> Result<u32, Fault> {
+    let Some((loose, more)) = told.as_ref().map(TurtleFaults::take_loose) else { return Ok(0) };
+    let count = loose.len() as u64 + more;
+    for fault in loose {
+        if !options.lenient {
+            return Err(fault);
+        }
+        chunks.leave_out(fault);
+    }
+    chunks.leave_out_unlisted(more);
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 impl DocumentOptions {
@@ -113,13 +142,31 @@ fn syntax_fault(error: &RdfSyntaxError) -> Fault {
     }
 }
 
-/// The text of a document within its bounds, and the line that its parser is in. The line counts
-/// only where terms are checked here: reading line by line takes longer.
-fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> (Box<dyn Read + 'r>, Rc<Cell<u64>>) {
+/// The text of a document within its bounds.
+struct GuardedText<'r> {
+    read: Box<dyn Read + 'r>,
+    /// The line that its parser is in. It counts only where terms are checked here: reading line by
+    /// line takes longer.
+    line: Rc<Cell<u64>>,
+    /// Where terms are checked: faults that the parser does not see.
+    told: Option<TurtleFaults>,
+}
+
+fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> GuardedText<'r> {
     let charge = Some(options.budget.charge("a document that nests"));
     let bounds = Bounds { longest: options.longest, charge };
-    let (read, line) = LineCount::new(Guarded::new(read, options.format, bounds));
-    (if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) }, line)
+    let read = Guarded::new(read, options.format, bounds);
+    if !options.checks_terms() {
+        return GuardedText { read: Box::new(BufReader::new(read)), line: Rc::default(), told: None };
+    }
+    if !matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG) {
+        let (read, line) = LineCount::new(read);
+        return GuardedText { read: Box::new(read), line, told: None };
+    }
+    let has_graphs = options.format == RdfFormat::TriG;
+    let (read, told) = SoundTurtle::new(read, has_graphs, options.base.is_some(), options.odd_terms);
+    let (read, line) = LineCount::new(read);
+    GuardedText { read: Box::new(read), line, told: Some(told) }
 }
 
 fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
@@ -151,11 +198,6 @@ impl<R: Read> LineCount<R> {
     fn new(read: R) -> (Self, Rc<Cell<u64>>) {
         let line = Rc::default();
         (LineCount { read: BufReader::new(read), line: Rc::clone(&line), ended: false }, line)
-    }
-
-    /// The same without lines.
-    fn in_blocks(self) -> BufReader<R> {
-        self.read
     }
 }
 

@@ -4,10 +4,12 @@ use std::io::Read;
 
 use oxrdf::GraphName;
 use oxrdfio::RdfFormat;
-use snowmelt_jsonld::{Direction, Options, ReadError};
+use snowmelt_jsonld::{Direction, OddNames, Options, ReadError, Told};
+use snowmelt_rdfxml::OddTerms;
 
 use super::chunks::Chunks;
 use super::guard::{Bounds, Guarded};
+use super::left_out::NO_LINE;
 use super::options::DocumentOptions;
 use crate::input::error::LoadError;
 use crate::input::intern::Fault;
@@ -35,10 +37,14 @@ pub(super) fn parse_json_ld(
         context: None,
         contexts: options.contexts.clone(),
         direction: Direction::Dropped,
+        odd: match options.odd_terms {
+            OddTerms::Refused => OddNames::LeftOut,
+            OddTerms::Kept => OddNames::Kept,
+        },
     };
     let look = || super::cancelled(cancel).map_err(Refused::Load);
-    let quad = |quad| take(&mut chunks, quad, options);
-    match snowmelt_jsonld::read(read, &settings, look, quad) {
+    let told = |told| take(&mut chunks, told, options);
+    match snowmelt_jsonld::read(read, &settings, look, told) {
         Ok(()) => chunks.end(),
         Err(ReadError::Caller(Refused::Quad(message))) => {
             chunks.end_at(Fault { line: 0, column: 0, message })
@@ -54,7 +60,14 @@ pub(super) fn parse_json_ld(
     }
 }
 
-fn take(chunks: &mut Chunks<'_>, mut quad: oxrdf::Quad, options: &DocumentOptions) -> Result<(), Refused> {
+fn take(chunks: &mut Chunks<'_>, told: Told, options: &DocumentOptions) -> Result<(), Refused> {
+    let mut quad = match told {
+        Told::Quad(quad) => quad,
+        Told::LeftOut(message) => {
+            chunks.leave_out(Fault { line: NO_LINE, column: 0, message });
+            return Ok(());
+        }
+    };
     if quad.graph_name == GraphName::DefaultGraph {
         quad.graph_name = options.graph_of_triples();
     } else if options.is_one_graph {

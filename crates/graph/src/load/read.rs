@@ -460,7 +460,9 @@ fn number_chunks(
     }
     let most = shared.reading.options.lenient_most;
     let all = summary.triples + summary.left_out.count;
-    if summary.left_out.count as f64 > most * all as f64 {
+    // a share of a few statements is at least one of them
+    let lenient = shared.reading.options.lenient;
+    if lenient && summary.left_out.count as f64 > (most * all as f64).ceil() {
         let AllLeftOut { count, listed } = summary.left_out;
         return Err(LoadError::TooManyLeftOut { count, all, most, listed });
     }

@@ -2,7 +2,7 @@
 
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
-use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag};
+use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag, plain};
 
 /// The treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as
 /// `http://example.org/x#a#b` and `zh-classical`.
@@ -53,7 +53,7 @@ pub(super) enum Language {
 /// The base of the document.
 pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
     let Some(base) = base else { return Ok(Base::None) };
-    match Iri::parse(base.to_owned()) {
+    match Iri::parse(plain(base).into_owned()) {
         Ok(iri) => Ok(Base::Iri(iri)),
         Err(error) => Err(format!("{base} is no absolute IRI: {error}")),
     }
@@ -118,7 +118,7 @@ impl Base {
         if let Some(fragment) = iri.find('#') {
             iri.truncate(fragment);
         }
-        match Iri::parse(iri) {
+        match Iri::parse(plain(&iri).into_owned()) {
             Ok(base) => Base::Iri(base),
             Err(error) => Base::Bad(format!("xml:base: {} is no IRI: {error}", quoted(reference))),
         }
