@@ -100,8 +100,8 @@ fn parse_with_oxrdfio(
     }
 }
 
-/// Leaves out the faults that no quad tells, and returns how many these are. The first of them, where
-/// a fault ends the reading.
+/// Leaves out the faults that no quad tells, and returns how many these are. Where a fault ends the
+/// reading, returns the first of them.
 fn leave_loose(
     told: &Option<TurtleFaults>,
     chunks: &mut Chunks<'_>,
