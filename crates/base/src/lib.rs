@@ -7,9 +7,11 @@
 //! | `random`     | seeded generators whose sequences never change                    |
 //! | `signals`    | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals  |
 //! | `seed`       | the seed of random tests                                          |
+//! | `iri`        | what a relative IRI means, what Turtle takes for an IRI           |
 //!
 //! Nothing here knows of devices, stores or queries.
 
+pub mod iri;
 pub mod random;
 mod seed;
 pub mod signals;

@@ -195,8 +195,8 @@ impl fmt::Display for TermsCompacted {
 /// Told how far a compaction is; says whether it goes on.
 type Told<'a> = &'a (dyn Fn(CompactStep) -> ControlFlow<()> + Sync);
 
-/// Calls `f` with one who waits for a compaction: told what for, some tens of times a second, it
-/// says whether it goes on.
+/// Calls `f` with the waiter of a compaction. Its caller is told what it waits for, some tens of
+/// times a second, and answers whether it goes on.
 fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
     let sign = WaitSign::default();
     let go_on = || sign.read().is_none_or(|what| told(CompactStep::Waiting(what)).is_continue());

@@ -3,12 +3,13 @@
 //! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
 //! 3. [`ntriples`] scans N-Triples and N-Quads; [`rdf_xml`] and [`json_ld`] have those formats read
-//!    by readers of ours, [`document`] the others by oxrdfio, with a [`base`] for relative IRIs.
+//!    by readers of ours, [`document`] the others by oxrdfio. The three fill [`chunks`]. Where
+//!    faults are left out, [`turtle`] finds them in Turtle and TriG.
 //! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
 //!
 //! Loads and transactions build on this alike; nothing here knows a database.
 
-pub(crate) mod base;
+mod chunks;
 pub(crate) mod document;
 pub(crate) mod error;
 mod foreign;
@@ -21,10 +22,12 @@ mod json_ld;
 pub(crate) mod left_out;
 mod looking;
 pub(crate) mod ntriples;
+pub(crate) mod options;
 mod rdf_xml;
 mod room;
 pub(crate) mod source;
-pub(crate) mod terms;
+mod terms;
+mod turtle;
 #[cfg(test)]
 mod work;
 

@@ -49,7 +49,6 @@ pub use dict::{GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;
 pub use index::{Column, Index};
-pub use input::base::{has_dot_segments, without_dot_segments};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;

@@ -64,11 +64,11 @@ use crate::input::{cancelled, graph_name};
 pub use crate::input::error::LoadError;
 pub use crate::input::left_out::LeftOut;
 pub use crate::input::source::{FormatToldBy, Source, format_named, format_of_media_type};
-pub use crate::input::terms::OddTerms;
 pub use dictionary::DictionaryCounts;
 pub use options::{Fill, LoadOptions, LoadSizes};
 pub use progress::{LoadProgress, LoadReport, Phase, Progress};
 pub use snowmelt_jsonld::{Contexts, ContextsError};
+pub use snowmelt_rdfxml::OddTerms;
 
 /// The account that loads read on behalf of.
 const ACCOUNT: &str = "load";

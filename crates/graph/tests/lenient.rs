@@ -130,12 +130,6 @@ fn a_load_that_would_leave_out_much_loads_nothing() {
         other => panic!("{other:?}"),
     }
     assert!(!db.exists() || lines(&db).is_empty());
-    // the share is rounded up, so one of few may go, unless none may
-    let one = "<http://e/s> <http://e/p> 1 .\n<http://e/s> <http://e/p> <http://e/a> .\n";
-    assert_eq!(run(&folder.path().join("one"), one, &options).unwrap().skipped, 1);
-    let none = LoadOptions { lenient_most: 0.0, ..options.clone() };
-    let refused = run(&folder.path().join("none"), one, &none);
-    assert!(matches!(refused, Err(LoadError::TooManyLeftOut { count: 1, all: 2, .. })), "{refused:?}");
     // a hundred are listed, all are counted
     let many = "<http://e/s> <http://e/p> <http://e/a#b#c> .\n".repeat(1000);
     let report = run(&db, &many, &LoadOptions { lenient_most: 1.0, ..options.clone() }).unwrap();
@@ -211,5 +205,70 @@ fn foreign_files_are_refused_by_name() {
                 .to_string()
         };
         assert!(load(false).contains(kind) && load(true).contains(kind), "{name}: {}", load(false));
+    }
+}
+
+#[test]
+fn a_share_of_few_statements_is_at_least_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("db");
+    let bad = "<http://e/s> <http://e/p> <http://e/a#b#c> .\n";
+    let text = format!("<http://e/s> <http://e/p> 1 .\n{bad}");
+    let options = LoadOptions { lenient: true, lenient_most: 0.01, ..options(RdfFormat::Turtle) };
+    assert_eq!(run(&db, &text, &options).unwrap().skipped, 1);
+    assert!(matches!(run(&db, &format!("{text}{bad}"), &options), Err(LoadError::TooManyLeftOut { .. })));
+    let none = LoadOptions { lenient_most: 0.0, ..options };
+    assert!(matches!(run(&db, &text, &none), Err(LoadError::TooManyLeftOut { .. })));
+}
+
+/// Directives whose IRIs are none: what they are for is left out, and nothing else happens.
+#[test]
+fn bad_directives_cost_what_needs_them() {
+    for (head, left_out) in [
+        ("@prefix f: <relative> .", 1),
+        ("@prefix f: <http://[x> .", 1),
+        ("@prefix f: <http://e/a b> .", 1),
+        ("PREFIX f: <http://e/\\q>", 1),
+        ("@base <relative> .", 2),
+        ("@base <http://[x> .", 2),
+        ("BASE <http://[x>", 2),
+        ("@prefix f <http://e/> .", 2),
+        ("@prefix <http://e/> .", 2),
+        ("@base .", 2),
+        ("@prefix f: .", 2),
+        ("PREFIX f", 4),
+    ] {
+        for format in [RdfFormat::Turtle, RdfFormat::TriG] {
+            let folder = tempfile::tempdir().unwrap();
+            let db = folder.path().join("db");
+            let rest = if head.to_lowercase().contains("base") { "<a>" } else { "f:a" };
+            let text =
+                format!("{head}\n<http://e/s> <http://e/p> {rest} .\n<http://e/s> <http://e/p> \"x\" .\n");
+            let report = run(&db, &text, &LoadOptions { lenient: true, ..options(format) });
+            let report = report.unwrap_or_else(|error| panic!("{head}: {error}"));
+            assert_eq!(lines(&db), ["<http://e/s> <http://e/p> \"x\" ."], "{head}");
+            assert!((1..=left_out).contains(&report.skipped), "{head}: {:#?}", report.left_out);
+            assert!(run(&folder.path().join("strict"), &text, &options(format)).is_err(), "{head}");
+        }
+    }
+}
+
+/// JSON-LD leaves out by its own rules what is no IRI and no language tag: it is told.
+#[test]
+fn json_ld_tells_what_it_leaves_out() {
+    let json = RdfFormat::JsonLd { profile: Default::default() };
+    let text = r#"[{"@id": "http://e/s", "http://e/p": ["kept", {"@value": "x", "@language": "zh-classical1"},
+        {"@id": "http://e/a#b#c"}, {"@id": "relative"},
+        {"@list": [1, {"@id": "http://e/a b"}]}], "_:p": "y"},
+        {"@id": "http://e/a#b#c", "http://e/p": "z", "@type": "http://e/T"}]"#;
+    for (odd_terms, left_out, kept) in [(OddTerms::Refused, 7, 5), (OddTerms::Kept, 3, 9)] {
+        for lenient in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let db = folder.path().join("db");
+            let report = run(&db, text, &LoadOptions { lenient, odd_terms, ..options(json) }).unwrap();
+            assert_eq!(report.skipped, left_out, "{odd_terms:?} {:#?}", report.left_out);
+            assert_eq!(lines(&db).len(), kept, "{odd_terms:?} {:#?}", lines(&db));
+            assert!(report.left_out.iter().all(|left_out| left_out.line == 0));
+        }
     }
 }

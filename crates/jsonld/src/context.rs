@@ -7,9 +7,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use snowmelt_base::iri;
+
 use crate::contexts::Contexts;
-use crate::fault::{Fault, Misuse, ReadError, line_and_column};
-use crate::json::{self, Json, Object, Place, Value};
+use crate::fault::{Fault, Misuse, Place, ReadError, line_and_column};
+use crate::json::{self, Json, Object, Value};
 pub(crate) use terms::{Container, ScopedContext, TermDef};
 use terms::{InUse, Terms};
 
@@ -66,10 +68,7 @@ pub(crate) fn prefix_and_suffix(text: &str) -> Option<(&str, &str)> {
 
 /// Whether a text has a scheme: enough of an IRI for a context.
 pub(crate) fn is_absolute(text: &str) -> bool {
-    let Some((scheme, _)) = text.split_once(':') else { return false };
-    let mut bytes = scheme.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
-        && bytes.all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    iri::scheme(text).is_some()
 }
 
 /// A base direction of text.
@@ -165,48 +164,20 @@ impl Context {
         }
     }
 
-    /// Against the base; as it is where there is none.
+    /// Against the base; as it is where there is none, or nothing comes of both.
     fn resolved(&self, text: &str) -> String {
-        let Some(base) = &self.base else { return text.to_owned() };
-        // without a path of its own a reference has that of the base, as it is
-        let has_path = !text.is_empty() && !text.starts_with(['?', '#']);
-        let base = if has_path { without_dots(base) } else { base.to_string() };
-        let resolved = oxiri::Iri::parse(base).and_then(|base| match text.strip_prefix("//") {
-            // oxiri keeps the dots of a path behind an authority
-            Some(rest) => {
-                let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-                let base = format!("{}://{authority}", base.scheme());
-                oxiri::Iri::parse(base).and_then(|base| base.resolve(path))
-            }
-            None => base.resolve(text),
-        });
-        resolved.map_or_else(|_| text.to_owned(), oxiri::Iri::into_inner)
+        let against = |base| resolve(Some(base), text).ok();
+        self.base.as_deref().and_then(against).unwrap_or_else(|| text.to_owned())
     }
 }
 
-/// A base without `.` and `..` among its folders (RFC 3986, 5.2.4). A base may bring some along,
-/// and oxiri takes them for names.
-fn without_dots(iri: &str) -> String {
-    let Some(scheme_end) = iri.find(':') else { return iri.to_owned() };
-    let path = match iri[scheme_end + 1..].strip_prefix("//") {
-        Some(rest) => iri.len() - rest.len() + rest.find(['/', '?', '#']).unwrap_or(rest.len()),
-        None => scheme_end + 1,
+/// The IRI that a reference means, or why it means none.
+fn resolve(base: Option<&str>, reference: &str) -> Result<String, String> {
+    let iri = match base {
+        Some(base) => iri::resolve(base, reference).ok_or("its path would begin with two slashes")?,
+        None => reference.to_owned(),
     };
-    let end = iri[path..].find(['?', '#']).map_or(iri.len(), |at| path + at);
-    let Some(segments) = iri[path..end].strip_prefix('/') else { return iri.to_owned() };
-    // the last one is no folder, whatever its name
-    let (folders, last) = segments.rsplit_once('/').map_or(("", segments), |parts| parts);
-    let mut kept: Vec<&str> = Vec::new();
-    for segment in folders.split('/') {
-        match segment {
-            "." => {}
-            ".." => _ = kept.pop(),
-            segment => kept.push(segment),
-        }
-    }
-    let folders = if segments.contains('/') { kept.join("/") + "/" } else { String::new() };
-    let folders = if folders == "/" { "" } else { &*folders };
-    format!("{}/{folders}{last}{}", &iri[..path], &iri[end..])
+    oxiri::Iri::parse(iri).map(oxiri::Iri::into_inner).map_err(|error| error.to_string())
 }
 
 /// Against which IRI a relative one is resolved.
@@ -415,7 +386,7 @@ impl<'a> Process<'a> {
         origin: Origin<'_>,
         how: Adoption,
     ) -> Result<Rc<Context>, Misuse> {
-        let address = resolve(origin.url, address, context)?;
+        let address = address_of(origin.url, address, context)?;
         if !how.validates_scoped && origin.remote.contains(&address) {
             return Ok(result);
         }
@@ -496,7 +467,7 @@ impl<'a> Process<'a> {
         let address = import.as_str().ok_or_else(|| {
             import.fault("invalid @import value", "the value of @import is the address of a context")
         })?;
-        let address = resolve(origin.url, address, import)?;
+        let address = address_of(origin.url, address, import)?;
         let loaded = self.load(&address, import)?;
         let inner = inner_context(&loaded, import, &address)?;
         let inner = inner.as_object().ok_or_else(|| {
@@ -514,19 +485,16 @@ impl<'a> Process<'a> {
         }
         let invalid = |message: String| base.fault("invalid base IRI", message);
         let text = base.as_str().ok_or_else(|| invalid("the value of @base is an IRI or null".to_owned()))?;
-        let iri = match &result.base {
-            _ if is_absolute(text) => oxiri::Iri::parse(text.to_owned()).map(oxiri::Iri::into_inner),
-            Some(_) if text.is_empty() => return Ok(result.base.clone()),
-            Some(against) => oxiri::Iri::parse(&**against)
-                .and_then(|against| against.resolve(text))
-                .map(oxiri::Iri::into_inner),
-            None => {
+        let iri = match result.base.as_deref() {
+            None if !is_absolute(text) => {
                 return Err(invalid(format!(
                     "{text} is relative, and there is no base to resolve it against"
                 )));
             }
+            Some(_) if text.is_empty() => return Ok(result.base.clone()),
+            against => resolve(against, text),
         };
-        iri.map(|iri| Some(iri.into())).map_err(|error| invalid(format!("{text} is no IRI: {error}")))
+        iri.map(|iri| Some(iri.into())).map_err(|why| invalid(format!("{text} is no IRI: {why}")))
     }
 
     /// `@vocab`, `@language`, `@direction`.
@@ -577,16 +545,11 @@ fn boolean(value: &Json, code: &'static str) -> Result<bool, Misuse> {
     }
 }
 
-fn resolve(base: Option<&str>, address: &str, place: &Json) -> Result<String, Misuse> {
-    let resolved = match base {
-        Some(base) => {
-            oxiri::Iri::parse(base).and_then(|base| base.resolve(address)).map(oxiri::Iri::into_inner)
-        }
-        None => oxiri::Iri::parse(address.to_owned()).map(oxiri::Iri::into_inner),
-    };
-    resolved.map_err(|error| {
-        place.fault("loading document failed", format!("{address} is no address of a context: {error}"))
-    })
+/// The address that a context is named by.
+fn address_of(base: Option<&str>, address: &str, place: &Json) -> Result<String, Misuse> {
+    let failed =
+        |why| place.fault("loading document failed", format!("{address} is no address of a context: {why}"));
+    resolve(base, address).map_err(failed)
 }
 
 /// The context within the document of a context.

@@ -1,60 +1,66 @@
 //! From expanded nodes to quads (section 7).
 //!
 //! Terms that are no well-formed IRI, blank node or language tag say nothing in RDF, nor do
-//! relative IRIs: what they are part of is left out, as the specification has it. So are
+//! relative IRIs: what they are part of is left out, as the specification has it, and told. So are
 //! properties that are blank nodes.
 
 mod canonical;
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag};
 
-use crate::Direction;
 use crate::expand::{Item, NodeItem, Scalar, ValueItem};
 use crate::fault::ReadError;
+use crate::{Direction, OddNames, Told};
 
 const I18N: &str = "https://www.w3.org/ns/i18n#";
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
+/// Why something is no term; `None` where there is nothing to tell.
+type Absent = Option<String>;
+
 /// Hands quads over.
 pub(crate) struct Emitter<Q> {
     direction: Direction,
-    quad: Q,
+    odd: OddNames,
+    told: Q,
     /// blank nodes made so far
     blanks: u64,
 }
 
 impl<Q> Emitter<Q> {
-    pub fn new(direction: Direction, quad: Q) -> Self {
-        Self { direction, quad, blanks: 0 }
+    pub fn new(direction: Direction, odd: OddNames, told: Q) -> Self {
+        Self { direction, odd, told, blanks: 0 }
     }
 
     pub fn default_graph<E>(&mut self, items: &[Item]) -> Result<(), ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         self.graph(items, &GraphName::DefaultGraph)
     }
 
     fn graph<E>(&mut self, items: &[Item], graph: &GraphName) -> Result<(), ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         for item in items {
-            self.item(item, graph)?;
+            // it is what its edges say of it
+            let _term = self.item(item, graph)?;
         }
         Ok(())
     }
 
-    /// The term of an item, after what is said of it; `None` if it is no term.
-    fn item<E>(&mut self, item: &Item, graph: &GraphName) -> Result<Option<Term>, ReadError<E>>
+    /// The term of an item, after what is said of it.
+    fn item<E>(&mut self, item: &Item, graph: &GraphName) -> Result<Result<Term, Absent>, ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         match item {
             Item::Node(node) => Ok(self.node(node, graph)?.map(Into::into)),
             Item::Value(value) => self.value(value, graph),
-            Item::List(items) => self.list(items, graph).map(Some),
+            Item::List(items) => self.list(items, graph).map(Ok),
         }
     }
 
@@ -62,45 +68,44 @@ impl<Q> Emitter<Q> {
         &mut self,
         node: &NodeItem,
         graph: &GraphName,
-    ) -> Result<Option<NamedOrBlankNode>, ReadError<E>>
+    ) -> Result<Result<NamedOrBlankNode, Absent>, ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         let subject = match &node.id {
-            Some(Some(id)) => resource(id),
-            Some(None) if node.is_idle() => None,
-            _ => Some(self.blank().into()),
+            Some(Some(id)) => self.resource(id),
+            Some(None) if node.is_idle() => Err(None),
+            _ => Ok(self.blank().into()),
         };
         for datatype in &node.types {
-            if let (Some(subject), Some(object)) = (&subject, resource(datatype)) {
-                self.quad(subject, rdf::TYPE.into_owned(), object, graph)?;
-            }
+            let object = self.resource(datatype).map(Into::into);
+            self.triple(&subject, &Ok(rdf::TYPE.into_owned()), object, graph)?;
         }
         for (property, items) in &node.properties {
-            let predicate = NamedNode::new(property).ok();
+            let predicate = self.property(property);
             for item in items {
                 let object = self.item(item, graph)?;
-                if let (Some(subject), Some(predicate), Some(object)) = (&subject, &predicate, object) {
-                    self.quad(subject, predicate.clone(), object, graph)?;
-                }
+                self.triple(&subject, &predicate, object, graph)?;
             }
         }
         for (property, items) in &node.reverse {
-            let predicate = NamedNode::new(property).ok();
+            let predicate = self.property(property);
             for item in items {
                 let from = match item {
                     Item::Node(node) => self.node(node, graph)?,
-                    _ => None,
+                    _ => Err(None),
                 };
-                if let (Some(from), Some(predicate), Some(subject)) = (from, &predicate, &subject) {
-                    self.quad(&from, predicate.clone(), subject.clone(), graph)?;
-                }
+                self.triple(&from, &predicate, subject.clone().map(Into::into), graph)?;
             }
         }
-        if let Some(items) = &node.graph
-            && let Some(name) = &subject
-        {
-            self.graph(items, &name.clone().into())?;
+        if let Some(items) = &node.graph {
+            match &subject {
+                Ok(name) => self.graph(items, &name.clone().into())?,
+                Err(Some(why)) => {
+                    (self.told)(Told::LeftOut(format!("a graph: {why}"))).map_err(ReadError::Caller)?;
+                }
+                Err(None) => {}
+            }
         }
         self.graph(&node.included, graph)?;
         Ok(subject)
@@ -108,25 +113,31 @@ impl<Q> Emitter<Q> {
 
     fn list<E>(&mut self, items: &[Item], graph: &GraphName) -> Result<Term, ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         let mut rest: Term = rdf::NIL.into_owned().into();
         for item in items.iter().rev() {
-            let cell = self.blank().into();
-            if let Some(object) = self.item(item, graph)? {
-                self.quad(&cell, rdf::FIRST.into_owned(), object, graph)?;
-            }
-            self.quad(&cell, rdf::REST.into_owned(), rest, graph)?;
-            rest = cell.into();
+            let cell = Ok(self.blank().into());
+            let object = self.item(item, graph)?;
+            self.triple(&cell, &Ok(rdf::FIRST.into_owned()), object, graph)?;
+            self.triple(&cell, &Ok(rdf::REST.into_owned()), Ok(rest), graph)?;
+            rest = cell.expect("it was made").into();
         }
         Ok(rest)
     }
 
-    fn value<E>(&mut self, value: &ValueItem, graph: &GraphName) -> Result<Option<Term>, ReadError<E>>
+    fn value<E>(&mut self, value: &ValueItem, graph: &GraphName) -> Result<Result<Term, Absent>, ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
-        let Some(datatype) = datatype(value) else { return Ok(None) };
+        let datatype = match value.datatype.as_deref() {
+            None => None,
+            Some("@json") => Some(NamedNode::new_unchecked(format!("{RDF}JSON"))),
+            Some(iri) => match self.iri(iri) {
+                Ok(iri) => Some(iri),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
         let (text, default) = lexical(&value.value, datatype.as_ref());
         if datatype.is_none()
             && let Some(direction) = value.direction
@@ -135,11 +146,9 @@ impl<Q> Emitter<Q> {
             return self.directed(text, value.language.as_deref(), direction.name(), graph);
         }
         Ok(match (&value.language, datatype) {
-            (Some(language), None) => {
-                Literal::new_language_tagged_literal(text, language).ok().map(Into::into)
-            }
-            (_, Some(datatype)) => Some(Literal::new_typed_literal(text, datatype).into()),
-            (None, None) => Some(Literal::new_typed_literal(text, default).into()),
+            (Some(language), None) => self.tagged(text, language),
+            (_, Some(datatype)) => Ok(Literal::new_typed_literal(text, datatype).into()),
+            (None, None) => Ok(Literal::new_typed_literal(text, default).into()),
         })
     }
 
@@ -150,13 +159,13 @@ impl<Q> Emitter<Q> {
         language: Option<&str>,
         direction: &str,
         graph: &GraphName,
-    ) -> Result<Option<Term>, ReadError<E>>
+    ) -> Result<Result<Term, Absent>, ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
         if self.direction == Direction::Datatype {
             let language = language.unwrap_or_default().to_ascii_lowercase();
-            let datatype = NamedNode::new(format!("{I18N}{language}_{direction}")).ok();
+            let datatype = self.iri(&format!("{I18N}{language}_{direction}"));
             return Ok(datatype.map(|datatype| Literal::new_typed_literal(text, datatype).into()));
         }
         let node: NamedOrBlankNode = self.blank().into();
@@ -171,13 +180,34 @@ impl<Q> Emitter<Q> {
                 self.quad(&node, property, Literal::new_simple_literal(text), graph)?;
             }
         }
-        Ok(Some(node.into()))
+        Ok(Ok(node.into()))
     }
 
     fn blank(&mut self) -> BlankNode {
         self.blanks += 1;
         // those of the document begin with another letter
         BlankNode::new_unchecked(format!("g{}", self.blanks))
+    }
+
+    /// A quad, or why it is none.
+    fn triple<E>(
+        &mut self,
+        subject: &Result<NamedOrBlankNode, Absent>,
+        predicate: &Result<NamedNode, Absent>,
+        object: Result<Term, Absent>,
+        graph: &GraphName,
+    ) -> Result<(), ReadError<E>>
+    where
+        Q: FnMut(Told) -> Result<(), E>,
+    {
+        let why = match (subject, predicate, object) {
+            (Ok(subject), Ok(predicate), Ok(object)) => {
+                return self.quad(subject, predicate.clone(), object, graph);
+            }
+            (Err(why), _, _) | (_, Err(why), _) => why.clone(),
+            (_, _, Err(why)) => why,
+        };
+        why.map_or(Ok(()), |why| (self.told)(Told::LeftOut(why)).map_err(ReadError::Caller))
     }
 
     fn quad<E>(
@@ -188,29 +218,46 @@ impl<Q> Emitter<Q> {
         graph: &GraphName,
     ) -> Result<(), ReadError<E>>
     where
-        Q: FnMut(Quad) -> Result<(), E>,
+        Q: FnMut(Told) -> Result<(), E>,
     {
-        (self.quad)(Quad::new(subject.clone(), predicate, object, graph.clone())).map_err(ReadError::Caller)
+        let quad = Quad::new(subject.clone(), predicate, object, graph.clone());
+        (self.told)(Told::Quad(quad)).map_err(ReadError::Caller)
     }
-}
 
-/// The IRI or blank node of a text.
-fn resource(text: &str) -> Option<NamedOrBlankNode> {
-    match text.strip_prefix("_:") {
-        Some(label) => {
-            BlankNode::new(label).ok()?;
-            Some(BlankNode::new_unchecked(format!("d{label}")).into())
+    fn iri(&self, text: &str) -> Result<NamedNode, Absent> {
+        let kept = || self.odd == OddNames::Kept && is_turtle_iri(text);
+        match NamedNode::new(text) {
+            Ok(node) => Ok(node),
+            Err(_) if kept() => Ok(NamedNode::new_unchecked(text)),
+            Err(_) => Err(Some(format!("<{text}> is no absolute IRI of RFC 3987"))),
         }
-        None => NamedNode::new(text).ok().map(Into::into),
     }
-}
 
-/// The datatype that a value names; `None` outside: it is no IRI, and the value says nothing.
-fn datatype(value: &ValueItem) -> Option<Option<NamedNode>> {
-    match value.datatype.as_deref() {
-        None => Some(None),
-        Some("@json") => Some(Some(NamedNode::new_unchecked(format!("{RDF}JSON")))),
-        Some(iri) => NamedNode::new(iri).ok().map(Some),
+    fn property(&self, text: &str) -> Result<NamedNode, Absent> {
+        match text.starts_with("_:") {
+            true => Err(Some(format!("{text} is a blank node, and no property"))),
+            false => self.iri(text),
+        }
+    }
+
+    /// The IRI or blank node of a text.
+    fn resource(&self, text: &str) -> Result<NamedOrBlankNode, Absent> {
+        match text.strip_prefix("_:") {
+            Some(label) if BlankNode::new(label).is_ok() => {
+                Ok(BlankNode::new_unchecked(format!("d{label}")).into())
+            }
+            Some(_) => Err(Some(format!("{text} is no label of a blank node"))),
+            None => self.iri(text).map(Into::into),
+        }
+    }
+
+    fn tagged(&self, text: String, tag: &str) -> Result<Term, Absent> {
+        if self.odd == OddNames::Kept && is_turtle_tag(tag) {
+            let tag = tag.to_ascii_lowercase();
+            return Ok(Literal::new_language_tagged_literal_unchecked(text, tag).into());
+        }
+        let literal = Literal::new_language_tagged_literal(text, tag);
+        literal.map(Into::into).map_err(|_| Some(format!("{tag} is no language tag of RFC 5646")))
     }
 }
 

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::io;
 
-use crate::json::Place;
-
 /// Why reading ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError<E> {
@@ -44,6 +42,22 @@ impl fmt::Display for Fault {
             write!(f, "in the context {context}, line {}: ", self.line)?;
         }
         write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// A place in one of the texts that are read: the document, or a context it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The document is 0.
+    pub text: u32,
+    /// Bytes before the end of what stands there.
+    pub offset: u32,
+}
+
+impl Place {
+    /// A fault here, with the specification's name for it.
+    pub fn fault(self, code: &'static str, message: impl Into<String>) -> Misuse {
+        Misuse::Fault { place: self, code, message: message.into() }
     }
 }
 

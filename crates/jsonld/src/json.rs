@@ -2,29 +2,13 @@
 
 use json_event_parser::{JsonEvent, LowLevelJsonParser};
 
-use crate::fault::Misuse;
+use crate::fault::{Misuse, Place};
 
 /// Levels of arrays and objects within each other.
 pub const MOST_LEVELS: usize = 256;
 
 /// Events between two looks whether to go on.
 const LOOK_EVENTS: usize = 4096;
-
-/// A place in one of the texts that are read: the document, or a context it names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The document is 0.
-    pub text: u32,
-    /// Bytes before the end of what stands there.
-    pub offset: u32,
-}
-
-impl Place {
-    /// A fault here, with the specification's name for it.
-    pub fn fault(self, code: &'static str, message: impl Into<String>) -> Misuse {
-        Misuse::Fault { place: self, code, message: message.into() }
-    }
-}
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]

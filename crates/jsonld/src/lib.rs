@@ -46,6 +46,25 @@ pub enum Direction {
     Compound,
 }
 
+/// The treatment of IRIs and language tags outside of the RFCs, such as `…#a#b`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OddNames {
+    /// What they are part of is left out, as the specification has it.
+    #[default]
+    LeftOut,
+    /// They are kept, if Turtle's grammar allows them.
+    Kept,
+}
+
+/// What a document says.
+#[derive(Debug)]
+pub enum Told {
+    /// A quad.
+    Quad(Quad),
+    /// A quad that is none, and why: the specification leaves it out.
+    LeftOut(String),
+}
+
 /// How to read a document.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -57,15 +76,17 @@ pub struct Options {
     pub contexts: Contexts,
     /// Text with a direction.
     pub direction: Direction,
+    /// Terms outside of the RFCs.
+    pub odd: OddNames,
 }
 
-/// Reads a document. `quad` takes what it says; `look` is asked now and then whether to go on.
+/// Reads a document. `told` takes what it says; `look` is asked now and then whether to go on.
 /// Either ends the reading with its error.
 pub fn read<E>(
     mut input: impl Read,
     options: &Options,
     look: impl Fn() -> Result<(), E>,
-    quad: impl FnMut(Quad) -> Result<(), E>,
+    told: impl FnMut(Told) -> Result<(), E>,
 ) -> Result<(), ReadError<E>> {
     let mut text = Vec::new();
     input.read_to_end(&mut text)?;
@@ -78,13 +99,13 @@ pub fn read<E>(
         }
     };
     let process = Process::new(&options.contexts, options.base.as_deref(), text, &stop);
-    let told = |misuse: Misuse| process.error(misuse, || ended.borrow_mut().take());
-    let document = process.document().map_err(told)?;
+    let fault = |misuse: Misuse| process.error(misuse, || ended.borrow_mut().take());
+    let document = process.document().map_err(fault)?;
     let mut active = Context::initial(options.base.clone());
     if let Some(address) = &options.context {
-        active = process.named(&active, address).map_err(told)?;
+        active = process.named(&active, address).map_err(fault)?;
     }
-    let mut emitter = emit::Emitter::new(options.direction, quad);
+    let mut emitter = emit::Emitter::new(options.direction, options.odd, told);
     let expander = Expander::new(&process, options.base.clone());
     // Elements of an outermost list do not depend on each other.
     let elements = match document.value {
@@ -92,7 +113,7 @@ pub fn read<E>(
         _ => vec![document],
     };
     for element in elements {
-        let expanded = expander.document(&active, &element).map_err(told)?;
+        let expanded = expander.document(&active, &element).map_err(fault)?;
         drop(element);
         emitter.default_graph(&expanded)?;
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use oxrdf::Quad;
-use snowmelt_jsonld::{Contexts, Fault, Options, ReadError, read};
+use snowmelt_jsonld::{Contexts, Fault, Options, ReadError, Told, read};
 
 fn quads(text: &str) -> Result<Vec<Quad>, Fault> {
     let mut quads = Vec::new();
@@ -12,8 +12,10 @@ fn quads(text: &str) -> Result<Vec<Quad>, Fault> {
         text.as_bytes(),
         &options,
         || Ok::<_, ()>(()),
-        |quad| {
-            quads.push(quad);
+        |told| {
+            if let Told::Quad(quad) = told {
+                quads.push(quad);
+            }
             Ok(())
         },
     );

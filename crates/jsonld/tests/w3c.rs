@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use oxrdf::Dataset;
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use serde_json::Value;
-use snowmelt_jsonld::{Contexts, Direction, Options, ReadError, read};
+use snowmelt_jsonld::{Contexts, Direction, OddNames, Options, ReadError, Told, read};
 
 const BASE: &str = "https://w3c.github.io/json-ld-api/tests/";
 
@@ -39,8 +39,10 @@ fn quads(text: &[u8], options: &Options) -> Result<Dataset, ReadError<Infallible
         text,
         options,
         || Ok(()),
-        |quad| {
-            quads.insert(&quad);
+        |told| {
+            if let Told::Quad(quad) = told {
+                quads.insert(&quad);
+            }
             Ok(())
         },
     )?;
@@ -66,6 +68,7 @@ fn run(suite: &Path, test: &Value, contexts: &Contexts) -> Result<(), String> {
             Some("compound-literal") => Direction::Compound,
             _ => Direction::Dropped,
         },
+        odd: OddNames::LeftOut,
     };
     let input = fs::read(suite.join(input)).map_err(|e| format!("{input}: {e}"))?;
     let found = quads(&input, &options);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// Bytes of the longest term.
 const LONGEST: usize = 64 << 20;
@@ -73,7 +73,7 @@ impl<R: Read> RdfXmlQuads<R> {
         rename_blank_nodes: bool,
     ) -> Result<Self, String> {
         let options =
-            Options { base: base.map(str::to_owned), on_fault, odd: Odd::Refused, longest: LONGEST };
+            Options { base: base.map(str::to_owned), on_fault, odd: OddTerms::Refused, longest: LONGEST };
         let unique = || BlankNode::default().as_ref().unique_id().unwrap_or_default();
         let suffix = if rename_blank_nodes { format!("-{:x}", unique()) } else { String::new() };
         let ready = Ready { quads: VecDeque::new(), first: unique(), suffix };

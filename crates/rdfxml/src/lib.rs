@@ -17,5 +17,7 @@ mod xml;
 
 pub use fault::{ReadError, ReadFault};
 pub use rdf::reader::{OnFault, Options, RdfXml};
-pub use rdf::scope::Odd;
+pub use rdf::scope::OddTerms;
+pub use rdf::vocabulary::is_syntax_name;
 pub use rdf::{ReadTerm, Sink};
+pub use xml::chars::{NAME_MORE, NAME_START, is_char, is_name_char, is_name_start};

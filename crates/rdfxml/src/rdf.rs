@@ -13,7 +13,7 @@
 pub(crate) mod reader;
 pub(crate) mod scope;
 mod terms;
-mod vocabulary;
+pub(crate) mod vocabulary;
 
 use crate::fault::ReadFault;
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadFault, ReadTerm, Sink};
 use support::{assert_same, graph, n_triples, options, read_with, refused};
 
 const RDF: &str = "xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:v='http://v/'";
@@ -110,6 +110,9 @@ fn bases() {
     iri("xml:base='sub/'", "", "rdf:about='d'", "http://base/sub/d");
     iri("xml:base='http://e'", "", "rdf:about='d'", "http://e/d");
     iri("xml:base='http://e/a'", "xml:base=''", "rdf:ID='d'", "http://e/a#d");
+    iri("xml:base='http://e/a/../b/./c/d'", "", "rdf:about='../g'", "http://e/b/g");
+    iri("xml:base='http://e/a/../b/./c/d'", "", "rdf:about='g?../h'", "http://e/b/c/g?../h");
+    iri("xml:base='http://e/x/..'", "xml:base='b/./c'", "rdf:about='../../g'", "http://e/g");
 }
 
 #[test]
@@ -346,7 +349,7 @@ fn odd_terms_are_kept_where_they_may_be() {
         "<v:p xml:lang='zh-classical1'>x</v:p><v:p rdf:resource='a#b#c'/><v:p rdf:resource='http://o/[x]'/>
         <v:p rdf:datatype='http://t/#a#b'>y</v:p><v:p rdf:resource='http://a b/'/><v:p xml:lang='a b'>z</v:p>",
     );
-    let keeping = Options { odd: Odd::Kept, ..options(OnFault::Drop) };
+    let keeping = Options { odd: OddTerms::Kept, ..options(OnFault::Drop) };
     let mut read = Terms::default();
     let mut reader = RdfXml::new(document.as_bytes(), &keeping).expect("a base");
     while reader.step(&mut read).unwrap_or_else(|error| panic!("{error}")) {}

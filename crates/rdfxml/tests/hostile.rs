@@ -5,7 +5,7 @@ mod support;
 
 use std::io::Read;
 
-use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadFault, ReadTerm, Sink};
 use support::{graph, options, refused};
 
 const RDF: &str = "xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:v='http://v/'";
@@ -34,7 +34,7 @@ fn count(document: impl Read) -> (Count, usize, Result<(), String>) {
     let options = Options {
         base: Some("http://b/".into()),
         on_fault: OnFault::Stop,
-        odd: Odd::Refused,
+        odd: OddTerms::Refused,
         longest: 1 << 20,
     };
     let mut reader = RdfXml::new(document, &options).expect("a base");

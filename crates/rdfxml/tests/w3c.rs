@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNode, Term, TermRef};
 use oxrdfio::{RdfFormat, RdfParser};
-use snowmelt_rdfxml::{Odd, OnFault, Options};
+use snowmelt_rdfxml::{OddTerms, OnFault, Options};
 use support::{assert_same, read_with, shared};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
@@ -70,7 +70,7 @@ fn wrong(case: &Case) -> Option<String> {
     let options = Options {
         base: Some(case.base.clone()),
         on_fault: OnFault::Stop,
-        odd: Odd::Refused,
+        odd: OddTerms::Refused,
         longest: 1 << 20,
     };
     let document = std::fs::read(&case.document).expect("a document");

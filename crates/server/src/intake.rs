@@ -18,7 +18,7 @@ use crate::refusal::{Refusal, Refused, refusal};
 use crate::running::{LOOK, Task};
 use crate::spool::{Spool, Spooled, no_memory, unwritten};
 
-/// The one that a body is for.
+/// The request that a body belongs to, and the time for it.
 #[derive(Clone, Copy)]
 pub struct BodyWatch<'a> {
     /// told how much has come, and may be ended; none: it is not listed

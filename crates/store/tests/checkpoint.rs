@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Background, Checkpoints, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, TreeId,
+    Background, Checkpoints, JournalConfig, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId,
 };
 use support::{Random, config};
 
@@ -33,15 +33,10 @@ fn create(dir: &Path, c: StoreConfig, pages: usize) -> (Arc<Store>, TreeId, Vec<
     (store, tree, list)
 }
 
-/// New bytes that do not compress, in each of these pages, in one commit.
+/// New bytes in each of these pages, in one commit.
 fn write(store: &Arc<Store>, tree: TreeId, pages: &[PageId], seed: u64) {
-    let mut random = Random::new(seed);
     let mut txn = store.begin().unwrap();
-    for page in pages {
-        let p = txn.page_mut(tree, *page).unwrap();
-        p.set_header(PageKind::TupleLeaf, 0, 1);
-        p.body_mut().chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&random.next().to_le_bytes()));
-    }
+    support::fill(&mut txn, tree, pages, seed);
     txn.commit().unwrap();
 }
 

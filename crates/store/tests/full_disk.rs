@@ -122,9 +122,17 @@ fn change_rows(store: &Arc<Store>, insert: bool) -> Result<u64, StoreError> {
 }
 
 /// Fills a disk, makes it less full, fills it again, gets more room, and so on; `more` gives it
-/// more room.
-fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnOnce()) {
+/// more room, `len` is the length of a file.
+fn is_full_and_goes_on(
+    at: &Path,
+    open: impl Fn() -> StoreConfig,
+    len: impl Fn(&Path) -> u64,
+    more: impl FnOnce(),
+) {
     let store = Store::create(at, &[], open()).unwrap();
+    let reserve = || len(&at.join("reserve"));
+    let whole_reserve = reserve();
+    assert!(whole_reserve > 0);
     let mut filled = Filled::default();
     assert_eq!(change_rows(&store, true).unwrap(), ROWS);
     filled.fill(&store);
@@ -139,6 +147,8 @@ fn is_full_and_goes_on(at: &Path, open: impl Fn() -> StoreConfig, more: impl FnO
     assert_eq!(change_rows(&store, false).unwrap(), 0);
     filled.drop_some(&store);
     store.compact().unwrap();
+    store.checkpoint().unwrap();
+    assert_eq!(reserve(), whole_reserve, "it is taken again");
     filled.check(&store);
     let before = filled.trees.len();
     filled.fill(&store);
@@ -164,7 +174,8 @@ fn a_simulated_disk_is_full_and_goes_on() {
         let at = dir();
         let disk = PowerDisk::new(1);
         disk.set_capacity(capacity);
-        is_full_and_goes_on(at.path(), || on(&disk), || disk.set_capacity(capacity + (2 << 20)));
+        let len = |path: &Path| disk.bytes(path).map_or(0, |bytes| bytes.len() as u64);
+        is_full_and_goes_on(at.path(), || on(&disk), len, || disk.set_capacity(capacity + (2 << 20)));
     }
 }
 
@@ -229,7 +240,8 @@ fn on_a_real_disk(kind: &str, bytes: u64, free: u64) {
         };
         let path = disk.at.join(format!("{background:?}"));
         // The second time the first database is what takes the room.
-        is_full_and_goes_on(&path, config, || {
+        let len = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+        is_full_and_goes_on(&path, config, len, || {
             let left = file.metadata().unwrap().len();
             file.set_len(left.saturating_sub(12 << 20)).unwrap();
         });

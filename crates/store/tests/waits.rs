@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use snowmelt_io::{Clock, PowerDisk};
 use snowmelt_store::{
-    Background, JournalConfig, PageId, PageKind, Plant, Reader, Store, StoreConfig, TreeId, WaitFor,
+    Background, JournalConfig, PageId, Plant, Reader, Store, StoreConfig, Transaction, TreeId, WaitFor,
     WaitSign, Waiter,
 };
 use support::{Random, tiny};
@@ -34,14 +34,9 @@ fn config(disk: &PowerDisk) -> StoreConfig {
 }
 
 /// New bytes in all pages, in a transaction that is not committed yet.
-fn fill(store: &Arc<Store>, tree: TreeId, pages: &[PageId], seed: u64) -> snowmelt_store::Transaction {
-    let mut random = Random::new(seed);
+fn fill(store: &Arc<Store>, tree: TreeId, pages: &[PageId], seed: u64) -> Transaction {
     let mut txn = store.begin().unwrap();
-    for page in pages {
-        let p = txn.page_mut(tree, *page).unwrap();
-        p.set_header(PageKind::TupleLeaf, 0, 1);
-        p.body_mut().chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&random.next().to_le_bytes()));
-    }
+    support::fill(&mut txn, tree, pages, seed);
     txn
 }
 
@@ -59,7 +54,7 @@ fn a_dropped_giant_leaves_no_journal() {
     assert!(stats.bytes_to_recover > stats.bound_bytes, "{stats:?}");
     (0..4).for_each(|_| _ = store.step());
     is_given_back(&store);
-    // That which is committed in front of it and behind it stays.
+    // Commits before and after it stay.
     fill(&store, tree, &pages[..3], 2).commit().unwrap();
     drop(fill(&store, tree, &pages, 3));
     fill(&store, tree, &pages[3..5], 4).commit().unwrap();
@@ -193,7 +188,7 @@ fn the_files_of_the_journal_shrink_again() {
     }
     let most = journal_bytes(&disk);
     assert!(most > 12 << 20, "{most}");
-    // A burst is forgotten by and by, where little is written.
+    // After a burst the files are cut step by step while little is written.
     for seed in 0..12 {
         assert!(store.checkpoint().unwrap());
         fill(&store, tree, &pages[..2], seed).commit().unwrap();

@@ -20,6 +20,9 @@
 mod client;
 mod growth;
 mod shot;
+#[allow(dead_code, reason = "shared with the suite of hostile requests")]
+#[path = "../hostility/storm.rs"]
+mod storm;
 mod suite;
 #[allow(dead_code, reason = "shared with the suite of hostile requests")]
 #[path = "../hostility/target.rs"]
@@ -29,10 +32,11 @@ use std::time::{Duration, Instant};
 
 use shot::{Shot, all_places};
 use snowmelt_base::random::lcg;
-use suite::{Form, Suite, Unmended};
+use storm::Bounds;
+use suite::{Suite, Unmended};
 
-const SHORT: Form = Form { memory_bytes: 128 << 20, timeout_s: 10, grace: Duration::from_secs(10) };
-const WHOLE: Form = Form { memory_bytes: 256 << 20, timeout_s: 20, grace: Duration::from_secs(10) };
+const SHORT: Bounds = Bounds { memory_bytes: 128 << 20, timeout_s: 10, grace: Duration::from_secs(10) };
+const WHOLE: Bounds = Bounds { memory_bytes: 256 << 20, timeout_s: 20, grace: Duration::from_secs(10) };
 
 /// Time of the short form, after which it takes no more; what it took until then is enough where
 /// a build without optimisation is slow.

@@ -3,23 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::client::{Reply, ask, percent_encode};
 use crate::shot::{Place, Shot};
-use crate::target::{BEYOND_BUDGET, Settings, Target};
-
-/// A form of the suite.
-pub struct Form {
-    pub memory_bytes: u64,
-    pub timeout_s: u64,
-    /// what an answer may take beyond the time its query may
-    pub grace: Duration,
-}
-
-/// Clients of a storm.
-const AT_ONCE: usize = 64;
+use crate::storm::{Bounds, Clients, state_after, storm};
+use crate::target::Target;
 
 /// How a request ended that ended well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,80 +19,45 @@ pub enum Outcome {
 
 /// A running suite: the server, started again after it died.
 pub struct Suite<'a> {
-    form: &'a Form,
+    bounds: &'a Bounds,
     pub target: Target,
 }
 
 impl<'a> Suite<'a> {
     /// Starts a server on a new database with a few triples.
-    pub fn start(dir: &Path, form: &'a Form) -> Self {
+    pub fn start(dir: &Path, bounds: &'a Bounds) -> Self {
         let (db, data) = (dir.join("db"), dir.join("data.nt"));
         std::fs::write(&data, "<urn:o0> <urn:p0> <urn:o0> .\n").expect("the disk has room");
         let mut load = Command::new(env!("CARGO_BIN_EXE_snowmelt"));
         let done = load.arg("load").args([&db, &data]).output().expect("it runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let settings = Settings { db, memory_bytes: form.memory_bytes, timeout_s: form.timeout_s };
-        let target = Target::start(&settings);
-        let bound =
-            if target.is_in_group() { "a memory cgroup" } else { "no cgroup: VmHWM alone is compared" };
-        eprintln!("budget {} MiB, {bound}", form.memory_bytes >> 20);
-        Suite { form, target }
+        Suite { bounds, target: bounds.start(db) }
     }
 
     /// Sends one request. One copy must be taken; more may be refused by a limit.
     pub fn alone(&mut self, shot: &Shot) -> Result<Outcome, String> {
         self.target.forget_peak();
-        let outcome = send(shot, self.form, &self.target, 1);
+        let outcome = send(shot, &self.target, self.bounds, Clients::One);
         let outcome = self.after().and(outcome);
         outcome.map_err(|error| format!("{error}\n    {}", shot.shown()))
     }
 
-    /// The state of the server after an attack. One that died is started again.
     fn after(&mut self) -> Result<(), String> {
-        let answered = probe(&self.target, Duration::from_secs(5));
-        let patience = Duration::from_millis(if answered.is_ok() { 0 } else { 500 });
-        if let Some(error) = self.target.death(patience).or(answered.err()) {
-            self.target.restart();
-            return Err(error);
-        }
-        let (peak, bound) = (self.target.peak(), self.form.memory_bytes + BEYOND_BUDGET);
-        if peak > bound {
-            return Err(format!("{} MiB resident, of {}", peak >> 20, bound >> 20));
-        }
-        Ok(())
+        state_after(&mut self.target, self.bounds, probe)
     }
 
-    /// All these requests from 64 clients, while a bystander asks on.
+    /// All these requests from many clients.
     pub fn storm(&mut self, shots: &[Shot]) -> Vec<String> {
         self.target.forget_peak();
-        let (next, over, wrong) =
-            (AtomicUsize::new(0), AtomicBool::new(false), parking_lot::Mutex::new(Vec::new()));
-        let (form, target) = (self.form, &self.target);
-        let bystander = || {
-            while !over.load(Ordering::SeqCst) {
-                if let Err(error) = probe(target, patience(form, 3))
-                    && !error.contains(" 503 ")
-                {
-                    wrong.lock().push(format!("a bystander: {error}"));
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        };
-        let client = || {
-            while let Some(shot) = shots.get(next.fetch_add(1, Ordering::SeqCst)) {
-                if let Err(error) = send(shot, form, target, 3) {
-                    wrong.lock().push(format!("{} × {}: {error}", shot.name, shot.copies));
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(bystander);
-            let clients: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(client)).collect();
-            clients.into_iter().for_each(|client| client.join().expect("clients do not panic"));
-            over.store(true, Ordering::SeqCst);
-        });
-        let mut wrong = wrong.into_inner();
+        let (bounds, target) = (self.bounds, &self.target);
+        let mut wrong = storm(
+            shots,
+            |shot| {
+                let outcome = send(shot, target, bounds, Clients::Many);
+                outcome.map(drop).map_err(|error| format!("{} × {}: {error}", shot.name, shot.copies))
+            },
+            || probe(target, bounds.patience(Clients::Many)),
+        );
         wrong.truncate(20);
         wrong.extend(self.after().err());
         wrong
@@ -115,28 +69,24 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// How long a client waits; in a storm others come first.
-fn patience(form: &Form, others: u32) -> Duration {
-    (Duration::from_secs(form.timeout_s) + form.grace) * others
-}
-
-fn send(shot: &Shot, form: &Form, target: &Target, others: u32) -> Result<Outcome, String> {
+fn send(shot: &Shot, target: &Target, bounds: &Bounds, clients: Clients) -> Result<Outcome, String> {
     let host = target.address.to_string();
     let send = |out: &mut dyn Write| shot.send(&host, out);
-    let reply = ask(target.address, patience(form, others), true, &send);
+    let reply = ask(target.address, bounds.patience(clients), true, &send);
     let Reply::Answer(answer) = &reply else { return Err(reply.tell()) };
     match answer.status {
         200 | 201 | 204 => Ok(Outcome::Taken),
-        status if status >= 400 && is_named(&answer.body, shot.copies, others) => Ok(Outcome::Refused),
+        status if status >= 400 && is_named(&answer.body, shot.copies, clients) => Ok(Outcome::Refused),
         _ => Err(reply.tell()),
     }
 }
 
 /// Whether an error says which limit it is, by that word or by its switch, or what is not
 /// supported. The smallest document meets no limit.
-fn is_named(text: &str, copies: usize, others: u32) -> bool {
+fn is_named(text: &str, copies: usize, clients: Clients) -> bool {
     let lower = text.to_lowercase();
-    let is_limit = (copies > 1 || others > 1) && (lower.contains("limit") || text.contains("--"));
+    let may_be_limit = copies > 1 || clients == Clients::Many;
+    let is_limit = may_be_limit && (lower.contains("limit") || text.contains("--"));
     is_limit || text.contains("--allow-load") || lower.contains("not supported")
 }
 

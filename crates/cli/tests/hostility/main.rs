@@ -22,54 +22,46 @@ mod http;
 mod large;
 mod make;
 mod probe;
+mod storm;
 mod target;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use case::{Attack, Case, Scale};
 use client::ask;
 use probe::probe;
 use snowmelt_base::random::lcg;
-use target::{BEYOND_BUDGET, Settings, Target};
+use storm::{AT_ONCE, Bounds, Clients, state_after, storm};
+use target::Target;
 
 const MIB: u64 = 1 << 20;
 /// The name under which the list knows the storm.
 const STORM: &str = "64 of all at once";
-/// Requests of a storm.
-const AT_ONCE: usize = 64;
 
 /// A form of the suite.
 struct Form {
+    bounds: Bounds,
     scale: Scale,
     products: u64,
-    memory_bytes: u64,
-    timeout_s: u64,
-    /// what an answer may take beyond the time its query may
-    grace: Duration,
     /// whether cases that hold are told of, so that a failure's text stays short enough to be kept
     tells_all: bool,
 }
 
 const SHORT: Form = Form {
+    bounds: Bounds { memory_bytes: 96 * MIB, timeout_s: 5, grace: Duration::from_secs(10) },
     scale: Scale { nodes: 3_000, deep: 20_000, triples: 60_000, hog_ms: 400 },
     products: 100,
-    memory_bytes: 96 * MIB,
-    timeout_s: 5,
-    grace: Duration::from_secs(10),
     tells_all: false,
 };
 
 const LONG: Form = Form {
+    bounds: Bounds { memory_bytes: 256 * MIB, timeout_s: 20, grace: Duration::from_secs(5) },
     scale: Scale { nodes: 20_000, deep: 20_000, triples: 2_000_000, hog_ms: 3_000 },
     products: 2_600,
-    memory_bytes: 256 * MIB,
-    timeout_s: 20,
-    grace: Duration::from_secs(5),
     tells_all: true,
 };
 
@@ -135,61 +127,28 @@ impl Suite<'_> {
     /// Sends one request; what is wrong with what came of it.
     fn attack(&mut self, case: &Case) -> Result<(), String> {
         self.target.forget_peak();
-        let outcome = send(case, self.form, &self.target, false);
+        let outcome = send(case, self.form, &self.target, Clients::One);
         self.after().and(outcome)
     }
 
-    /// The state of the server after an attack. One that died, or that something keeps busy, is
-    /// started again: that must not be held against the next case.
     fn after(&mut self) -> Result<(), String> {
-        let answered = probe(&self.target, &self.form.scale, Duration::from_secs(5));
-        let patience = Duration::from_millis(if answered.is_ok() { 0 } else { 500 });
-        if let Some(error) = self.target.death(patience).or(answered.err()) {
-            self.target.restart();
-            return Err(error);
-        }
-        let (peak, bound) = (self.target.peak(), self.form.memory_bytes + BEYOND_BUDGET);
-        if peak > bound {
-            return Err(format!("{} MiB resident, of {}", peak / MIB, bound / MIB));
-        }
-        Ok(())
+        let scale = &self.form.scale;
+        state_after(&mut self.target, &self.form.bounds, |target, patience| probe(target, scale, patience))
     }
 
-    /// All these cases from 64 clients; the server must live, answer others meanwhile, and give
+    /// All these cases from many clients; the server must live, answer others meanwhile, and give
     /// memory back.
     fn storm(&mut self, name: &str, cases: &[&Case]) -> Vec<String> {
         self.target.forget_peak();
-        let (next, over, wrong) =
-            (AtomicUsize::new(0), AtomicBool::new(false), parking_lot::Mutex::new(Vec::new()));
         let (form, target) = (self.form, &self.target);
-        let bystander = || {
-            while !over.load(Ordering::SeqCst) {
-                if let Err(error) = probe(target, &form.scale, patience(form, true))
-                    && !error.contains(" 503 ")
-                {
-                    wrong.lock().push(format!("a bystander: {error}"));
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(bystander);
-            let clients: Vec<_> = (0..AT_ONCE)
-                .map(|_| {
-                    scope.spawn(|| {
-                        while let Some(case) = cases.get(next.fetch_add(1, Ordering::SeqCst)) {
-                            if let Err(error) = send(case, form, target, true) {
-                                wrong.lock().push(format!("{}: {error}", case.name));
-                            }
-                        }
-                    })
-                })
-                .collect();
-            clients.into_iter().for_each(|client| client.join().expect("clients do not panic"));
-            over.store(true, Ordering::SeqCst);
-        });
-        let mut wrong = wrong.into_inner();
+        let mut wrong = storm(
+            cases,
+            |case| {
+                let outcome = send(case, form, target, Clients::Many);
+                outcome.map_err(|error| format!("{}: {error}", case.name))
+            },
+            || probe(target, &form.scale, form.bounds.patience(Clients::Many)),
+        );
         wrong.truncate(10);
         if let Err(error) = self.after() {
             wrong.insert(0, error);
@@ -200,7 +159,7 @@ impl Suite<'_> {
     /// Resident memory when everything has ended: at most the budget, of which the pool keeps
     /// its part, and the program.
     fn settled(&self) -> Result<(), String> {
-        let bound = self.form.memory_bytes + 64 * MIB;
+        let bound = self.form.bounds.memory_bytes + 64 * MIB;
         let begun = Instant::now();
         while self.target.resident() > bound {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -216,19 +175,14 @@ impl Suite<'_> {
     }
 }
 
-/// How long a client waits; in a storm others come first.
-fn patience(form: &Form, in_storm: bool) -> Duration {
-    let alone = Duration::from_secs(form.timeout_s) + form.grace;
-    if in_storm { alone * 3 } else { alone }
-}
-
-fn send(case: &Case, form: &Form, target: &Target, in_storm: bool) -> Result<(), String> {
+fn send(case: &Case, form: &Form, target: &Target, clients: Clients) -> Result<(), String> {
+    let in_storm = clients == Clients::Many;
     if let Attack::Scenario(run) = &case.attack {
         return if in_storm { Ok(()) } else { run(target, &form.scale) };
     }
     let host = target.address.to_string();
     let send = |out: &mut dyn Write| case.send(&form.scale, &host, out);
-    let reply = ask(target.address, patience(form, in_storm), !case.head_only, &send);
+    let reply = ask(target.address, form.bounds.patience(clients), !case.head_only, &send);
     case.judge(&form.scale, &reply, in_storm)
 }
 
@@ -242,12 +196,7 @@ fn unmended() -> BTreeMap<&'static str, &'static str> {
 }
 
 fn start(dir: &Path, form: &Form) -> Target {
-    let db = database(dir, form);
-    let settings = Settings { db, memory_bytes: form.memory_bytes, timeout_s: form.timeout_s };
-    let target = Target::start(&settings);
-    let bound = if target.is_in_group() { "a memory cgroup" } else { "no cgroup: VmHWM alone is compared" };
-    eprintln!("budget {} MiB, {bound}", form.memory_bytes / MIB);
-    target
+    form.bounds.start(database(dir, form))
 }
 
 /// Every case alone. Returns what is wrong and what should leave the list.

@@ -1,125 +1,122 @@
-//! Formats that only a parser with memory can read (Turtle, TriG, RDF/XML, JSON-LD, N3): one
-//! thread, oxrdfio or for RDF/XML a reader of our own, cut into chunks of statements.
+//! Formats that only a parser with memory can read: one thread, cut into chunks of statements.
+//! RDF/XML and JSON-LD have readers of ours, the others (Turtle, TriG, N3) are oxrdfio's.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-use oxrdf::{GraphName, NamedNode};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, RdfSyntaxError};
-use snowmelt_jsonld::Contexts;
-use snowmelt_store::MemoryBudget;
+use snowmelt_base::iri;
+use snowmelt_rdfxml::OddTerms;
 
-use super::base::plain_base;
+use super::chunks::Chunks;
 use super::guard::{Bounds, Guarded};
 use super::json_ld::parse_json_ld;
 use super::looking::Looking;
+use super::options::DocumentOptions;
 use super::rdf_xml::parse_rdf_xml;
 use super::room::with_room;
 use super::source::without_mark;
-use super::terms::OddTerms;
+use super::terms::fault_of;
+use super::turtle::{SoundTurtle, TurtleFaults};
 use crate::input::error::LoadError;
-use crate::input::intern::{Fault, Interner, Parsed};
+use crate::input::intern::{Fault, Parsed};
 use crate::interrupt::Interrupt;
-use crate::term::{TermId, TermRef};
-
-/// How to read a document.
-#[derive(Debug, Clone)]
-pub(crate) struct DocumentOptions {
-    pub(crate) format: RdfFormat,
-    /// Base IRI.
-    pub(crate) base: Option<String>,
-    /// The graph of triples without one.
-    pub(crate) graph: Option<NamedNode>,
-    /// Statements that name a graph are faults.
-    pub(crate) is_one_graph: bool,
-    /// Go on behind malformed statements.
-    pub(crate) lenient: bool,
-    /// Terms outside of the RFCs.
-    pub(crate) odd_terms: OddTerms,
-    /// Contexts that JSON-LD may name.
-    pub(crate) contexts: Contexts,
-    /// Statements per chunk.
-    pub(crate) chunk_rows: usize,
-    /// Bytes of terms per chunk.
-    pub(crate) chunk_bytes: usize,
-    /// Bytes of the longest term.
-    pub(crate) longest: usize,
-    /// Memory charged for formats that are kept as a whole while they are read.
-    pub(crate) budget: MemoryBudget,
-}
 
 /// Malformed statements one after the other at which a lenient load gives up as well.
 const MAX_FAULTS_IN_A_ROW: u32 = 10_000;
 
-/// Parses input number `source`, handing over chunk after chunk. `empty` gives the memory for
-/// the next chunk, `full` takes a finished one; either may end the parsing by an error.
+/// Parses a document, handing over chunk after chunk. `empty` gives the memory for the next chunk,
+/// `full` takes a finished one; either may end the parsing by an error.
 pub(crate) fn parse_document(
     read: impl Read,
-    source: usize,
     mut options: DocumentOptions,
     cancel: &dyn Interrupt,
     mut empty: impl FnMut() -> Result<Parsed, LoadError>,
     mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
-    name: &str,
 ) -> Result<(), LoadError> {
-    let failed = |source| match super::cancelled(cancel) {
-        Ok(()) => LoadError::Input { file: name.to_owned(), source },
-        Err(cancelled) => cancelled,
-    };
-    let read = without_mark(Looking::new(read, cancel)).map_err(failed)?;
-    options.base = options.base.map(|base| plain_base(&base));
+    let read = Looking::new(read, cancel);
+    let read = without_mark(read).map_err(|source| options.unreadable(source, cancel))?;
+    options.base = options.base.map(|base| iri::plain(&base).into_owned());
+    let chunks = Chunks::begin(&options, &mut empty, &mut full)?;
     match options.format {
-        RdfFormat::RdfXml => return parse_rdf_xml(read, source, options, cancel, empty, full, name),
-        RdfFormat::JsonLd { .. } => {
-            return with_room(|| parse_json_ld(read, source, options, cancel, empty, full, name));
-        }
-        _ => {}
+        RdfFormat::RdfXml => parse_rdf_xml(read, &options, cancel, chunks),
+        RdfFormat::JsonLd { .. } => with_room(|| parse_json_ld(read, &options, cancel, chunks)),
+        _ => parse_with_oxrdfio(read, &options, cancel, chunks),
     }
-    let parser = parser(&options)?;
-    let (read, line) = guarded(read, &options);
-    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3);
-    let mut interner = Interner::new();
-    interner.begin(source, empty()?);
+}
+
+/// Parses a document in one of the other formats into chunks.
+fn parse_with_oxrdfio(
+    read: impl Read,
+    options: &DocumentOptions,
+    cancel: &dyn Interrupt,
+    mut chunks: Chunks<'_>,
+) -> Result<(), LoadError> {
+    let parser = parser(options)?;
+    let GuardedText { read, line, told } = guarded(read, options);
+    // behind a fault in TriG its parser is in no graph
+    let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
     for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
+        match leave_loose(&told, &mut chunks, options) {
+            Ok(count) => faults += count,
+            Err(fault) => return chunks.end_at(fault),
+        }
         match quad {
             Ok(quad) => {
-                if let Some(message) = options.fault_of(&quad) {
-                    let fault = Fault { line: line.get(), column: 0, message };
+                let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
+                let here = |message| Fault { line: line.get(), column: 0, message };
+                if let Some(fault) = unread.or_else(|| options.fault_of(&quad).map(here)) {
                     if !options.lenient {
-                        interner.parsed.fault = Some(fault);
-                        return full(interner.end());
+                        return chunks.end_at(fault);
                     }
-                    interner.parsed.leave_out(fault);
+                    chunks.leave_out(fault);
                     continue;
                 }
                 faults = 0;
-                add(&mut interner, &quad);
-                if interner.parsed.longest > options.longest {
-                    return full(too_long(interner.end(), options.longest));
+                chunks.add(&quad);
+                if let Some(message) = chunks.too_long() {
+                    return chunks.end_at(Fault { line: 0, column: 0, message });
                 }
             }
-            Err(RdfParseError::Io(source)) => return Err(failed(source)),
+            Err(RdfParseError::Io(source)) => return Err(options.unreadable(source, cancel)),
             Err(RdfParseError::Syntax(error)) => {
                 let fault = syntax_fault(&error);
                 faults += 1;
                 if !options.lenient || !recovers || faults > MAX_FAULTS_IN_A_ROW {
-                    interner.parsed.fault = Some(fault);
-                    return full(interner.end());
+                    return chunks.end_at(fault);
                 }
-                interner.parsed.leave_out(fault);
+                chunks.leave_out(fault);
             }
         }
-        let parsed = &interner.parsed;
-        if parsed.rows.len() >= options.chunk_rows || parsed.extra.len() >= options.chunk_bytes {
-            full(interner.end())?;
-            interner.begin(source, empty()?);
-        }
+        chunks.hand_on()?;
     }
-    full(interner.end())
+    match leave_loose(&told, &mut chunks, options) {
+        Ok(_) => chunks.end(),
+        Err(fault) => chunks.end_at(fault),
+    }
+}
+
+/// Leaves out the faults that no quad tells, and returns how many these are. Where a fault ends the
+/// reading, returns the first of them.
+fn leave_loose(
+    told: &Option<TurtleFaults>,
+    chunks: &mut Chunks<'_>,
+    options: &DocumentOptions,
+) -> Result<u32, Fault> {
+    let Some((loose, more)) = told.as_ref().map(TurtleFaults::take_loose) else { return Ok(0) };
+    let count = loose.len() as u64 + more;
+    for fault in loose {
+        if !options.lenient {
+            return Err(fault);
+        }
+        chunks.leave_out(fault);
+    }
+    chunks.leave_out_unlisted(more);
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 impl DocumentOptions {
@@ -131,7 +128,7 @@ impl DocumentOptions {
 
     /// The fault of a quad's terms, if they are checked here and have one.
     fn fault_of(&self, quad: &oxrdf::Quad) -> Option<String> {
-        if self.checks_terms() { self.odd_terms.fault_of(quad) } else { None }
+        if self.checks_terms() { fault_of(quad, self.odd_terms) } else { None }
     }
 }
 
@@ -145,18 +142,35 @@ fn syntax_fault(error: &RdfSyntaxError) -> Fault {
     }
 }
 
-/// The text of a document within its bounds, and the line that its parser is in. The line counts
-/// only where terms are checked here: reading line by line takes longer.
-fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> (Box<dyn Read + 'r>, Rc<Cell<u64>>) {
+/// The text of a document within its bounds.
+struct GuardedText<'r> {
+    read: Box<dyn Read + 'r>,
+    /// The line that its parser is in. It counts only where terms are checked here: reading line by
+    /// line takes longer.
+    line: Rc<Cell<u64>>,
+    /// Where terms are checked: faults that the parser does not see.
+    told: Option<TurtleFaults>,
+}
+
+fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> GuardedText<'r> {
     let charge = Some(options.budget.charge("a document that nests"));
     let bounds = Bounds { longest: options.longest, charge };
-    let (read, line) = LineCount::new(Guarded::new(read, options.format, bounds));
-    (if options.checks_terms() { Box::new(read) } else { Box::new(read.in_blocks()) }, line)
+    let read = Guarded::new(read, options.format, bounds);
+    if !options.checks_terms() {
+        return GuardedText { read: Box::new(BufReader::new(read)), line: Rc::default(), told: None };
+    }
+    if !matches!(options.format, RdfFormat::Turtle | RdfFormat::TriG) {
+        let (read, line) = LineCount::new(read);
+        return GuardedText { read: Box::new(read), line, told: None };
+    }
+    let has_graphs = options.format == RdfFormat::TriG;
+    let (read, told) = SoundTurtle::new(read, has_graphs, options.base.is_some(), options.odd_terms);
+    let (read, line) = LineCount::new(read);
+    GuardedText { read: Box::new(read), line, told: Some(told) }
 }
 
 fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
-    let graph = options.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode);
-    let mut parser = RdfParser::from_format(options.format).with_default_graph(graph);
+    let mut parser = RdfParser::from_format(options.format).with_default_graph(options.graph_of_triples());
     if options.is_one_graph {
         parser = parser.without_named_graphs();
     }
@@ -185,11 +199,6 @@ impl<R: Read> LineCount<R> {
         let line = Rc::default();
         (LineCount { read: BufReader::new(read), line: Rc::clone(&line), ended: false }, line)
     }
-
-    /// The same without lines.
-    fn in_blocks(self) -> BufReader<R> {
-        self.read
-    }
 }
 
 impl<R: Read> Read for LineCount<R> {
@@ -205,23 +214,4 @@ impl<R: Read> Read for LineCount<R> {
         self.read.consume(len);
         Ok(len)
     }
-}
-
-/// A chunk that ends with a term that is too long.
-fn too_long(mut parsed: Parsed, most: usize) -> Parsed {
-    let message = parsed.too_long(most).expect("the caller saw one");
-    parsed.fault = Some(Fault { line: 0, column: 0, message });
-    parsed
-}
-
-pub(super) fn add(interner: &mut Interner, quad: &oxrdf::Quad) {
-    let subject = interner.term(quad.subject.as_ref().into());
-    let predicate = interner.term(quad.predicate.as_ref().into());
-    let object = interner.term(quad.object.as_ref().into());
-    let graph = match &quad.graph_name {
-        GraphName::DefaultGraph => TermId::DEFAULT_GRAPH.0,
-        GraphName::NamedNode(node) => interner.term(TermRef::Iri(node.as_str())),
-        GraphName::BlankNode(node) => interner.term(TermRef::Blank(node.as_str())),
-    };
-    interner.parsed.rows.push([subject, predicate, object, graph]);
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use oxrdfio::{JsonLdProfileSet, RdfFormat};
 use oxttl::NQuadsParser;
+use snowmelt_rdfxml::OddTerms;
 use snowmelt_store::MemoryBudget;
 
-use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::document::parse_document;
 use crate::input::intern::{Interner, Parsed};
 use crate::input::ntriples::{LineOptions, parse_chunk};
-use crate::input::terms::OddTerms;
+use crate::input::options::DocumentOptions;
 use crate::{Lexical, TermId, encode};
 
 /// N-Triples and N-Quads. The scanner accepts nothing that the grammar does not.
@@ -44,25 +45,31 @@ struct Outcome {
     ended: bool,
 }
 
-/// Reads a document as a load does, in chunks of so many rows.
-fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Outcome {
-    let options = DocumentOptions {
+/// A document as a strict load reads it.
+pub(super) fn options(format: RdfFormat) -> DocumentOptions {
+    DocumentOptions {
+        name: "document".into(),
+        source: 0,
         format,
         base: Some("http://e/".into()),
         graph: None,
         is_one_graph: false,
-        lenient,
+        lenient: false,
         odd_terms: OddTerms::Refused,
         contexts: Default::default(),
-        chunk_rows,
+        chunk_rows: 1 << 10,
         chunk_bytes: 1 << 20,
         longest: 1 << 20,
         budget: MemoryBudget::new(64 << 20),
-    };
+    }
+}
+
+/// Reads a document as a load does, in chunks of so many rows.
+fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Outcome {
+    let options = DocumentOptions { chunk_rows, lenient, ..options(format) };
     let (mut rows, mut faults) = (0, 0);
     let ended = parse_document(
         data,
-        0,
         options,
         &AtomicBool::new(false),
         || Ok(Parsed::default()),
@@ -71,7 +78,6 @@ fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Ou
             faults += usize::from(parsed.fault.is_some());
             Ok(())
         },
-        "fuzz",
     );
     Outcome { rows, faults, ended: ended.is_ok() }
 }

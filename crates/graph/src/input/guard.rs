@@ -31,7 +31,7 @@ const FREE_LEVELS: usize = 1_000;
 
 /// Bytes that the buffers of the parsers behind hold: a longer token would end them with an
 /// error that names no setting.
-const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
+pub(super) const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// Bounds of a document.
 pub(super) struct Bounds {

@@ -1,27 +1,33 @@
 //! JSON-LD, from the reader of it to chunks of statements.
 
-use std::cell::RefCell;
 use std::io::Read;
 
 use oxrdf::GraphName;
 use oxrdfio::RdfFormat;
-use snowmelt_jsonld::{Direction, Options, ReadError};
+use snowmelt_jsonld::{Direction, OddNames, Options, ReadError, Told};
+use snowmelt_rdfxml::OddTerms;
 
-use super::document::{DocumentOptions, add};
+use super::chunks::Chunks;
 use super::guard::{Bounds, Guarded};
+use super::left_out::NO_LINE;
+use super::options::DocumentOptions;
 use crate::input::error::LoadError;
-use crate::input::intern::{Fault, Interner, Parsed};
+use crate::input::intern::Fault;
 use crate::interrupt::Interrupt;
 
-/// Parses input number `source`; otherwise as [`super::document::parse_document`].
+/// Why statements are not taken any more.
+enum Refused {
+    /// One of them cannot be taken; the reader of JSON-LD does not know where it stands.
+    Quad(String),
+    Load(LoadError),
+}
+
+/// Parses a document into chunks.
 pub(super) fn parse_json_ld(
     read: impl Read,
-    source: usize,
-    options: DocumentOptions,
+    options: &DocumentOptions,
     cancel: &dyn Interrupt,
-    mut empty: impl FnMut() -> Result<Parsed, LoadError>,
-    mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
-    name: &str,
+    mut chunks: Chunks<'_>,
 ) -> Result<(), LoadError> {
     let charge = Some(options.budget.charge("a document of JSON-LD"));
     let format = RdfFormat::JsonLd { profile: Default::default() };
@@ -31,49 +37,45 @@ pub(super) fn parse_json_ld(
         context: None,
         contexts: options.contexts.clone(),
         direction: Direction::Dropped,
+        odd: match options.odd_terms {
+            OddTerms::Refused => OddNames::LeftOut,
+            OddTerms::Kept => OddNames::Kept,
+        },
     };
-    let graph = options.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode);
-    let interner = RefCell::new(Interner::new());
-    interner.borrow_mut().begin(source, empty()?);
-    let named_graph = RefCell::new(None);
-    let quad = |mut quad: oxrdf::Quad| {
-        let mut interner = interner.borrow_mut();
-        if quad.graph_name == GraphName::DefaultGraph {
-            quad.graph_name = graph.clone();
-        } else if options.is_one_graph {
-            *named_graph.borrow_mut() = Some(format!("the graph {} is named here", quad.graph_name));
-            return Err(LoadError::Cancelled);
+    let look = || super::cancelled(cancel).map_err(Refused::Load);
+    let told = |told| take(&mut chunks, told, options);
+    match snowmelt_jsonld::read(read, &settings, look, told) {
+        Ok(()) => chunks.end(),
+        Err(ReadError::Caller(Refused::Quad(message))) => {
+            chunks.end_at(Fault { line: 0, column: 0, message })
         }
-        add(&mut interner, &quad);
-        let parsed = &interner.parsed;
-        if parsed.longest > options.longest {
-            *named_graph.borrow_mut() = parsed.too_long(options.longest);
-            return Err(LoadError::Cancelled);
-        }
-        if parsed.rows.len() >= options.chunk_rows || parsed.extra.len() >= options.chunk_bytes {
-            full(interner.end())?;
-            interner.begin(source, empty()?);
-        }
-        Ok(())
-    };
-    let ended = snowmelt_jsonld::read(read, &settings, || super::cancelled(cancel), quad);
-    let mut interner = interner.into_inner();
-    if let Some(message) = named_graph.into_inner() {
-        interner.parsed.fault = Some(Fault { line: 0, column: 0, message });
-        return full(interner.end());
-    }
-    match ended {
-        Ok(()) => full(interner.end()),
+        Err(ReadError::Caller(Refused::Load(error))) => Err(error),
         Err(ReadError::Document(fault)) => {
-            let line = if fault.context.is_some() { 0 } else { fault.line - 1 };
-            let column = if fault.context.is_some() { 0 } else { fault.column };
-            interner.parsed.fault = Some(Fault { line, column, message: fault.to_string() });
-            full(interner.end())
+            // A place in a context is told by the message.
+            let (line, column) =
+                if fault.context.is_some() { (0, 0) } else { (fault.line - 1, fault.column) };
+            chunks.end_at(Fault { line, column, message: fault.to_string() })
         }
-        Err(ReadError::Io(source)) => {
-            super::cancelled(cancel)?;
-            Err(LoadError::Input { file: name.to_owned(), source })
-        }
-        Err(ReadError::Caller(error)) => Err(error),
+        Err(ReadError::Io(source)) => Err(options.unreadable(source, cancel)),
     }
+}
+
+fn take(chunks: &mut Chunks<'_>, told: Told, options: &DocumentOptions) -> Result<(), Refused> {
+    let mut quad = match told {
+        Told::Quad(quad) => quad,
+        Told::LeftOut(message) => {
+            chunks.leave_out(Fault { line: NO_LINE, column: 0, message });
+            return Ok(());
+        }
+    };
+    if quad.graph_name == GraphName::DefaultGraph {
+        quad.graph_name = options.graph_of_triples();
+    } else if options.is_one_graph {
+        return Err(Refused::Quad(format!("the graph {} is named here", quad.graph_name)));
+    }
+    chunks.add(&quad);
+    if let Some(message) = chunks.too_long() {
+        return Err(Refused::Quad(message));
+    }
+    chunks.hand_on().map_err(Refused::Load)
 }

@@ -5,6 +5,9 @@ use super::intern::Parsed;
 /// Statements that are listed; all are counted.
 pub(crate) const MOST_LISTED: usize = 100;
 
+/// The line of a fault whose reader does not say.
+pub(crate) const NO_LINE: u64 = u64::MAX;
+
 /// A statement that was left out, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -42,7 +45,8 @@ impl AllLeftOut {
         self.count += chunk.skipped;
         for fault in chunk.left_out.drain(..) {
             if self.listed.len() < MOST_LISTED {
-                let (line, column) = (lines + fault.line + 1, fault.column);
+                let line = if fault.line == NO_LINE { 0 } else { lines + fault.line + 1 };
+                let column = fault.column;
                 self.listed.push(LeftOut { file: file.to_owned(), line, column, message: fault.message });
             }
         }

@@ -9,9 +9,10 @@
 
 use memchr::{memchr, memchr2};
 use oxttl::{NQuadsParser, NTriplesParser};
+use snowmelt_rdfxml::OddTerms;
 
 use crate::input::intern::{Fault, Interner, Parsed, Ref};
-use crate::input::terms::OddTerms;
+use crate::input::terms::fault_of;
 use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermRef};
 
@@ -310,7 +311,7 @@ impl Scanner<'_> {
         match quads {
             Ok(quads) => {
                 if let Some(message) =
-                    quads.iter().find_map(|q| self.options.odd_terms.fault_of(q)).filter(|_| is_kept)
+                    quads.iter().find_map(|q| fault_of(q, self.options.odd_terms)).filter(|_| is_kept)
                 {
                     return self.fault(Fault { line: self.interner.parsed.lines, column: 0, message });
                 }

@@ -1,7 +1,7 @@
 //! The scanner against oxttl, on lines made of right and wrong pieces.
 
-use crate::input::terms::OddTerms;
 use proptest::prelude::*;
+use snowmelt_rdfxml::OddTerms;
 
 use super::*;
 use crate::input::intern::{Need, OwnAnnotation, position};

@@ -3,27 +3,27 @@
 use std::io::Read;
 
 use oxrdf::NamedNode;
-use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
-use super::document::DocumentOptions;
+use super::chunks::Chunks;
+use super::options::DocumentOptions;
 use crate::input::error::LoadError;
-use crate::input::intern::{Fault, Interner, Parsed, Ref};
-use crate::input::terms::OddTerms;
+use crate::input::intern::{Fault, Ref};
 use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
 
 /// Bytes a reader may hold that are not charged.
 const FREE_BYTES: u64 = 256 << 10;
 
-/// Takes triples into the chunk that is filled.
-struct Chunk {
-    interner: Interner,
+/// Takes triples into the graph that is filled.
+struct Triples<'a> {
+    chunks: Chunks<'a>,
     graph: Option<NamedNode>,
 }
 
-impl Chunk {
+impl Triples<'_> {
     fn term(&mut self, term: ReadTerm<'_>) -> Ref {
-        self.interner.term(match term {
+        self.chunks.term(match term {
             ReadTerm::Iri(iri) => TermRef::Iri(iri),
             ReadTerm::Blank(label) => TermRef::Blank(label),
             ReadTerm::Literal { lexical, language: lang, datatype } => {
@@ -33,74 +33,56 @@ impl Chunk {
     }
 }
 
-impl Sink for Chunk {
+impl Sink for Triples<'_> {
     fn triple(&mut self, subject: ReadTerm<'_>, predicate: &str, object: ReadTerm<'_>) {
         let subject = self.term(subject);
         let predicate = self.term(ReadTerm::Iri(predicate));
         let object = self.term(object);
         let graph = match &self.graph {
-            Some(graph) => self.interner.term(TermRef::Iri(graph.as_str())),
+            Some(graph) => self.chunks.term(TermRef::Iri(graph.as_str())),
             None => TermId::DEFAULT_GRAPH.0,
         };
-        self.interner.parsed.rows.push([subject, predicate, object, graph]);
+        self.chunks.add_row([subject, predicate, object, graph]);
     }
 
     fn dropped(&mut self, fault: ReadFault) {
-        self.interner.parsed.leave_out(of_reader(fault));
+        self.chunks.leave_out(of_reader(fault));
     }
 }
 
-/// Parses input number `source`; otherwise as [`super::document::parse_document`].
+/// Parses a document into chunks.
 pub(super) fn parse_rdf_xml(
     read: impl Read,
-    source: usize,
-    options: DocumentOptions,
+    options: &DocumentOptions,
     cancel: &dyn Interrupt,
-    mut empty: impl FnMut() -> Result<Parsed, LoadError>,
-    mut full: impl FnMut(Parsed) -> Result<(), LoadError>,
-    name: &str,
+    chunks: Chunks<'_>,
 ) -> Result<(), LoadError> {
     let on_fault = if options.lenient { OnFault::Drop } else { OnFault::Stop };
-    let odd = match options.odd_terms {
-        OddTerms::Refused => Odd::Refused,
-        OddTerms::Kept => Odd::Kept,
-    };
-    let settings = Options { base: options.base, on_fault, odd, longest: options.longest };
+    let settings =
+        Options { base: options.base.clone(), on_fault, odd: options.odd_terms, longest: options.longest };
     let mut reader =
         RdfXml::new(read, &settings).map_err(|message| LoadError::Option { option: "--base", message })?;
     let mut charge = options.budget.charge("an RDF/XML document that nests, or has many rdf:IDs,");
     let mut charged = 0;
-    let mut chunk = Chunk { interner: Interner::new(), graph: options.graph };
-    chunk.interner.begin(source, empty()?);
+    let mut triples = Triples { chunks, graph: options.graph.clone() };
     loop {
         super::cancelled(cancel)?;
-        let fault = match reader.step(&mut chunk) {
-            Ok(false) => return full(chunk.interner.end()),
+        let fault = match reader.step(&mut triples) {
+            Ok(false) => return triples.chunks.end(),
             Ok(true) => {
                 let held = (reader.held_bytes() as u64).saturating_sub(FREE_BYTES);
                 let set = if held == charged { Ok(()) } else { charge.set(held) };
                 charged = held;
-                set.err().map(|error| reader.fault_here(error.to_string()))
+                let refused = set.err().map(|error| error.to_string());
+                refused.or_else(|| triples.chunks.too_long()).map(|message| reader.fault_here(message))
             }
             Err(ReadError::Document(fault)) => Some(fault),
-            Err(ReadError::Io(source)) => {
-                super::cancelled(cancel)?;
-                return Err(LoadError::Input { file: name.to_owned(), source });
-            }
+            Err(ReadError::Io(source)) => return Err(options.unreadable(source, cancel)),
         };
-        let parsed = &mut chunk.interner.parsed;
         if let Some(fault) = fault {
-            parsed.fault = Some(of_reader(fault));
-            return full(chunk.interner.end());
+            return triples.chunks.end_at(of_reader(fault));
         }
-        if let Some(message) = parsed.too_long(options.longest) {
-            parsed.fault = Some(of_reader(reader.fault_here(message)));
-            return full(chunk.interner.end());
-        }
-        if parsed.rows.len() >= options.chunk_rows || parsed.extra.len() >= options.chunk_bytes {
-            full(chunk.interner.end())?;
-            chunk.interner.begin(source, empty()?);
-        }
+        triples.chunks.hand_on()?;
     }
 }
 

@@ -16,6 +16,7 @@ use oxttl::NQuadsParser;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::input::error::LoadError;
+use crate::input::looking::Looking;
 use crate::interrupt::Interrupt;
 
 /// Formats by the names the command line takes.
@@ -140,7 +141,7 @@ impl Source {
             text_head.drain(..BYTE_ORDER_MARK.len());
         }
         super::foreign::check(&name, path.as_deref(), &text_head)?;
-        let read: Text<'a> = Box::new(Interruptible { read, cancel });
+        let read: Text<'a> = Box::new(Looking::new(read, cancel));
         let by_name = path.as_deref().and_then(format_of_name);
         let (format, told_by) = match (format, by_name) {
             (Some(format), _) => (format, FormatToldBy::Caller),
@@ -149,22 +150,6 @@ impl Source {
         };
         let base = path.as_deref().and_then(file_iri);
         Ok(Input { name, format, told_by, base, read: Box::new(io::Cursor::new(text_head).chain(read)) })
-    }
-}
-
-/// A text that ends when its reading is not wanted any more: a few compressed bytes may be very
-/// long, and need not be a statement to the end.
-struct Interruptible<'a> {
-    read: Text<'a>,
-    cancel: &'a dyn Interrupt,
-}
-
-impl Read for Interruptible<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.cancel.is_set() {
-            true => Err(io::Error::other("cancelled")),
-            false => self.read.read(buf),
-        }
     }
 }
 

@@ -10,34 +10,24 @@ use snowmelt_base::random::lcg;
 use snowmelt_grammar::{Language, Site, languages};
 use snowmelt_store::MemoryBudget;
 
-use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::document::parse_document;
 use crate::input::error::LoadError;
+use crate::input::fuzz;
 use crate::input::intern::Parsed;
-use crate::input::terms::OddTerms;
+use crate::input::options::DocumentOptions;
 use crate::interrupt::Interrupt;
 
 /// Parses a document. Returns the number of its statements, or the fault.
 fn parse(format: RdfFormat, read: impl Read, cancel: &dyn Interrupt) -> Result<usize, String> {
-    let options = DocumentOptions {
-        format,
-        base: Some("http://e/".into()),
-        graph: None,
-        is_one_graph: false,
-        lenient: false,
-        odd_terms: OddTerms::Refused,
-        contexts: Default::default(),
-        chunk_rows: 1 << 10,
-        chunk_bytes: 1 << 20,
-        longest: 1 << 24,
-        budget: MemoryBudget::new(512 << 20),
-    };
+    let budget = MemoryBudget::new(512 << 20);
+    let options = DocumentOptions { longest: 1 << 24, budget, ..fuzz::options(format) };
     let (mut rows, mut fault) = (0, None);
     let full = |mut parsed: Parsed| {
         rows += parsed.rows.len();
         fault = parsed.fault.take().or(fault.take());
         Ok(())
     };
-    let ended = parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, "document");
+    let ended = parse_document(read, options, cancel, || Ok(Parsed::default()), full);
     match (ended, fault) {
         (Err(error), _) => Err(error.to_string()),
         (Ok(()), Some(fault)) => Err(fault.message),

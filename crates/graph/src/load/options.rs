@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use oxrdfio::RdfFormat;
 use snowmelt_jsonld::Contexts;
+use snowmelt_rdfxml::OddTerms;
 use snowmelt_store::StoreConfig;
-
-use crate::input::terms::OddTerms;
 
 /// How to load.
 #[derive(Clone)]

@@ -25,11 +25,12 @@ use super::options::{LoadOptions, Sizes};
 use super::progress::{LoadProgress, Teller};
 use super::sorter::{Batch, Sorter};
 use super::waiting::WaitingRows;
-use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::document::parse_document;
 use crate::input::error::LoadError;
 use crate::input::intern::{Interner, Parsed, Ref, position};
 use crate::input::left_out::AllLeftOut;
 use crate::input::ntriples::{LineOptions, parse_chunk};
+use crate::input::options::DocumentOptions;
 use crate::input::source::{Lines, Source};
 use crate::input::{cancelled, graph_name};
 use crate::term::TermId;
@@ -288,6 +289,8 @@ impl Reader<'_> {
     fn document(&mut self, index: usize, input: crate::input::source::Input<'_>) -> Result<(), LoadError> {
         let shared = self.shared;
         let options = DocumentOptions {
+            name: input.name,
+            source: index,
             format: input.format,
             base: shared.reading.options.base.clone().or(input.base),
             graph: shared.graph.clone(),
@@ -304,7 +307,6 @@ impl Reader<'_> {
         let this = std::cell::RefCell::new(self);
         parse_document(
             input.read,
-            index,
             options,
             shared.reading.cancel,
             || this.borrow_mut().empty(),
@@ -313,7 +315,6 @@ impl Reader<'_> {
                 this.number += 1;
                 send(&this.parsed_tx, (this.number - 1, parsed))
             },
-            &input.name,
         )
     }
 
@@ -459,7 +460,9 @@ fn number_chunks(
     }
     let most = shared.reading.options.lenient_most;
     let all = summary.triples + summary.left_out.count;
-    if summary.left_out.count as f64 > (most * all as f64).ceil() {
+    // a share of a few statements is at least one of them
+    let lenient = shared.reading.options.lenient;
+    if lenient && summary.left_out.count as f64 > (most * all as f64).ceil() {
         let AllLeftOut { count, listed } = summary.left_out;
         return Err(LoadError::TooManyLeftOut { count, all, most, listed });
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use oxrdfio::RdfFormat;
 use snowmelt_jsonld::Contexts;
+use snowmelt_rdfxml::OddTerms;
 use snowmelt_store::MemoryBudget;
 
-use crate::input::document::{DocumentOptions, parse_document};
+use crate::input::document::parse_document;
 use crate::input::error::LoadError;
 use crate::input::intern::Parsed;
+use crate::input::options::DocumentOptions;
 use crate::input::source::Source;
-use crate::input::terms::OddTerms;
 use crate::input::{cancelled, graph_name};
 use crate::interrupt::Interrupt;
 use crate::transaction::Transaction;
@@ -94,7 +95,7 @@ impl Transaction {
             Ok(())
         };
         let options = document.options(db.longest_term_bytes(), db.memory())?;
-        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
+        parse_document(read, options, cancel, || Ok(Parsed::default()), full)
             .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })?;
         Ok(changed)
     }
@@ -107,6 +108,8 @@ impl Document<'_> {
         budget: &MemoryBudget,
     ) -> Result<DocumentOptions, LoadError> {
         Ok(DocumentOptions {
+            name: self.name.to_owned(),
+            source: 0,
             format: self.format,
             base: self.base.map(str::to_owned),
             graph: graph_name(self.graph)?,

@@ -105,7 +105,7 @@ impl Staged {
             progress.add(parsed.rows.len() as u64);
             Ok(self.keep(parsed, std::mem::take(&mut begins))?)
         };
-        parse_document(read, 0, options, cancel, || Ok(Parsed::default()), full, document.name)
+        parse_document(read, options, cancel, || Ok(Parsed::default()), full)
             .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })
     }
 

@@ -20,7 +20,7 @@ use crate::time::virtual_time::{Patience, WaitingFor};
 pub struct EventCount {
     clock: Clock,
     id: u64,
-    /// That which is waited for, in words.
+    /// The awaited event, in words.
     what: &'static str,
     waiters: AtomicU32,
     sequence: Mutex<u64>,
@@ -155,7 +155,7 @@ impl EventCount {
     }
 }
 
-/// One who waits; also when it gives up by a panic.
+/// A waiting thread, counted until it goes on; after a panic, too.
 struct Counted<'a>(&'a AtomicU32);
 
 impl<'a> Counted<'a> {

@@ -143,8 +143,7 @@ impl<'p> Local<'p, '_> {
         result.terms.set(term, None);
         let empty = Object::default();
         let (members, id) = match &value.value {
-            Value::Null => (&empty, Some(value)),
-            Value::String(_) => (&empty, Some(value)),
+            Value::Null | Value::String(_) => (&empty, Some(value)),
             Value::Object(members) => (members, members.get("@id")),
             _ => return Err(invalid("a definition is an IRI, an object or null")),
         };

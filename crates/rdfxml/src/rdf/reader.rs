@@ -4,8 +4,8 @@
 //!    around it. Its attributes are told apart by their roles.
 //! 2. Triples are handed out as soon as all their terms are known: a literal's when its property
 //!    ends, all others when the object begins.
-//! 3. A term that is none stands for itself with its reason. Each triple that needs it is one
-//!    that is dropped, or the end of the reading.
+//! 3. An invalid term is kept as the reason why it is invalid. Each triple that needs it is
+//!    dropped, or ends the reading.
 
 mod attributes;
 mod elements;
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::Read;
 
 use super::Sink;
-use super::scope::{Base, Language, Odd, first_base};
+use super::scope::{Base, Language, OddTerms, first_base};
 use super::terms::{Node, Terms};
 use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
@@ -45,7 +45,7 @@ pub struct Options {
     /// The fate of faults.
     pub on_fault: OnFault,
     /// Treatment of terms outside of the RFCs.
-    pub odd: Odd,
+    pub odd: OddTerms,
     /// Bytes of the longest term and tag.
     pub longest: usize,
 }
@@ -71,7 +71,7 @@ enum Kind {
         members: u64,
     },
     Property(Property),
-    /// A property whose content is a literal.
+    /// A property whose content is an XML literal.
     Literal(Property),
     /// A property whose content is a list; the number of its last cell so far.
     Collection(Property, Option<u64>),
@@ -89,7 +89,7 @@ struct Element {
 pub struct RdfXml<R> {
     xml: Parser<R>,
     on_fault: OnFault,
-    odd: Odd,
+    odd: OddTerms,
     longest: usize,
     open: Vec<Element>,
     terms: Terms,
@@ -155,7 +155,7 @@ impl<R: Read> RdfXml<R> {
         self.xml.levels()
     }
 
-    /// A fault at what was read last, for those who watch over the reading.
+    /// A fault at what was read last, for limits that the caller sets.
     pub fn fault_here(&mut self, message: impl Into<String>) -> ReadFault {
         self.xml.place().fault(message)
     }
@@ -195,7 +195,7 @@ impl<R: Read> RdfXml<R> {
         Ok(())
     }
 
-    /// A term that is none: each triple that needs it will be dropped.
+    /// An invalid term: each triple that needs it will be dropped.
     fn bad(&mut self, why: &str) -> Result<Node, ReadError> {
         if self.on_fault == OnFault::Stop {
             return Err(self.xml.wrong(why));
@@ -251,10 +251,11 @@ impl<R: Read> RdfXml<R> {
                 self.canonical.write(Event::End, &self.xml, &mut self.text);
                 return self.check_length();
             }
-            Kind::Literal(property) => self.xml_literal(sink, property)?,
-            Kind::Property(property) if !property.has_object => self.literal(sink, property)?,
+            Kind::Literal(property) | Kind::Property(property) if !property.has_object => {
+                self.literal(sink, property)?;
+            }
             Kind::Collection(property, last) => self.last_member(sink, property, last)?,
-            Kind::Property(_) | Kind::Nodes | Kind::Node { .. } => {}
+            Kind::Literal(_) | Kind::Property(_) | Kind::Nodes | Kind::Node { .. } => {}
         }
         if let Some(Element { terms, bases, languages, .. }) = self.open.pop() {
             self.terms.truncate(terms);

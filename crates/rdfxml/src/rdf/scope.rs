@@ -2,11 +2,12 @@
 
 use oxilangtag::LanguageTag;
 use oxiri::Iri;
+use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag, plain};
 
-/// Treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as `…#a#b` and
-/// `zh-classical`.
+/// The treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as
+/// `http://example.org/x#a#b` and `zh-classical`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Odd {
+pub enum OddTerms {
     /// They are faults.
     #[default]
     Refused,
@@ -14,27 +15,29 @@ pub enum Odd {
     Kept,
 }
 
-/// Whether Turtle's grammar allows an absolute IRI.
-pub(super) fn is_odd_iri(iri: &str) -> bool {
-    let scheme = iri.split_once(':').map_or("", |(scheme, _)| scheme);
-    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-        && !iri.contains(|c: char| c <= ' ' || "<>\"{}|^`\\".contains(c))
-}
+impl OddTerms {
+    /// Whether an absolute IRI is taken.
+    pub fn allows_iri(self, iri: &str) -> bool {
+        match self {
+            Self::Refused => Iri::parse(iri).is_ok(),
+            Self::Kept => is_turtle_iri(iri),
+        }
+    }
 
-/// Whether Turtle's grammar allows a language tag.
-fn is_odd_tag(tag: &str) -> bool {
-    let mut parts = tag.split('-');
-    let is_first = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphabetic());
-    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
-    parts.next().is_some_and(is_first) && parts.all(is_part)
+    /// Whether a language tag is taken.
+    pub fn allows_tag(self, tag: &str) -> bool {
+        match self {
+            Self::Refused => LanguageTag::parse(tag).is_ok(),
+            Self::Kept => is_turtle_tag(tag),
+        }
+    }
 }
 
 /// The base of relative IRIs.
 pub(super) enum Base {
     None,
     Iri(Iri<String>),
-    /// The text is none, for this reason.
+    /// The text is invalid, for this reason.
     Bad(String),
 }
 
@@ -43,14 +46,14 @@ pub(super) enum Language {
     None,
     /// A tag in lower case.
     Tag(String),
-    /// The text is none, for this reason.
+    /// The text is invalid, for this reason.
     Bad(String),
 }
 
 /// The base of the document.
 pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
     let Some(base) = base else { return Ok(Base::None) };
-    match Iri::parse(base.to_owned()) {
+    match Iri::parse(plain(base).into_owned()) {
         Ok(iri) => Ok(Base::Iri(iri)),
         Err(error) => Err(format!("{base} is no absolute IRI: {error}")),
     }
@@ -58,9 +61,9 @@ pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
 
 impl Base {
     /// Replaces `out` by the IRI that a reference means, which may be odd if such are kept.
-    pub(super) fn resolve_as(&self, reference: &str, odd: Odd, out: &mut String) -> Result<(), String> {
+    pub(super) fn resolve_as(&self, reference: &str, odd: OddTerms, out: &mut String) -> Result<(), String> {
         let resolved = self.resolve(reference, out);
-        if resolved.is_err() && odd == Odd::Kept && self.resolve_odd(reference, out) {
+        if resolved.is_err() && odd == OddTerms::Kept && self.resolve_odd(reference, out) {
             return Ok(());
         }
         resolved
@@ -69,7 +72,7 @@ impl Base {
     /// The same for what is no IRI of RFC 3987; whether it can be kept. An absolute one is taken
     /// as it is, a relative one with anything behind its first `#`.
     fn resolve_odd(&self, reference: &str, out: &mut String) -> bool {
-        if is_odd_iri(reference) {
+        if OddTerms::Kept.allows_iri(reference) {
             out.clear();
             out.push_str(reference);
             return true;
@@ -80,7 +83,7 @@ impl Base {
         }
         out.push('#');
         out.push_str(fragment);
-        is_odd_iri(out)
+        OddTerms::Kept.allows_iri(out)
     }
 
     /// Replaces `out` by the IRI that a reference means.
@@ -115,7 +118,7 @@ impl Base {
         if let Some(fragment) = iri.find('#') {
             iri.truncate(fragment);
         }
-        match Iri::parse(iri) {
+        match Iri::parse(plain(&iri).into_owned()) {
             Ok(base) => Base::Iri(base),
             Err(error) => Base::Bad(format!("xml:base: {} is no IRI: {error}", quoted(reference))),
         }
@@ -132,14 +135,14 @@ impl Base {
 
 impl Language {
     /// The language that `xml:lang` means.
-    pub(super) fn of(tag: &str, odd: Odd) -> Language {
+    pub(super) fn of(tag: &str, odd: OddTerms) -> Language {
         if tag.is_empty() {
             return Language::None;
         }
         let lower = tag.to_ascii_lowercase();
         match LanguageTag::parse(lower.as_str()) {
             Ok(_) => Language::Tag(lower),
-            Err(_) if odd == Odd::Kept && is_odd_tag(&lower) => Language::Tag(lower),
+            Err(_) if odd.allows_tag(&lower) => Language::Tag(lower),
             Err(error) => Language::Bad(format!("{} is no language tag: {error}", quoted(tag))),
         }
     }
@@ -159,5 +162,22 @@ pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_terms_are_refused_or_kept() {
+        for (odd, is_taken) in [(OddTerms::Refused, false), (OddTerms::Kept, true)] {
+            assert_eq!(
+                (odd.allows_iri("http://e/x#a#b"), odd.allows_tag("zh-classical1")),
+                (is_taken, is_taken)
+            );
+            assert!(odd.allows_iri("http://e/x#a") && odd.allows_tag("zh"));
+            assert!(!odd.allows_iri("http://e/a b") && !odd.allows_tag("e n"));
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Stretch {
 pub(super) enum Node {
     Iri(Stretch),
     Blank(Stretch),
-    /// The text is none; the stretch says why.
+    /// The text is invalid; the stretch says why.
     Bad(Stretch),
 }
 
@@ -26,7 +26,6 @@ pub(super) enum Object<'a> {
     Node(Node),
     Iri(&'a str),
     Typed(&'a str, Node),
-    XmlLiteral(&'a str, &'a str),
     Spoken(&'a str, &'a Language),
 }
 
@@ -76,7 +75,7 @@ impl Terms {
         Node::Blank(self.push(&label))
     }
 
-    /// The term of a node, or why it is none.
+    /// The term of a node, or why it is invalid.
     pub(super) fn node(&self, node: Node) -> Result<ReadTerm<'_>, &str> {
         match node {
             Node::Iri(iri) => Ok(ReadTerm::Iri(self.str(iri))),
@@ -85,12 +84,11 @@ impl Terms {
         }
     }
 
-    /// The term of an object, or why it is none.
+    /// The term of an object, or why it is invalid.
     pub(super) fn object<'a>(&'a self, object: Object<'a>) -> Result<ReadTerm<'a>, &'a str> {
         let (lexical, language, datatype) = match object {
             Object::Node(node) => return self.node(node),
             Object::Iri(iri) => return Ok(ReadTerm::Iri(iri)),
-            Object::XmlLiteral(lexical, datatype) => (lexical, None, datatype),
             Object::Typed(lexical, datatype) => match self.node(datatype)? {
                 ReadTerm::Iri(iri) => (lexical, None, iri),
                 _ => return Err("a datatype is an IRI"),

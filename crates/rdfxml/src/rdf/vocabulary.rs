@@ -67,6 +67,11 @@ pub(super) fn is_no_property(local: &str) -> bool {
     local == "Description" || is_no_element(local)
 }
 
+/// Whether RDF/XML keeps a name of the RDF namespace for itself.
+pub fn is_syntax_name(local: &str) -> bool {
+    is_no_node(local) || is_no_property(local)
+}
+
 fn is_no_element(local: &str) -> bool {
     matches!(
         local,

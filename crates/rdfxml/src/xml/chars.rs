@@ -10,25 +10,46 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.bytes().all(is_space)
 }
 
-/// Characters of a document.
-pub(crate) fn is_char(c: char) -> bool {
+/// Characters of a document (production 2).
+pub fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// First characters of names, but for the colon.
-fn is_name_start(c: char) -> bool {
-    matches!(c,
-        'A'..='Z' | '_' | 'a'..='z'
-        | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}'
-        | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}' | '\u{200C}'..='\u{200D}'
-        | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}'
-        | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
+/// First characters of names, but for the colon (production 4).
+pub const NAME_START: [(char, char); 15] = [
+    ('A', 'Z'),
+    ('_', '_'),
+    ('a', 'z'),
+    ('\u{C0}', '\u{D6}'),
+    ('\u{D8}', '\u{F6}'),
+    ('\u{F8}', '\u{2FF}'),
+    ('\u{370}', '\u{37D}'),
+    ('\u{37F}', '\u{1FFF}'),
+    ('\u{200C}', '\u{200D}'),
+    ('\u{2070}', '\u{218F}'),
+    ('\u{2C00}', '\u{2FEF}'),
+    ('\u{3001}', '\u{D7FF}'),
+    ('\u{F900}', '\u{FDCF}'),
+    ('\u{FDF0}', '\u{FFFD}'),
+    ('\u{10000}', '\u{EFFFF}'),
+];
+
+/// Further characters of names (production 4a).
+pub const NAME_MORE: [(char, char); 5] =
+    [('-', '.'), ('0', '9'), ('\u{B7}', '\u{B7}'), ('\u{300}', '\u{36F}'), ('\u{203F}', '\u{2040}')];
+
+fn is_in(ranges: &[(char, char)], c: char) -> bool {
+    ranges.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// Characters of names, but for the colon.
-fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+/// Whether a name may begin with a character; the colon apart.
+pub fn is_name_start(c: char) -> bool {
+    is_in(&NAME_START, c)
+}
+
+/// Whether a name may have a character; the colon apart.
+pub fn is_name_char(c: char) -> bool {
+    is_name_start(c) || is_in(&NAME_MORE, c)
 }
 
 /// ASCII characters of names, the colon too.

@@ -10,7 +10,7 @@ use super::limits::{MOST_EXPANDED, MOST_NESTED, too_long};
 pub(super) enum Entity {
     /// Its text, with references to characters replaced.
     Text(Arc<str>),
-    /// A file or the like.
+    /// An external entity.
     Outside,
 }
 

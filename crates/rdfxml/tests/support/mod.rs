@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use oxrdf::graph::CanonicalizationAlgorithm;
 use oxrdf::{BlankNode, Graph, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use snowmelt_rdfxml::{Odd, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// The outcome of a document.
 #[derive(Default)]
@@ -49,7 +49,7 @@ fn term(term: ReadTerm<'_>) -> Term {
 pub const BASE: &str = "http://base/doc";
 
 pub fn options(on_fault: OnFault) -> Options {
-    Options { base: Some(BASE.to_owned()), on_fault, odd: Odd::Refused, longest: 16 << 20 }
+    Options { base: Some(BASE.to_owned()), on_fault, odd: OddTerms::Refused, longest: 16 << 20 }
 }
 
 /// Reads a document.

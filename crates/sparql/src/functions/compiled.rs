@@ -20,7 +20,7 @@ const KEPT_BYTES: usize = 2 << 20;
 struct Kept {
     pattern: String,
     flags: String,
-    /// `None`: it is none
+    /// `None`: it is malformed
     compiled: Option<TextPattern>,
 }
 

@@ -7,6 +7,7 @@
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
+use snowmelt_rdfxml::{is_char, is_name_char, is_name_start, is_syntax_name};
 
 use super::ResultFormat;
 use crate::QueryError;
@@ -103,7 +104,7 @@ fn is_xml_text(text: &str) -> bool {
     // without branches, so that several bytes are looked at together; in UTF-8 U+FFFE and
     // U+FFFF begin with 0xEF
     let odd = text.bytes().fold(false, |odd, b| odd | (b < b' ') | (b == 0xEF));
-    !odd || text.chars().all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{1_0000}'..))
+    !odd || text.chars().all(is_char)
 }
 
 /// `letters-letters0digits9`, as Turtle and XML have it.
@@ -114,56 +115,12 @@ fn is_language_tag(tag: &str) -> bool {
 
 /// Whether an IRI ends in a name of XML, with which it can be written as an element.
 fn ends_in_name(iri: &str) -> bool {
-    let tail = iri.rfind(|c| !is_name(c)).map_or(iri, |at| &iri[at..]);
+    let tail = iri.rfind(|c| !is_name_char(c)).map_or(iri, |at| &iri[at..]);
     tail.contains(is_name_start)
 }
 
-/// NameStartChar of XML 1.0 (production 4) without the colon.
-fn is_name_start(c: char) -> bool {
-    let ranges = [
-        ('A', 'Z'),
-        ('_', '_'),
-        ('a', 'z'),
-        ('\u{C0}', '\u{D6}'),
-        ('\u{D8}', '\u{F6}'),
-        ('\u{F8}', '\u{2FF}'),
-        ('\u{370}', '\u{37D}'),
-        ('\u{37F}', '\u{1FFF}'),
-        ('\u{200C}', '\u{200D}'),
-        ('\u{2070}', '\u{218F}'),
-        ('\u{2C00}', '\u{2FEF}'),
-        ('\u{3001}', '\u{D7FF}'),
-        ('\u{F900}', '\u{FDCF}'),
-        ('\u{FDF0}', '\u{FFFD}'),
-        ('\u{10000}', '\u{EFFFF}'),
-    ];
-    ranges.iter().any(|(from, to)| (*from..=*to).contains(&c))
-}
-
-/// NameChar of XML 1.0 (production 4a) without the colon.
-fn is_name(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
-}
-
-/// Names of the RDF namespace that RDF/XML keeps for itself (7.2.2 to 7.2.4).
+/// Whether RDF/XML keeps a name for itself (7.2.2 to 7.2.4).
 fn is_syntax(iri: NamedNodeRef<'_>) -> bool {
     let local = iri.as_str().strip_prefix("http://www.w3.org/1999/02/22-rdf-syntax-ns#");
-    local.is_some_and(|name| {
-        matches!(
-            name,
-            "RDF"
-                | "ID"
-                | "about"
-                | "parseType"
-                | "resource"
-                | "nodeID"
-                | "datatype"
-                | "li"
-                | "Description"
-                | "aboutEach"
-                | "aboutEachPrefix"
-                | "bagID"
-        )
-    })
+    local.is_some_and(is_syntax_name)
 }

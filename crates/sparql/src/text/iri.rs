@@ -1,7 +1,7 @@
 //! Whether a text is an IRI, and what a reference means against a base.
 
 use oxiri::{Iri, IriRef};
-use snowmelt_graph::{has_dot_segments, without_dot_segments};
+use snowmelt_base::iri::has_dot_segments;
 
 /// Whether a text is an IRI with a scheme.
 pub(crate) fn is_iri(text: &str) -> bool {
@@ -17,21 +17,13 @@ pub(crate) fn is_iri(text: &str) -> bool {
 }
 
 /// The IRI that a reference means (RFC 3986, 5.2, strict).
-///
-/// `oxiri` takes dot segments out of the reference alone; the RFC says out of what is merged of it
-/// and the base. So a base that has some is merged here.
 pub(crate) fn resolve(base: &Iri<String>, reference: &str) -> Option<Iri<String>> {
-    let is_merged = !reference.starts_with(['/', '?', '#']) && !reference.is_empty();
-    if !is_merged || !has_dot_segments(base.path()) || IriRef::parse(reference).ok()?.is_absolute() {
+    // oxiri is quick, and wrong only where the base has dot segments
+    if !has_dot_segments(base.path()) {
         return base.resolve(reference).ok();
     }
-    let (path, rest) = reference.split_at(reference.find(['?', '#']).unwrap_or(reference.len()));
-    let folder = base.path().rfind('/').map_or("", |at| &base.path()[..=at]);
-    let path = without_dot_segments(&format!("{folder}{path}"));
-    // the base's path begins after its scheme and authority
-    let authority = base.authority().map_or(0, |authority| "//".len() + authority.len());
-    let before = &base.as_str()[..base.scheme().len() + ":".len() + authority];
-    Iri::parse(format!("{before}{path}{rest}")).ok()
+    IriRef::parse(reference).ok()?;
+    Iri::parse(snowmelt_base::iri::resolve(base, reference)?).ok()
 }
 
 /// Whether all characters are letters, digits or some signs that stand anywhere in an IRI for
@@ -52,20 +44,11 @@ mod tests {
 
     #[test]
     fn references_lose_the_dots_of_their_base() {
-        let meant = |base: &str, reference: &str| {
-            resolve(&Iri::parse(base.to_owned()).unwrap(), reference).map(Iri::into_inner)
-        };
-        for (base, reference, iri) in [
-            ("http://a/bb/ccc/../d;p?q", "g", "http://a/bb/g"),
-            ("http://a/bb/ccc/../d;p?q", "../g?x/../y#z", "http://a/g?x/../y#z"),
-            ("http://a/bb/ccc/../d;p?q", "", "http://a/bb/ccc/../d;p?q"),
-            ("http://a/bb/ccc/../d;p?q", "/g/../h", "http://a/h"),
-            ("http://a/..b/d", "../g", "http://a/g"),
-            ("urn:x/./y/z", "../c", "urn:x/c"),
-        ] {
-            assert_eq!(meant(base, reference).as_deref(), Some(iri), "{reference} at {base}");
-        }
-        assert_eq!(meant("http://a/./b", "a b"), None);
+        let base = Iri::parse("http://a/bb/ccc/../d;p?q".to_owned()).unwrap();
+        let meant = |reference: &str| resolve(&base, reference).map(Iri::into_inner);
+        assert_eq!(meant("../g?x/../y#z").as_deref(), Some("http://a/g?x/../y#z"));
+        assert_eq!(meant("").as_deref(), Some(base.as_str()));
+        assert_eq!(meant("a b"), None);
     }
 
     #[test]

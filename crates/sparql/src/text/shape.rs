@@ -13,6 +13,7 @@
 //! Constants become the placeholders of [`super::parameter`].
 
 use rustc_hash::FxHashMap;
+use snowmelt_base::iri::scheme;
 use spargebra::term::{Literal, NamedNode};
 
 use super::parameter::SCHEME;
@@ -128,7 +129,7 @@ impl<'a> Scanner<'a> {
         }
         let iri = &self.text[start + 1..end - 1];
         // relative ones and broken ones are the parser's business
-        if !has_scheme(iri) {
+        if scheme(iri).is_none() {
             return Some(());
         }
         if !is_iri(iri) {
@@ -180,7 +181,7 @@ impl<'a> Scanner<'a> {
                 let from = self.at + 2;
                 self.at = self.iri_end(from)?;
                 let datatype = &self.text[from + 1..self.at - 1];
-                if !has_scheme(datatype) || !is_iri(datatype) {
+                if scheme(datatype).is_none() || !is_iri(datatype) {
                     return None;
                 }
                 let value = &self.text[start + 1..close];
@@ -258,12 +259,6 @@ impl<'a> Scanner<'a> {
 
 fn is_name(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80
-}
-
-/// `letters:` at the start.
-fn has_scheme(iri: &str) -> bool {
-    let end = iri.bytes().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')));
-    end.is_some_and(|e| e > 0 && iri.as_bytes()[e] == b':' && iri.as_bytes()[0].is_ascii_alphabetic())
 }
 
 fn push_number(out: &mut String, number: usize) {

@@ -13,7 +13,7 @@ use snowmelt_io::Clock;
 
 use crate::sync::longest::Longest;
 
-/// How often one who waits looks whether it should.
+/// How often a waiter checks whether to go on.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// Reasons of a request to wait.
@@ -81,7 +81,7 @@ impl Drop for ShownWait<'_> {
     }
 }
 
-/// One who waits.
+/// A caller that may have to wait.
 #[derive(Clone, Copy)]
 pub struct Waiter<'a> {
     /// Whether it still wants to; asked some tens of times a second.

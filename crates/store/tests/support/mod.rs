@@ -14,7 +14,7 @@ use snowmelt_io::{
 };
 use snowmelt_store::{
     Background, DeviceWrap, FileOpener, JournalConfig, PageBuf, PageId, PageKind, ReadAhead, Reader, Result,
-    Store, StoreConfig, TreeId, header,
+    Store, StoreConfig, Transaction, TreeId, header,
 };
 
 /// A store of 8-page extents with `frames` frames.
@@ -64,6 +64,16 @@ pub fn page(seed: u64, n: u64) -> PageBuf {
         word.copy_from_slice(&random.next().to_le_bytes());
     }
     p
+}
+
+/// New bytes that do not compress, in each of these pages.
+pub fn fill(txn: &mut Transaction, tree: TreeId, pages: &[PageId], seed: u64) {
+    let mut random = Random::new(seed);
+    for page in pages {
+        let p = txn.page_mut(tree, *page).unwrap();
+        p.set_header(PageKind::TupleLeaf, 0, 1);
+        p.body_mut().chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&random.next().to_le_bytes()));
+    }
 }
 
 /// A tree of test pages.

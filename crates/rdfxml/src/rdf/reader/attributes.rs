@@ -6,7 +6,7 @@ use oxiri::Iri;
 use twox_hash::XxHash3_128;
 
 use super::super::Sink;
-use super::super::scope::{Base, Language, Odd, is_odd_iri, quoted};
+use super::super::scope::{Base, Language, OddTerms, quoted};
 use super::super::terms::{Node, Stretch};
 use super::super::vocabulary::{ITS, RDF, Role, is_reserved, role_in_rdf, role_without_namespace};
 use super::{OnFault, RdfXml};
@@ -237,7 +237,7 @@ fn refused(name: XmlName<'_>) -> String {
 /// Replaces `iri` by the IRI of a name.
 fn iri_of_name(
     name: XmlName<'_>,
-    odd: Odd,
+    odd: OddTerms,
     iri: &mut String,
     sound: &mut Vec<Box<str>>,
 ) -> Result<(), String> {
@@ -251,7 +251,7 @@ fn iri_of_name(
         return Err(format!("{} has no namespace; in RDF/XML it needs one", name.qualified));
     }
     if let Err(error) = Iri::parse(iri.as_str()) {
-        if odd == Odd::Kept && is_odd_iri(iri) {
+        if odd.allows_iri(iri) {
             return Ok(());
         }
         return Err(format!("the name {} makes {}, which is no IRI: {error}", name.qualified, quoted(iri)));

@@ -6,7 +6,8 @@ use super::super::Sink;
 use super::super::scope::quoted;
 use super::super::terms::{Node, Object};
 use super::super::vocabulary::{
-    ITS, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, is_no_node, is_no_property, is_reserved,
+    ITS, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDF_XML_LITERAL, is_no_node, is_no_property,
+    is_reserved,
 };
 use super::{Element, Kind, Property, RdfXml};
 use crate::fault::ReadError;
@@ -159,15 +160,17 @@ impl<R: Read> RdfXml<R> {
             "Triple" if self.is_newer => {
                 let why = "rdf:parseType=\"Triple\" is of RDF 1.2, which cannot be read yet";
                 let predicate = self.bad(why)?;
-                self.canonical.clear();
-                Ok(Kind::Literal(Property { predicate, ..property }))
+                Ok(self.xml_literal(Property { predicate, ..property }))
             }
             // others are taken for this one
-            _ => {
-                self.canonical.clear();
-                Ok(Kind::Literal(property))
-            }
+            _ => Ok(self.xml_literal(property)),
         }
+    }
+
+    fn xml_literal(&mut self, property: Property) -> Kind {
+        self.canonical.clear();
+        let datatype = Node::Iri(self.terms.push(RDF_XML_LITERAL));
+        Kind::Literal(Property { datatype: Some(datatype), ..property })
     }
 
     /// A node that is the object of a property.

@@ -3,14 +3,12 @@
 use std::io::Read;
 
 use super::super::terms::{Node, Object, Terms};
-use super::super::vocabulary::{
-    RDF_OBJECT, RDF_PREDICATE, RDF_STATEMENT, RDF_SUBJECT, RDF_TYPE, RDF_XML_LITERAL,
-};
+use super::super::vocabulary::{RDF_OBJECT, RDF_PREDICATE, RDF_STATEMENT, RDF_SUBJECT, RDF_TYPE};
 use super::super::{ReadTerm, Sink};
 use super::{Property, RdfXml};
 use crate::fault::ReadError;
 
-/// Hands out a triple, or says why it is none.
+/// Hands out a triple, or says which of its terms is invalid and why.
 fn tell(
     terms: &Terms,
     sink: &mut impl Sink,
@@ -36,22 +34,7 @@ fn predicate_of(terms: &Terms, predicate: Node) -> Result<&str, &str> {
     }
 }
 
-/// The statements about a triple that has a name.
-fn reify(
-    terms: &Terms,
-    sink: &mut impl Sink,
-    subject: Node,
-    property: Property,
-    object: Object<'_>,
-) -> Result<(), String> {
-    let Some(id) = property.id else { return Ok(()) };
-    tell(terms, sink, id, Ok(RDF_TYPE), Object::Iri(RDF_STATEMENT))?;
-    tell(terms, sink, id, Ok(RDF_SUBJECT), Object::Node(subject))?;
-    tell(terms, sink, id, Ok(RDF_PREDICATE), Object::Node(property.predicate))?;
-    tell(terms, sink, id, Ok(RDF_OBJECT), object)
-}
-
-/// Hands out the triple of a property, and what its name says about it.
+/// Hands out the triple of a property, and if it has a name the statements about it.
 fn tell_whole(
     terms: &Terms,
     sink: &mut impl Sink,
@@ -60,7 +43,11 @@ fn tell_whole(
     object: Object<'_>,
 ) -> Result<(), String> {
     tell(terms, sink, subject, predicate_of(terms, property.predicate), object)?;
-    reify(terms, sink, subject, property, object)
+    let Some(id) = property.id else { return Ok(()) };
+    tell(terms, sink, id, Ok(RDF_TYPE), Object::Iri(RDF_STATEMENT))?;
+    tell(terms, sink, id, Ok(RDF_SUBJECT), Object::Node(subject))?;
+    tell(terms, sink, id, Ok(RDF_PREDICATE), Object::Node(property.predicate))?;
+    tell(terms, sink, id, Ok(RDF_OBJECT), object)
 }
 
 impl<R: Read> RdfXml<R> {
@@ -101,7 +88,7 @@ impl<R: Read> RdfXml<R> {
             .or_else(|why| self.fault(sink, why))
     }
 
-    /// The triple of a property whose content was text.
+    /// The triple of a property whose content was text, or XML.
     pub(super) fn literal(&mut self, sink: &mut impl Sink, property: Property) -> Result<(), ReadError> {
         let subject = self.subject();
         let object = match property.datatype {
@@ -111,13 +98,6 @@ impl<R: Read> RdfXml<R> {
                 Object::Spoken(&self.text, language)
             }
         };
-        tell_whole(&self.terms, sink, subject, property, object).or_else(|why| self.fault(sink, why))
-    }
-
-    /// The triple of a property whose content was an XML literal.
-    pub(super) fn xml_literal(&mut self, sink: &mut impl Sink, property: Property) -> Result<(), ReadError> {
-        let subject = self.subject();
-        let object = Object::XmlLiteral(&self.text, RDF_XML_LITERAL);
         tell_whole(&self.terms, sink, subject, property, object).or_else(|why| self.fault(sink, why))
     }
 }

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use snowmelt_rdfxml::{NAME_MORE, NAME_START};
 
 /// Brackets that XPath does not allow.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,15 +24,6 @@ const WHITE_SPACE: &str = r" \t\n\r";
 
 /// All that `\w` leaves out: punctuation (also `_`), separators, others.
 const NO_WORD: &str = r"\p{P}\p{Z}\p{C}";
-
-/// Characters with which a name begins (XML 1.0, fifth edition, production 4).
-const NAME_START: &str = concat!(
-    r":A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}\x{200C}-\x{200D}",
-    r"\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}",
-);
-
-/// Further characters of a name (production 4a).
-const NAME_MORE: &str = r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}";
 
 /// The general categories of Unicode, surrogates apart: those are no characters.
 const CATEGORIES: [&str; 36] = [
@@ -59,8 +51,8 @@ impl ClassEscape {
             's' => WHITE_SPACE.to_owned(),
             'd' => r"\p{Nd}".to_owned(),
             'w' => NO_WORD.to_owned(),
-            'i' => NAME_START.to_owned(),
-            'c' => [NAME_START, NAME_MORE].concat(),
+            'i' => of_names(&[&NAME_START]),
+            'c' => of_names(&[&NAME_START, &NAME_MORE]),
             _ => return None,
         };
         Some(Self { inside, is_negated: letter.is_ascii_uppercase() != (letter.eq_ignore_ascii_case(&'w')) })
@@ -84,6 +76,14 @@ impl ClassEscape {
         out.push_str(&self.inside);
         out.push(']');
     }
+}
+
+/// Characters of names of XML, with the colon, as the inside of brackets.
+fn of_names(tables: &[&[(char, char)]]) -> String {
+    let range = |(first, last): &(char, char)| ClassUnicodeRange::new(*first, *last);
+    let mut inside = String::from(":");
+    push_ranges(&mut inside, &ClassUnicode::new(tables.iter().copied().flatten().map(range)));
+    inside
 }
 
 /// The first and last code point of a block, by its name without spaces. Surrogates are left out.

@@ -1,0 +1,57 @@
+//! A document that is read, and how.
+
+use std::io;
+
+use oxrdf::{GraphName, NamedNode};
+use oxrdfio::RdfFormat;
+use snowmelt_jsonld::Contexts;
+use snowmelt_rdfxml::OddTerms;
+use snowmelt_store::MemoryBudget;
+
+use crate::input::error::LoadError;
+use crate::interrupt::Interrupt;
+
+/// A document, and how to read it.
+#[derive(Debug, Clone)]
+pub(crate) struct DocumentOptions {
+    /// Its name in messages.
+    pub(crate) name: String,
+    /// Its number among the inputs.
+    pub(crate) source: usize,
+    pub(crate) format: RdfFormat,
+    /// Base IRI.
+    pub(crate) base: Option<String>,
+    /// The graph of triples without one.
+    pub(crate) graph: Option<NamedNode>,
+    /// Statements that name a graph are faults.
+    pub(crate) is_one_graph: bool,
+    /// Go on behind malformed statements.
+    pub(crate) lenient: bool,
+    /// Terms outside of the RFCs.
+    pub(crate) odd_terms: OddTerms,
+    /// Contexts that JSON-LD may name.
+    pub(crate) contexts: Contexts,
+    /// Statements per chunk.
+    pub(crate) chunk_rows: usize,
+    /// Bytes of terms per chunk.
+    pub(crate) chunk_bytes: usize,
+    /// Bytes of the longest term.
+    pub(crate) longest: usize,
+    /// Memory charged for formats that are kept as a whole while they are read.
+    pub(crate) budget: MemoryBudget,
+}
+
+impl DocumentOptions {
+    /// The error for bytes that cannot be read, or for the end of the work, which fails reads.
+    pub(super) fn unreadable(&self, source: io::Error, cancel: &dyn Interrupt) -> LoadError {
+        match super::cancelled(cancel) {
+            Ok(()) => LoadError::Input { file: self.name.clone(), source },
+            Err(cancelled) => cancelled,
+        }
+    }
+
+    /// The graph of triples without one.
+    pub(super) fn graph_of_triples(&self) -> GraphName {
+        self.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode)
+    }
+}

@@ -1,0 +1,631 @@
+//! What may follow what in Turtle and TriG, and what is done about what may not.
+//!
+//! Tokens go in, and a text comes out that a parser takes. A term that is none, or has no place
+//! where it stands, becomes a *placeholder*: an IRI that names a fault. So the triples that need
+//! it can be told by it, and no others are lost. What is missing is put in as a placeholder, too;
+//! brackets that were not closed are closed by the next full stop. Text behind an object that
+//! neither ends it nor goes on is passed over up to the end of the statement: nobody knows what
+//! it was meant to be about.
+//!
+//! Invariant: line feeds go through, so lines keep their numbers.
+
+use std::collections::HashSet;
+
+use super::faults::Faults;
+use super::lexer::{Token, TokenKind, has_scheme, iri_text};
+
+/// Where tokens stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LevelKind {
+    Document,
+    /// `{…}`
+    Graph,
+    /// `[…]`
+    Properties,
+    /// `(…)`
+    Collection,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    Subject,
+    Verb,
+    /// A verb, or the graph that the subject turns out to name.
+    VerbOrGraph,
+    /// A verb, or the end: behind `[`, behind `;` and behind a subject in brackets.
+    FirstVerb,
+    NextVerb,
+    VerbOfBrackets,
+    Object,
+    /// `,`, `;` or the end.
+    End,
+    /// Behind GRAPH: its name, the `]` of its name, its `{`.
+    GraphName,
+    GraphNameEnd,
+    GraphBegin,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    kind: LevelKind,
+    due: Due,
+}
+
+/// What may follow a string.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Suffix {
+    None,
+    Possible,
+    Datatype,
+    /// Of a string that became a placeholder.
+    Dropped,
+    DroppedDatatype,
+}
+
+/// A directive that is being read.
+#[derive(Debug)]
+struct Directive {
+    /// It begins with `@` and ends with a full stop.
+    has_stop: bool,
+    step: DirectiveStep,
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum DirectiveStep {
+    Prefix,
+    PrefixIri(String),
+    BaseIri,
+    Stop,
+}
+
+/// Tokens that are passed over.
+#[derive(Clone, Copy, Debug)]
+enum Skip {
+    /// Up to the end of the statement or of the brackets around; brackets open since.
+    Statement(usize),
+    /// Up to the end of brackets that a placeholder stands for.
+    Brackets(usize),
+}
+
+/// The grammar of a document.
+pub(super) struct Grammar {
+    has_graphs: bool,
+    has_base: bool,
+    prefixes: HashSet<String>,
+    levels: Vec<Level>,
+    suffix: Suffix,
+    directive: Option<Directive>,
+    skip: Option<Skip>,
+    /// The sound text.
+    pub(super) out: Vec<u8>,
+    /// Where in it something begins that may be taken back.
+    mark: Option<usize>,
+}
+
+impl Grammar {
+    pub(super) fn new(has_graphs: bool, has_base: bool) -> Self {
+        Grammar {
+            has_graphs,
+            has_base,
+            prefixes: HashSet::new(),
+            levels: vec![Level { kind: LevelKind::Document, due: Due::Subject }],
+            suffix: Suffix::None,
+            directive: None,
+            skip: None,
+            out: Vec::new(),
+            mark: None,
+        }
+    }
+
+    /// How much of the text will not be taken back.
+    pub(super) fn ready(&self) -> usize {
+        self.mark.unwrap_or(self.out.len())
+    }
+
+    /// Takes what was handed on off the text.
+    pub(super) fn handed_on(&mut self, bytes: usize) {
+        self.out.drain(..bytes);
+        self.mark = self.mark.map(|mark| mark - bytes);
+    }
+
+    /// Brackets that are open.
+    pub(super) fn depth(&self) -> usize {
+        self.levels.len()
+    }
+
+    fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("the document's level stays")
+    }
+
+    fn due(&self) -> Due {
+        self.levels.last().expect("the document's level stays").due
+    }
+
+    fn kind(&self) -> LevelKind {
+        self.levels.last().expect("the document's level stays").kind
+    }
+
+    fn expect(&mut self, due: Due) {
+        self.level().due = due;
+    }
+
+    fn keep(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    /// Leaves a token out, but for its lines.
+    fn leave(&mut self, text: &[u8]) {
+        self.out.extend(text.iter().filter(|byte| **byte == b'\n'));
+    }
+
+    /// A placeholder for a term that cannot be read.
+    fn place(&mut self, faults: &mut Faults, why: &str) {
+        let placeholder = faults.placeholder(why);
+        self.out.extend_from_slice(b" ");
+        self.out.extend_from_slice(placeholder.as_bytes());
+        self.out.extend_from_slice(b" ");
+    }
+
+    /// White space and comments.
+    pub(super) fn gap(&mut self, text: &[u8]) {
+        self.keep(text);
+    }
+
+    /// A token.
+    pub(super) fn take(&mut self, mut token: Token, text: &[u8], faults: &mut Faults) {
+        if token.fault.is_none() {
+            token.fault = self.name_fault(token.kind, text);
+        }
+        if let Some(skip) = self.skip
+            && self.skipped(skip, &token, text)
+        {
+            return;
+        }
+        if self.suffix != Suffix::None && self.took_suffix(&token, text, faults) {
+            return;
+        }
+        if self.directive.is_some() && self.took_directive(&token, text, faults) {
+            return;
+        }
+        match token.kind {
+            TokenKind::Sign(b'.') => self.stop(text, faults),
+            TokenKind::Sign(sign @ (b';' | b',')) => self.separator(sign, text, faults),
+            TokenKind::Sign(sign @ (b'[' | b'(')) => self.open(sign, text, faults),
+            TokenKind::Sign(sign @ (b']' | b')')) => self.close(sign, text, faults),
+            TokenKind::Sign(b'{') => self.open_graph(text, faults),
+            TokenKind::Sign(_) => self.close_graph(text, faults),
+            _ => self.term(&token, text, faults),
+        }
+    }
+
+    /// Why a name means nothing here.
+    fn name_fault(&self, kind: TokenKind, text: &[u8]) -> Option<String> {
+        if kind == TokenKind::Iri && !self.has_base {
+            let iri = iri_text(text)?;
+            return (!has_scheme(&iri)).then(|| format!("<{iri}> is relative, and there is no base"));
+        }
+        if kind != TokenKind::Prefixed
+            || matches!(&self.directive, Some(d) if d.step == DirectiveStep::Prefix)
+        {
+            return None;
+        }
+        let prefix = prefix_of(text);
+        (!self.prefixes.contains(prefix)).then(|| format!("the prefix {prefix}: has not been declared"))
+    }
+
+    /// A term, where one may or may not stand.
+    fn term(&mut self, token: &Token, text: &[u8], faults: &mut Faults) {
+        use TokenKind as T;
+        let due = self.due();
+        if due == Due::Subject && self.kind() == LevelKind::Document && self.begins_special(token, text) {
+            return;
+        }
+        let names = [T::Iri, T::Prefixed, T::Blank];
+        let fits = match due {
+            Due::Subject | Due::GraphName => names.contains(&token.kind),
+            Due::Object => {
+                names.contains(&token.kind) || [T::Text, T::Number, T::Truth].contains(&token.kind)
+            }
+            Due::End | Due::GraphNameEnd | Due::GraphBegin => {
+                return self.pass_over(text, faults, "this does not belong here; , or ; or . should");
+            }
+            _ => [T::Iri, T::Prefixed, T::Type].contains(&token.kind),
+        };
+        let role = match due {
+            Due::Subject => "a subject",
+            Due::GraphName => "the name of a graph",
+            Due::Object => "an object",
+            _ => "a predicate",
+        };
+        self.expect(match due {
+            Due::Subject if self.kind() == LevelKind::Document => Due::VerbOrGraph,
+            Due::Subject => Due::Verb,
+            Due::GraphName => Due::GraphBegin,
+            Due::Object if self.kind() == LevelKind::Collection => Due::Object,
+            Due::Object => Due::End,
+            _ => Due::Object,
+        });
+        let is_kept = fits && token.fault.is_none();
+        match &token.fault {
+            _ if is_kept => self.keep(text),
+            Some(why) if fits => self.replace(text, faults, why),
+            _ => self.replace(text, faults, &format!("{} is not {role}", shown(text))),
+        }
+        if token.kind == T::Text {
+            self.suffix = if is_kept { Suffix::Possible } else { Suffix::Dropped };
+        }
+    }
+
+    fn replace(&mut self, text: &[u8], faults: &mut Faults, why: &str) {
+        self.place(faults, why);
+        self.leave(text);
+    }
+
+    /// Whether a token begins a directive or a graph.
+    fn begins_special(&mut self, token: &Token, text: &[u8]) -> bool {
+        let is_keyword = |word: &[u8]| token.kind == TokenKind::Keyword && text.eq_ignore_ascii_case(word);
+        let is_tag = |word: &[u8]| token.kind == TokenKind::Tag && text == word;
+        let step = if is_keyword(b"prefix") || is_tag(b"@prefix") {
+            DirectiveStep::Prefix
+        } else if is_keyword(b"base") || is_tag(b"@base") {
+            DirectiveStep::BaseIri
+        } else if self.has_graphs && is_keyword(b"graph") {
+            self.mark = Some(self.out.len());
+            self.keep(text);
+            self.expect(Due::GraphName);
+            return true;
+        } else {
+            return false;
+        };
+        self.mark = Some(self.out.len());
+        self.keep(text);
+        self.directive = Some(Directive { has_stop: token.kind == TokenKind::Tag, step });
+        true
+    }
+
+    /// Whether a token is of the directive, or ends it.
+    fn took_directive(&mut self, token: &Token, text: &[u8], faults: &mut Faults) -> bool {
+        let Some(Directive { has_stop, step }) = self.directive.take() else { return false };
+        let next = match (step, token.kind) {
+            (DirectiveStep::Prefix, TokenKind::Prefixed) if text.ends_with(b":") && token.fault.is_none() => {
+                self.keep(text);
+                DirectiveStep::PrefixIri(prefix_of(text).to_owned())
+            }
+            (step @ (DirectiveStep::PrefixIri(_) | DirectiveStep::BaseIri), TokenKind::Iri) => {
+                match &token.fault {
+                    Some(why) => self.replace(text, faults, why),
+                    None if iri_text(text).is_some_and(|iri| !is_reference(&iri)) => {
+                        self.replace(text, faults, &format!("{} is no IRI", shown(text)));
+                    }
+                    None => self.keep(text),
+                }
+                match step {
+                    DirectiveStep::PrefixIri(name) => _ = self.prefixes.insert(name),
+                    _ => self.has_base = true,
+                }
+                DirectiveStep::Stop
+            }
+            (DirectiveStep::Stop, TokenKind::Sign(b'.')) => {
+                self.keep(text);
+                self.mark = None;
+                return true;
+            }
+            (DirectiveStep::Stop, _) => {
+                faults.loose("a full stop should end the directive");
+                self.keep(b".");
+                self.mark = None;
+                return false;
+            }
+            _ => {
+                self.take_back();
+                faults.loose("a directive is malformed");
+                if has_stop {
+                    self.skip = Some(Skip::Statement(0));
+                    return self.skipped(Skip::Statement(0), token, text) || {
+                        self.leave(text);
+                        true
+                    };
+                }
+                return false;
+            }
+        };
+        if next == DirectiveStep::Stop && !has_stop {
+            self.mark = None;
+        } else {
+            self.directive = Some(Directive { has_stop, step: next });
+        }
+        true
+    }
+
+    /// Takes back what may be, but for its lines.
+    fn take_back(&mut self) {
+        if let Some(mark) = self.mark.take() {
+            let taken = self.out.split_off(mark);
+            self.leave(&taken);
+        }
+    }
+
+    /// Whether a token is the suffix of a string.
+    fn took_suffix(&mut self, token: &Token, text: &[u8], faults: &mut Faults) -> bool {
+        let is_name = matches!(token.kind, TokenKind::Iri | TokenKind::Prefixed);
+        match (std::mem::replace(&mut self.suffix, Suffix::None), token.kind) {
+            (Suffix::Possible, TokenKind::Tag) => match &token.fault {
+                None => self.keep(text),
+                Some(why) => {
+                    self.keep(b"^^");
+                    self.replace(text, faults, why);
+                }
+            },
+            (Suffix::Possible, TokenKind::Hats) => {
+                self.keep(text);
+                self.suffix = Suffix::Datatype;
+            }
+            (Suffix::Datatype, TokenKind::Sign(_)) => {
+                self.place(faults, "a datatype is missing");
+                return false;
+            }
+            (Suffix::Datatype, _) => match &token.fault {
+                None if is_name => self.keep(text),
+                Some(why) if is_name => self.replace(text, faults, why),
+                _ => self.replace(text, faults, &format!("{} is not a datatype", shown(text))),
+            },
+            (Suffix::Dropped, TokenKind::Tag) => self.leave(text),
+            (Suffix::Dropped, TokenKind::Hats) => {
+                self.leave(text);
+                self.suffix = Suffix::DroppedDatatype;
+            }
+            (Suffix::DroppedDatatype, _) if is_name => self.leave(text),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Begins to pass over what does not belong to a statement.
+    fn pass_over(&mut self, text: &[u8], faults: &mut Faults, why: &str) {
+        if matches!(self.due(), Due::GraphName | Due::GraphNameEnd | Due::GraphBegin) {
+            self.take_back();
+            self.expect(Due::Subject);
+        }
+        faults.loose(why);
+        self.leave(text);
+        self.skip = Some(Skip::Statement(0));
+    }
+
+    /// Whether a token is passed over; if not, the passing over has ended.
+    fn skipped(&mut self, skip: Skip, token: &Token, text: &[u8]) -> bool {
+        let TokenKind::Sign(sign) = token.kind else {
+            self.leave(text);
+            return true;
+        };
+        let in_brackets = matches!(self.kind(), LevelKind::Properties | LevelKind::Collection);
+        let next = match (skip, sign) {
+            (_, b'.') => None,
+            (_, b'}') if self.levels.iter().any(|level| level.kind == LevelKind::Graph) => None,
+            (Skip::Statement(depth), b'[' | b'(') => Some(Skip::Statement(depth + 1)),
+            (Skip::Brackets(depth), b'[' | b'(') => Some(Skip::Brackets(depth + 1)),
+            (Skip::Statement(0), b']' | b')') if in_brackets => None,
+            (Skip::Statement(depth), b']' | b')') => Some(Skip::Statement(depth.saturating_sub(1))),
+            (Skip::Brackets(1), b']' | b')') => {
+                self.skip = None;
+                self.leave(text);
+                return true;
+            }
+            (Skip::Brackets(depth), b']' | b')') => Some(Skip::Brackets(depth - 1)),
+            (skip, _) => Some(skip),
+        };
+        self.skip = next;
+        if next.is_some() {
+            self.leave(text);
+        } else if self.due() == Due::Subject && sign == b'.' {
+            // the end of what was passed over whole
+            self.leave(text);
+            return true;
+        }
+        next.is_some()
+    }
+
+    /// Puts in what is missing of a statement.
+    fn fill(&mut self, faults: &mut Faults) {
+        match self.due() {
+            Due::Verb | Due::VerbOrGraph | Due::FirstVerb => {
+                let placeholder = faults.placeholder("a predicate and an object are missing");
+                self.out.extend_from_slice(format!(" {placeholder} {placeholder} ").as_bytes());
+            }
+            Due::Object if self.kind() != LevelKind::Collection => self.place(faults, "an object is missing"),
+            _ => return,
+        }
+        self.expect(Due::End);
+    }
+
+    /// Closes brackets that a statement leaves open.
+    fn close_brackets(&mut self, faults: &mut Faults) {
+        while let LevelKind::Properties | LevelKind::Collection = self.kind() {
+            let sign = if self.kind() == LevelKind::Properties { b']' } else { b')' };
+            faults.loose(&format!("a {} is missing", char::from(sign)));
+            self.end_brackets(sign, faults);
+        }
+    }
+
+    /// The end of the innermost brackets.
+    fn end_brackets(&mut self, sign: u8, faults: &mut Faults) {
+        let (kind, due) = (self.kind(), self.due());
+        if kind == LevelKind::Properties && due != Due::FirstVerb {
+            self.fill(faults);
+        }
+        self.keep(&[b' ', sign]);
+        self.levels.pop();
+        if self.due() == Due::Subject {
+            let is_document = self.kind() == LevelKind::Document;
+            self.expect(match (kind, due) {
+                (LevelKind::Properties, Due::FirstVerb) if is_document => Due::VerbOrGraph,
+                (LevelKind::Properties, Due::FirstVerb) | (LevelKind::Collection, _) => Due::Verb,
+                _ => Due::VerbOfBrackets,
+            });
+        } else if self.kind() != LevelKind::Collection {
+            self.expect(Due::End);
+        }
+    }
+
+    /// `.`
+    fn stop(&mut self, text: &[u8], faults: &mut Faults) {
+        self.close_brackets(faults);
+        match self.due() {
+            Due::Subject => {
+                faults.loose("a full stop ends nothing here");
+                return self.leave(text);
+            }
+            Due::GraphName | Due::GraphNameEnd | Due::GraphBegin => {
+                faults.loose("GRAPH has a name and braces");
+                self.take_back();
+                self.leave(text);
+                return self.expect(Due::Subject);
+            }
+            _ => self.fill(faults),
+        }
+        self.keep(text);
+        self.expect(Due::Subject);
+    }
+
+    /// `;` and `,`
+    fn separator(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
+        let (kind, due) = (self.kind(), self.due());
+        if kind == LevelKind::Collection
+            || matches!(due, Due::GraphName | Due::GraphNameEnd | Due::GraphBegin)
+        {
+            let why = format!("{} does not belong here", char::from(sign));
+            return self.pass_over(text, faults, &why);
+        }
+        if due == Due::Subject {
+            faults.loose(&format!("{} ends nothing here", char::from(sign)));
+            return self.leave(text);
+        }
+        if matches!(due, Due::NextVerb | Due::VerbOfBrackets) && sign == b',' || due == Due::VerbOfBrackets {
+            self.expect(Due::Verb);
+        }
+        self.fill(faults);
+        self.keep(text);
+        self.expect(if sign == b';' { Due::NextVerb } else { Due::Object });
+    }
+
+    /// `[` and `(`
+    fn open(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
+        match self.due() {
+            Due::Subject | Due::Object => {
+                if self.due() == Due::Object && self.kind() != LevelKind::Collection {
+                    self.expect(Due::End);
+                }
+                self.keep(text);
+                self.levels.push(match sign {
+                    b'[' => Level { kind: LevelKind::Properties, due: Due::FirstVerb },
+                    _ => Level { kind: LevelKind::Collection, due: Due::Object },
+                });
+            }
+            Due::GraphName if sign == b'[' => {
+                self.keep(text);
+                self.expect(Due::GraphNameEnd);
+            }
+            Due::End | Due::GraphName | Due::GraphNameEnd | Due::GraphBegin => {
+                self.pass_over(text, faults, "this does not belong here; , or ; or . should");
+                self.skip = Some(Skip::Statement(1));
+            }
+            _ => {
+                self.replace(text, faults, "brackets are not a predicate");
+                self.expect(Due::Object);
+                self.skip = Some(Skip::Brackets(1));
+            }
+        }
+    }
+
+    /// `]` and `)`
+    fn close(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
+        if self.due() == Due::GraphNameEnd && sign == b']' {
+            self.keep(text);
+            return self.expect(Due::GraphBegin);
+        }
+        let kind = if sign == b']' { LevelKind::Properties } else { LevelKind::Collection };
+        let brackets = self
+            .levels
+            .iter()
+            .rev()
+            .take_while(|l| !matches!(l.kind, LevelKind::Document | LevelKind::Graph));
+        let Some(inner) = brackets.into_iter().position(|level| level.kind == kind) else {
+            faults.loose(&format!("{} closes nothing here", char::from(sign)));
+            return self.leave(text);
+        };
+        for _ in 0..inner {
+            let missing = if self.kind() == LevelKind::Properties { b']' } else { b')' };
+            faults.loose(&format!("a {} is missing", char::from(missing)));
+            self.end_brackets(missing, faults);
+        }
+        self.end_brackets(sign, faults);
+    }
+
+    /// `{`
+    fn open_graph(&mut self, text: &[u8], faults: &mut Faults) {
+        let may_begin = matches!(self.due(), Due::Subject | Due::VerbOrGraph | Due::GraphBegin);
+        if !self.has_graphs || self.kind() != LevelKind::Document || !may_begin {
+            return self.pass_over(text, faults, "{ begins no graph here");
+        }
+        self.mark = None;
+        self.keep(text);
+        self.expect(Due::Subject);
+        self.levels.push(Level { kind: LevelKind::Graph, due: Due::Subject });
+    }
+
+    /// `}`
+    fn close_graph(&mut self, text: &[u8], faults: &mut Faults) {
+        if !self.levels.iter().any(|level| level.kind == LevelKind::Graph) {
+            faults.loose("} ends no graph here");
+            return self.leave(text);
+        }
+        self.close_brackets(faults);
+        self.fill(faults);
+        self.keep(text);
+        self.levels.pop();
+    }
+
+    /// The end of the document.
+    pub(super) fn end(&mut self, faults: &mut Faults) {
+        // a comment may come last
+        self.keep(b"\n");
+        self.skip = None;
+        if self.suffix == Suffix::Datatype {
+            self.place(faults, "a datatype is missing");
+        }
+        self.suffix = Suffix::None;
+        let is_open = self.mark.is_some() || self.levels.len() > 1 || self.due() != Due::Subject;
+        if is_open {
+            faults.loose("the document ends within a statement, directive or graph");
+        }
+        if self.mark.is_some() {
+            self.take_back();
+            self.directive = None;
+            self.expect(Due::Subject);
+        }
+        self.close_brackets(faults);
+        self.fill(faults);
+        if self.kind() == LevelKind::Graph {
+            self.keep(b" }");
+            self.levels.pop();
+        } else if self.due() != Due::Subject {
+            self.keep(b" .");
+        }
+        self.keep(b"\n");
+    }
+}
+
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned()
+}
+
+/// The prefix of a name.
+fn prefix_of(text: &[u8]) -> &str {
+    let end = memchr::memchr(b':', text).unwrap_or(text.len());
+    std::str::from_utf8(&text[..end]).unwrap_or_default()
+}
+
+/// Whether a text is an IRI or a relative one.
+fn is_reference(text: &str) -> bool {
+    oxiri::IriRef::parse(text).is_ok()
+}
