@@ -1,10 +1,12 @@
-"""Writers, readers, loads, deletes, backups and kills on one server: see soak.sh, which calls it."""
+"""Writers, readers, uploads, giants, sets of backups, datasets and kills on one server: see soak.sh, which calls it."""
 
 import csv
+import gzip
 import http.client
 import io
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -21,11 +23,17 @@ MEMORY = os.environ.get("MEMORY", "256MiB")
 BACKUPS = os.environ.get("BACKUPS", "on") == "on"
 SEED = int(os.environ.get("SNOWMELT_SEED", time.time_ns() % 1_000_000))
 HERE = os.path.join(DATA, "soak-%d" % os.getpid())
-DB = os.path.join(HERE, "db")
+ALL = os.path.join(HERE, "all")
+DB = os.path.join(ALL, "main")
+COPIES = os.path.join(HERE, "copies")
 WRITERS, READERS, GRAPHS = 4, 4, 4
 # Numbers that a writer keeps; older ones it deletes.
 KEPT = 200
 GRAPH_TRIPLES = 20_000
+# A document that is spooled to a file, and an update that is spilled to the journal.
+UPLOAD_TRIPLES, GIANT_TRIPLES = 100_000, 400_000
+# Copies of a set before it begins anew.
+PARTS = 6
 BEYOND_BUDGET = 128 << 20
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -54,24 +62,23 @@ class Server:
         self.start()
 
     def start(self):
-        announcement = os.path.join(DB, "server")
-        if os.path.exists(announcement):
-            os.remove(announcement)
         self.log = open(os.path.join(HERE, "log"), "ab")
-        self.process = subprocess.Popen([SNOWMELT, "serve", DB, "--listen", "127.0.0.1:0", "--memory", MEMORY,
-                                         "--timeout", "20"], stderr=self.log)
+        begin = self.log.tell()
+        self.process = subprocess.Popen([SNOWMELT, "serve", ALL, "--datasets", "--backup-dir", COPIES, "--listen", "127.0.0.1:0",
+                                         "--memory", MEMORY, "--timeout", "60"], stderr=self.log)
         begun = time.monotonic()
         while time.monotonic() - begun < 120:
             if self.process.poll() is not None:
                 raise Wrong("the server ended with %s, see %s/log" % (self.process.returncode, HERE))
-            try:
-                host, port = open(announcement).read().strip().rsplit(":", 1)
-                self.address = (host, int(port))
+            with open(self.log.name, "rb") as said:
+                said.seek(begin)
+                address = re.search(rb"serving .* at http://([0-9.]+):([0-9]+)/", said.read())
+            if address:
+                self.address = (address[1].decode(), int(address[2]))
                 self.lives += 1
                 self.up.set()
                 return time.monotonic() - begun
-            except (OSError, ValueError):
-                time.sleep(0.002)
+            time.sleep(0.002)
         raise Wrong("the server does not start in two minutes")
 
     def kill(self):
@@ -95,8 +102,9 @@ class Client:
     def __init__(self, soak):
         self.soak, self.connection, self.life = soak, None, None
 
-    def ask(self, kind, method, path, body=None, content="application/sparql-update", accept="text/csv"):
-        """The answer; None when the server went away meanwhile."""
+    def ask(self, kind, method, path, body=None, content="application/sparql-update", accept="text/csv", base="/main", coding=None):
+        """The answer; None when the server went away meanwhile. A body may be pieces, which are sent in chunks; one that ends
+        with `None` is cut off there, and the connection with it."""
         self.soak.server.up.wait()
         life = self.soak.server.lives
         begun = time.monotonic()
@@ -106,7 +114,11 @@ class Client:
                 self.connection = http.client.HTTPConnection(*self.soak.server.address, timeout=120)
                 self.connection.connect()
                 self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connection.request(method, path, body, {"Content-Type": content, "Accept": accept})
+            headers = {"Content-Type": content, "Accept": accept, **({"Content-Encoding": coding} if coding else {})}
+            if not hasattr(body, "__next__"):
+                self.connection.request(method, base + path, body, headers)
+            elif not self.send(method, base + path, headers, body):
+                return None
             answer = self.connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
@@ -118,6 +130,25 @@ class Client:
         if answer.status >= 400:
             raise Refused("%s: %d %s" % (kind, answer.status, text[:300]))
         return text.decode()
+
+    def send(self, method, path, headers, pieces):
+        """True when the body was sent whole."""
+        self.connection.putrequest(method, path)
+        for name, value in {**headers, "Transfer-Encoding": "chunked"}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders()
+        for piece in pieces:
+            if piece is None:
+                self.connection.close()
+                self.connection = None
+                return False
+            try:
+                self.connection.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+            except BrokenPipeError:
+                # A refusal comes before the end.
+                return True
+        self.connection.send(b"0\r\n\r\n")
+        return True
 
     def rows(self, kind, query):
         text = self.ask(kind, "POST", "/query", query, "application/sparql-query")
@@ -210,6 +241,87 @@ class Soak:
             client.ask("put", "PUT", path, "".join(lines).encode(), "application/n-triples")
         self.over.wait(SECONDS / 400 + draw.random() * 2)
 
+    def triples_of(self, client, graph):
+        rows = client.rows("count", "SELECT (COUNT(*) AS ?n) { GRAPH <%s> { ?s ?p ?o } }" % graph)
+        return None if rows is None else int(rows[0][0])
+
+    def whole_or_none(self, client, graph, before, whole):
+        """The graph has what it had, or all that was sent; answers how much."""
+        found = self.triples_of(client, graph)
+        if found is not None and found not in (before, whole):
+            raise Wrong("<%s> has %d triples, neither %s nor %d" % (graph, found, before, whole))
+        return found
+
+    def uploads(self, client, draw):
+        """Puts documents that are spooled, whole and packed, and cuts some off."""
+        before = self.triples_of(client, "urn:upload")
+        cut_off, packed = draw.randrange(3) == 0, draw.randrange(2) == 0
+        count = UPLOAD_TRIPLES + draw.randrange(2)
+        lines = "".join("<urn:u%d> <urn:p%d> \"%d, a value that is uploaded\" .\n" % (i // 8, i % 8, i) for i in range(count)).encode()
+        text = gzip.compress(lines, 1) if packed else lines
+        pieces = [text[i:i + 65536] for i in range(0, len(text), 65536)]
+        if cut_off:
+            pieces = pieces[:draw.randrange(1, len(pieces))] + [None]
+        done = client.ask("upload", "PUT", "/graphs?graph=urn:upload", iter(pieces), "application/n-triples", coding="gzip" if packed else None)
+        if done is not None and cut_off:
+            raise Wrong("half an upload was taken")
+        if before is not None:
+            self.whole_or_none(client, "urn:upload", before, count)
+        self.over.wait(SECONDS / 200 + draw.random() * 3)
+
+    def giants(self, client, draw):
+        """Updates that are larger than the budget's share for changes; two of three are cut off."""
+        before = self.triples_of(client, "urn:giant")
+        cut_off = draw.randrange(3) > 0
+        sent = draw.randrange(1, GIANT_TRIPLES) if cut_off else GIANT_TRIPLES
+
+        def pieces():
+            yield b"INSERT DATA { GRAPH <urn:giant> {\n"
+            for begin in range(0, sent, 1000):
+                yield "".join("<urn:g%d> <urn:p%d> \"%d is a value of a giant\" .\n" % (i // 8, i % 8, i)
+                              for i in range(begin, min(begin + 1000, sent))).encode()
+            yield None if cut_off else b"} }"
+
+        try:
+            done = client.ask("giant", "POST", "/update", pieces())
+        except Refused as error:
+            # It may come to its limits of time and memory where the machine is slow.
+            if not any(status in str(error) for status in (": 503", ": 504", ": 408", ": 413")):
+                raise
+            done = None
+        if done is not None and cut_off:
+            raise Wrong("half an update was taken")
+        if before is not None and self.whole_or_none(client, "urn:giant", before, GIANT_TRIPLES) == GIANT_TRIPLES:
+            client.ask("clear", "POST", "/update", "DROP GRAPH <urn:giant>")
+        self.over.wait(SECONDS / 100 + draw.random() * 5)
+
+    def datasets(self, client, draw):
+        """Databases beside it: made, filled, renamed, dropped."""
+        name = "beside%d" % draw.randrange(3)
+        for method, path in (("PUT", name), ("POST", "%s?rename=%s-then" % (name, name)), ("DELETE", name + "-then"), ("DELETE", name)):
+            try:
+                client.ask("dataset", method, "/datasets/" + path, base="")
+                if method == "PUT":
+                    client.ask("fill", "POST", "/update", "INSERT DATA { <urn:a> <urn:b> %s }" % ", ".join(map(str, range(2000))), base="/" + name)
+            except Refused as error:
+                # What a kill left from before; one that requests use; no memory for one more.
+                if not any(status in str(error) for status in (": 404", ": 409", ": 503")):
+                    raise
+        self.over.wait(SECONDS / 200 + draw.random() * 3)
+
+    def sets(self, client, draw):
+        """A set of backups that grows; a state of it is restored and checked."""
+        self.over.wait(SECONDS / 120 + draw.random() * 5)
+        target, copy = os.path.join(COPIES, "set"), os.path.join(HERE, "restored")
+        if client.ask("set", "POST", "/datasets/main?backup=set&incremental", base="") is None:
+            return
+        shutil.rmtree(copy, ignore_errors=True)
+        run(SNOWMELT, "restore", target, copy)
+        run(SNOWMELT, "check", copy)
+        shutil.rmtree(copy)
+        if len(os.listdir(target)) > PARTS:
+            shutil.rmtree(target)
+
     def backups(self):
         """A copy beside the running server, which is checked."""
         self.over.wait(max(10, SECONDS / 40))
@@ -235,16 +347,25 @@ class Soak:
         draw = random.Random(SEED)
         data = os.path.join(HERE, "data.nt")
         run(SNOWMELT, "bsbm", "generate", "--products", PRODUCTS, "-o", data)
+        os.makedirs(ALL)
+        os.makedirs(COPIES)
         run(SNOWMELT, "load", DB, data, "--memory", "1GiB")
+        # The memory is parted between the datasets there are, so that there is some for others.
+        with open(data, "w") as one:
+            one.write("<urn:a> <urn:b> <urn:c> .\n")
+        for name in "second", "third":
+            run(SNOWMELT, "load", os.path.join(ALL, name), data)
         os.remove(data)
         self.server = Server()
         for w in range(WRITERS):
             self.thread(self.writer, w, Client(self))
         for r in range(READERS):
             self.thread(self.reader, r, Client(self), random.Random(draw.random()))
-        self.thread(self.loader, Client(self), random.Random(draw.random()))
+        for work in self.loader, self.uploads, self.giants, self.datasets:
+            self.thread(work, Client(self), random.Random(draw.random()))
         if BACKUPS:
             self.thread(self.backups)
+            self.thread(self.sets, Client(self), random.Random(draw.random()))
         begun = time.monotonic()
         next_kill, samples, starts = begun + SECONDS / 30, [], []
         while time.monotonic() - begun < SECONDS and not self.over.is_set():

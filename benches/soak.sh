@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Long use of one server: writers, readers, loads, deletes, backups, and kill -9 again and again. Everything acknowledged must be there, memory, descriptors and files must not grow.
+# Long use of one server: writers, readers, loads, uploads, updates larger than memory, many of them cut off, datasets beside it, deletes, backups, sets of them, and kill -9 again and again. Everything acknowledged must be there, memory, descriptors and files must not grow.
 #
 #   benches/soak.sh [SECONDS]      3600 unless given; 120 is the least that means something
 #
