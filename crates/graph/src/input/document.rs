@@ -93,17 +93,14 @@ pub(crate) fn parse_document(
         }
         match quad {
             Ok(quad) => {
-                let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
-                let here = |message| Fault { line: line.get(), column: 0, message };
-                if let Some(fault) = unread.or_else(|| options.fault_of(&quad).map(here)) {
-                    if !options.lenient {
-                        interner.parsed.fault = Some(fault);
-                        return full(interner.end());
+                match fault_of(&quad, &told, &options, line.get()) {
+                    Some(fault) if options.lenient => {
+                        interner.parsed.leave_out(fault);
+                        continue;
                     }
-                    interner.parsed.leave_out(fault);
-                    continue;
+                    Some(fault) => return full(broken(interner.end(), fault)),
+                    None => faults = 0,
                 }
-                faults = 0;
                 add(&mut interner, &quad);
                 if interner.parsed.longest > options.longest {
                     return full(too_long(interner.end(), options.longest));
@@ -114,8 +111,7 @@ pub(crate) fn parse_document(
                 let fault = syntax_fault(&error);
                 faults += 1;
                 if !options.lenient || !recovers || faults > MAX_FAULTS_IN_A_ROW {
-                    interner.parsed.fault = Some(fault);
-                    return full(interner.end());
+                    return full(broken(interner.end(), fault));
                 }
                 interner.parsed.leave_out(fault);
             }
@@ -128,6 +124,23 @@ pub(crate) fn parse_document(
     }
     leave_loose(&told, &mut interner.parsed, options.lenient);
     full(interner.end())
+}
+
+/// Why a quad is none, if it is none.
+fn fault_of(
+    quad: &oxrdf::Quad,
+    told: &Option<TurtleFaults>,
+    options: &DocumentOptions,
+    line: u64,
+) -> Option<Fault> {
+    let unread = told.as_ref().and_then(|told| told.of_quad(quad));
+    unread.or_else(|| options.fault_of(quad).map(|message| Fault { line, column: 0, message }))
+}
+
+/// A chunk that ends with a fault.
+fn broken(mut parsed: Parsed, fault: Fault) -> Parsed {
+    parsed.fault = Some(fault);
+    parsed
 }
 
 /// Leaves out what no quad tells, or makes the first of it the fault that ends the reading. Returns
@@ -243,10 +256,9 @@ impl<R: Read> Read for LineCount<R> {
 }
 
 /// A chunk that ends with a term that is too long.
-fn too_long(mut parsed: Parsed, most: usize) -> Parsed {
+fn too_long(parsed: Parsed, most: usize) -> Parsed {
     let message = parsed.too_long(most).expect("the caller saw one");
-    parsed.fault = Some(Fault { line: 0, column: 0, message });
-    parsed
+    broken(parsed, Fault { line: 0, column: 0, message })
 }
 
 pub(super) fn add(interner: &mut Interner, quad: &oxrdf::Quad) {

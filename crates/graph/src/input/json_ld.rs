@@ -15,6 +15,19 @@ use crate::input::intern::{Fault, Interner, Parsed};
 use crate::input::terms::OddTerms;
 use crate::interrupt::Interrupt;
 
+fn settings(options: &DocumentOptions) -> Options {
+    Options {
+        base: options.base.clone(),
+        context: None,
+        contexts: options.contexts.clone(),
+        direction: Direction::Dropped,
+        odd: match options.odd_terms {
+            OddTerms::Refused => OddNames::LeftOut,
+            OddTerms::Kept => OddNames::Kept,
+        },
+    }
+}
+
 /// Parses input number `source`; otherwise as [`super::document::parse_document`].
 pub(super) fn parse_json_ld(
     read: impl Read,
@@ -28,16 +41,7 @@ pub(super) fn parse_json_ld(
     let charge = Some(options.budget.charge("a document of JSON-LD"));
     let format = RdfFormat::JsonLd { profile: Default::default() };
     let read = Guarded::new(read, format, Bounds { longest: options.longest, charge });
-    let settings = Options {
-        base: options.base.clone(),
-        context: None,
-        contexts: options.contexts.clone(),
-        direction: Direction::Dropped,
-        odd: match options.odd_terms {
-            OddTerms::Refused => OddNames::LeftOut,
-            OddTerms::Kept => OddNames::Kept,
-        },
-    };
+    let settings = settings(&options);
     let graph = options.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode);
     let interner = RefCell::new(Interner::new());
     interner.borrow_mut().begin(source, empty()?);

@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct SoundTurtle<R> {
     read: R,
     odd: OddTerms,
-    /// What was read, and how much of it was looked at.
+    /// Bytes that were read, and how many of them were looked at.
     window: Vec<u8>,
     at: usize,
     is_end: bool,

@@ -1,11 +1,11 @@
-//! What may follow what in Turtle and TriG, and what is done about what may not.
+//! The order of tokens in Turtle and TriG, and what is done about those that are out of it.
 //!
 //! Tokens go in, and a text comes out that a parser takes. A term that is none, or has no place
 //! where it stands, becomes a *placeholder*: an IRI that names a fault. So the triples that need
-//! it can be told by it, and no others are lost. What is missing is put in as a placeholder, too;
+//! it can be told by it, and no others are lost. A missing term becomes a placeholder, too;
 //! brackets that were not closed are closed by the next full stop. Text behind an object that
-//! neither ends it nor goes on is passed over up to the end of the statement: nobody knows what
-//! it was meant to be about.
+//! neither ends it nor goes on is passed over up to the end of the statement: its subject is not
+//! known.
 //!
 //! Invariant: line feeds go through, so lines keep their numbers.
 
@@ -26,7 +26,7 @@ enum LevelKind {
     Collection,
 }
 
-/// What may come next.
+/// The tokens that may come next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     Subject,
@@ -52,7 +52,7 @@ struct Level {
     due: Due,
 }
 
-/// What may follow a string.
+/// The tokens that may follow a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Suffix {
     None,

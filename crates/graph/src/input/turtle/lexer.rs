@@ -87,7 +87,7 @@ fn bad(kind: TokenKind, len: usize, why: impl Into<String>) -> Option<Token> {
 /// `<…>`
 fn iri(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let end = text[1..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'));
-    let Some(end) = end.map(|end| end + 1).or(is_end.then_some(text.len())) else { return None };
+    let end = end.map(|end| end + 1).or(is_end.then_some(text.len()))?;
     if text.get(end) != Some(&b'>') {
         // without its end it is a word
         let len = text[..end].iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(end).max(1);
