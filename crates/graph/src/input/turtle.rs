@@ -48,7 +48,7 @@ impl<R: Read> SoundTurtle<R> {
     pub(super) fn new(read: R, has_graphs: bool, has_base: bool, odd: OddTerms) -> (Self, TurtleFaults) {
         let faults = Rc::<RefCell<Faults>>::default();
         let told = TurtleFaults(Rc::clone(&faults));
-        let grammar = Grammar::new(has_graphs, has_base);
+        let grammar = Grammar::new(has_graphs, has_base, odd);
         let (window, at) = (Vec::new(), 0);
         (SoundTurtle { read, odd, window, at, is_end: false, has_ended: false, grammar, faults }, told)
     }
