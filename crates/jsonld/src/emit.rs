@@ -117,11 +117,11 @@ impl<Q> Emitter<Q> {
     {
         let mut rest: Term = rdf::NIL.into_owned().into();
         for item in items.iter().rev() {
-            let cell = Ok(self.blank().into());
+            let cell = NamedOrBlankNode::from(self.blank());
             let object = self.item(item, graph)?;
-            self.triple(&cell, &Ok(rdf::FIRST.into_owned()), object, graph)?;
-            self.triple(&cell, &Ok(rdf::REST.into_owned()), Ok(rest), graph)?;
-            rest = cell.expect("it was made").into();
+            self.triple(&Ok(cell.clone()), &Ok(rdf::FIRST.into_owned()), object, graph)?;
+            self.quad(&cell, rdf::REST.into_owned(), rest, graph)?;
+            rest = cell.into();
         }
         Ok(rest)
     }

@@ -26,6 +26,8 @@ struct Within<'a> {
     property: Option<&'a str>,
     /// It is a value of a map: the context of the map stays in force.
     is_in_map: bool,
+    /// It is a value of `@list`: arrays in it are lists, as deep as they go.
+    is_in_list: bool,
 }
 
 impl<'a> Within<'a> {
@@ -46,7 +48,7 @@ impl<'a> Expander<'a> {
 
     /// An element of the outermost level: the nodes of the default graph.
     pub fn document(&self, active: &Rc<Context>, element: &Json) -> Result<Vec<Item>, Misuse> {
-        let within = Within { active, property: None, is_in_map: false };
+        let within = Within { active, property: None, is_in_map: false, is_in_list: false };
         let mut items = self.expand(within, element)?;
         if let [Item::Node(node)] = &mut items[..]
             && node.is_graph_alone()
@@ -61,8 +63,8 @@ impl<'a> Expander<'a> {
         match &element.value {
             Value::Null => Ok(Vec::new()),
             Value::Array(elements) => {
-                let is_list =
-                    within.property.is_some_and(|p| within.active.container(p).has(Container::LIST));
+                let is_list = within.is_in_list
+                    || within.property.is_some_and(|p| within.active.container(p).has(Container::LIST));
                 let mut items = Vec::new();
                 for element in elements {
                     let expanded = self.expand(within, element)?;

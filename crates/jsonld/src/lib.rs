@@ -49,19 +49,19 @@ pub enum Direction {
 /// The treatment of IRIs and language tags outside of the RFCs, such as `…#a#b`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OddNames {
-    /// What they are part of is left out, as the specification has it.
+    /// Quads that need them are left out, as the specification has it.
     #[default]
     LeftOut,
     /// They are kept, if Turtle's grammar allows them.
     Kept,
 }
 
-/// What a document says.
+/// Statements of a document.
 #[derive(Debug)]
 pub enum Told {
     /// A quad.
     Quad(Quad),
-    /// A quad that is none, and why: the specification leaves it out.
+    /// The reason why a quad is none: the specification leaves it out.
     LeftOut(String),
 }
 

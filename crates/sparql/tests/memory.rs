@@ -213,10 +213,49 @@ fn a_limit_stops_everything_beneath_it() {
     let (rows, read) =
         seq("SELECT * { ?a <e:v> ?x OPTIONAL { ?b <e:v> ?y OPTIONAL { ?c <e:v> ?z } } } LIMIT 10");
     assert!(rows == 10 && read < 1_000_000, "{read} rows of the indexes");
+    // four million pairs
+    let (rows, read) = seq("SELECT * { ?a <e:n>+ ?b } LIMIT 10");
+    assert!(rows == 10 && read < 100_000, "{read} rows of the indexes");
     for (kind, expected) in [("FILTER EXISTS", 20_000), ("FILTER NOT EXISTS", 0)] {
         let (rows, read) =
             seq(&format!("SELECT * {{ ?a <e:v> ?x {kind} {{ ?b <e:v> ?y . ?c <e:v> ?z . ?d <e:l> ?w }} }}"));
         assert!(rows == expected && read < 1_000_000, "{rows} rows, {read} of the indexes");
+    }
+}
+
+/// Names of graphs are looked for by name, lists are looked up, and the greatest value is found
+/// without all pairs being read from the indexes.
+#[test]
+fn graphs_lists_and_the_greatest_value_cost_what_they_have() {
+    let mut text = String::new();
+    for i in 0..2000 {
+        text.push_str(&format!("<e:s{i}> <e:k> \"{i}\"^^<http://www.w3.org/2001/XMLSchema#integer> .\n"));
+        for j in 0..5 {
+            text.push_str(&format!("<e:s{i}> <e:p{j}> <e:s{}> <e:g{i}> .\n", i % 40));
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let store = OpenOptions { memory_bytes: MEMORY, direct: false, ..OpenOptions::default() };
+    let format = Some(snowmelt_graph::load::format_named("nq").unwrap());
+    let options = LoadOptions { store: store.clone(), format, threads: 1, ..LoadOptions::default() };
+    let read = Box::new(std::io::Cursor::new(text.into_bytes()));
+    load(&path, vec![Source::Reader { name: "test".into(), read }], &options, &(), &AtomicBool::new(false))
+        .unwrap();
+    let engine = Engine::new(Database::open(&path, &store).unwrap());
+    let list: Vec<String> = (0..39).map(|i| format!("<e:s{i}>")).collect();
+    for (query, expected) in [
+        ("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }".to_owned(), 2000),
+        (format!("SELECT * {{ GRAPH ?g {{ ?s ?p ?o FILTER(?o IN ({})) }} }}", list.join(", ")), 9750),
+        ("SELECT ?a { ?a <e:k> ?v FILTER NOT EXISTS { ?b <e:k> ?w FILTER(?w > ?v) } }".to_owned(), 1),
+    ] {
+        let mut result = engine.query(&query, &QueryOptions::default()).unwrap();
+        let mut rows = 0;
+        while let Some(batch) = result.next_batch().unwrap() {
+            rows += batch.rows;
+        }
+        let read = result.activity().seq;
+        assert!(rows == expected && read < 400_000, "{rows} rows, {read} of the indexes: {query}");
     }
 }
 

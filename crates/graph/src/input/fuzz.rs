@@ -41,6 +41,7 @@ pub fn n_triples(data: &[u8]) {
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
     rows: usize,
+    left_out: u64,
     faults: usize,
     ended: bool,
 }
@@ -67,7 +68,7 @@ pub(super) fn options(format: RdfFormat) -> DocumentOptions {
 /// Reads a document as a load does, in chunks of so many rows.
 fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Outcome {
     let options = DocumentOptions { chunk_rows, lenient, ..options(format) };
-    let (mut rows, mut faults) = (0, 0);
+    let (mut rows, mut left_out, mut faults) = (0, 0, 0);
     let ended = parse_document(
         data,
         options,
@@ -75,11 +76,12 @@ fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Ou
         || Ok(Parsed::default()),
         |parsed| {
             rows += parsed.rows.len();
+            left_out += parsed.skipped;
             faults += usize::from(parsed.fault.is_some());
             Ok(())
         },
     );
-    Outcome { rows, faults, ended: ended.is_ok() }
+    Outcome { rows, left_out, faults, ended: ended.is_ok() }
 }
 
 /// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the
@@ -90,10 +92,22 @@ fn document(format: RdfFormat, data: &[u8]) {
     parse(format, data, 1 << 20, true);
 }
 
-/// Turtle and TriG.
+/// Turtle and TriG. Read leniently, a sound document is the same, and any comes to its end.
 pub fn turtle(data: &[u8]) {
-    document(RdfFormat::TriG, data);
-    document(RdfFormat::Turtle, data);
+    for format in [RdfFormat::TriG, RdfFormat::Turtle] {
+        document(format, data);
+        let strict = parse(format, data, 1 << 20, false);
+        let lenient = parse(format, data, 1 << 20, true);
+        if strict.faults == 0 && strict.ended {
+            assert_eq!(lenient, strict, "lenient reading gives something else");
+        } else if strict.ended {
+            assert!(
+                lenient.ended && lenient.faults == 0 && lenient.left_out > 0,
+                "{format:?}: {lenient:?} of {}",
+                String::from_utf8_lossy(data)
+            );
+        }
+    }
 }
 
 /// RDF/XML: as other documents, and what is read of it is read leniently, too. The same text in
@@ -244,6 +258,31 @@ _:x <e:p> "-12.50"^^<http://www.w3.org/2001/XMLSchema#decimal> .
                 reader(&text);
             }
         }
+    }
+
+    /// Sound ones are the same when they are read leniently, the others come to their end.
+    #[test]
+    fn documents_of_the_w3c_bring_no_reader_down() {
+        let shared = std::env::var_os("SNOWMELT_SHARED").map(std::path::PathBuf::from);
+        let shared = shared
+            .unwrap_or_else(|| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+        let (mut open, mut read) = (vec![shared.join("w3c/rdf")], 0);
+        while let Some(folder) = open.pop() {
+            let Ok(entries) = std::fs::read_dir(&folder) else {
+                eprintln!("skipped: {} is not there", folder.display());
+                return;
+            };
+            for path in entries.map(|entry| entry.expect("a readable folder").path()) {
+                let is_of_it = path.extension().is_some_and(|e| e == "ttl" || e == "trig");
+                if path.is_dir() {
+                    open.push(path);
+                } else if is_of_it {
+                    turtle(&std::fs::read(&path).expect("a readable file"));
+                    read += 1;
+                }
+            }
+        }
+        assert!(read > 400, "{read}");
     }
 
     #[test]

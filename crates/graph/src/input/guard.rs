@@ -185,6 +185,14 @@ mod tests {
     }
 
     #[test]
+    fn a_forgotten_quote_makes_no_long_term() {
+        let rest = "<a:s> <a:p> <a:o> .\n".repeat(5000);
+        for begin in ["<a:s> <a:p> \"x .\n", "<a:s> <a:p> '\n", "<a:s> <a:p> 'x\\\\\n"] {
+            read(&format!("{begin}{rest}"), RdfFormat::Turtle).unwrap();
+        }
+    }
+
+    #[test]
     fn levels_are_charged() {
         for (opened, format) in [("[", RdfFormat::Turtle), ("(", RdfFormat::TriG)] {
             let budget = snowmelt_store::MemoryBudget::new(1 << 20);

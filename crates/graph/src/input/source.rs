@@ -140,7 +140,9 @@ impl Source {
         if text_head.starts_with(BYTE_ORDER_MARK) {
             text_head.drain(..BYTE_ORDER_MARK.len());
         }
-        super::foreign::check(&name, path.as_deref(), &text_head)?;
+        // a name says nothing where the caller says the format
+        let named = path.as_deref().filter(|_| format.is_none());
+        super::foreign::check(&name, named, &text_head)?;
         let read: Text<'a> = Box::new(Looking::new(read, cancel));
         let by_name = path.as_deref().and_then(format_of_name);
         let (format, told_by) = match (format, by_name) {
@@ -319,7 +321,8 @@ fn sniff(head: &[u8]) -> RdfFormat {
     let text = head.trim_ascii_start();
     let starts =
         |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
-    let is_utf_16 = [&b"\xFF\xFE<\0"[..], b"\xFE\xFF\0<"].iter().any(|mark| head.starts_with(mark));
+    let is_utf_16 =
+        [&b"\xFF\xFE<\0"[..], b"\xFE\xFF\0<", b"<\0?\0", b"\0<\0?"].iter().any(|mark| head.starts_with(mark));
     if is_utf_16 || starts("<?xml") || starts("<rdf:") || starts("<!DOCTYPE") {
         return RdfFormat::RdfXml;
     }
@@ -412,6 +415,8 @@ mod tests {
             ("@prefix a: <b:> .", RdfFormat::TriG),
             ("PREFIX a: <b:>", RdfFormat::TriG),
             ("<?xml version='1.0'?>", RdfFormat::RdfXml),
+            ("<\0?\0x\0m\0l\0", RdfFormat::RdfXml),
+            ("\0<\0?\0x\0m\0l", RdfFormat::RdfXml),
             ("", RdfFormat::NTriples),
         ] {
             assert_eq!(sniff(text.as_bytes()), format, "{text}");

@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) struct SoundTurtle<R> {
     read: R,
     odd: OddTerms,
-    /// What was read, and how much of it was looked at.
+    /// Bytes that were read, and how many of them were looked at.
     window: Vec<u8>,
     at: usize,
     is_end: bool,
@@ -48,7 +48,7 @@ impl<R: Read> SoundTurtle<R> {
     pub(super) fn new(read: R, has_graphs: bool, has_base: bool, odd: OddTerms) -> (Self, TurtleFaults) {
         let faults = Rc::<RefCell<Faults>>::default();
         let told = TurtleFaults(Rc::clone(&faults));
-        let grammar = Grammar::new(has_graphs, has_base);
+        let grammar = Grammar::new(has_graphs, has_base, odd);
         let (window, at) = (Vec::new(), 0);
         (SoundTurtle { read, odd, window, at, is_end: false, has_ended: false, grammar, faults }, told)
     }

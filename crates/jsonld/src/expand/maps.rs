@@ -45,7 +45,7 @@ impl Expander<'_> {
                 inner = self.process.adopt_scoped(&inner, &scoped, how)?;
             }
             let is_none = active.vocabulary(index).as_deref() == Some("@none");
-            let inside = Within { active: &inner, property, is_in_map: true };
+            let inside = Within { active: &inner, property, is_in_map: true, is_in_list: false };
             for item in self.expand(inside, value)? {
                 let item = match &item {
                     Item::Node(node) if node.is_graph() => item,

@@ -188,7 +188,7 @@ impl<'a> Expander<'a> {
     ) -> Result<(), Misuse> {
         let (active, type_scoped) = contexts;
         let (name, value) = nest;
-        let scope = Within { active, property: Some(name), is_in_map: false };
+        let scope = Within { active, property: Some(name), is_in_map: false, is_in_list: false };
         let scoped = self.scoped_to_property(scope, active)?;
         for element in value.elements() {
             let is_value = |members: &Object| {
@@ -215,7 +215,7 @@ impl<'a> Expander<'a> {
         building: &mut Building<'j>,
     ) -> Result<(), Misuse> {
         let (active, type_scoped) = contexts;
-        let inside = |property| Within { active, property, is_in_map: false };
+        let inside = |property| Within { active, property, is_in_map: false, is_in_list: false };
         match keyword {
             "@id" => {
                 let text = value.as_str();
@@ -258,16 +258,8 @@ impl<'a> Expander<'a> {
             }
             "@list" if within.is_outermost() => building.list = Some(Vec::new()),
             "@list" => {
-                let inside = Within { active, property: within.property, is_in_map: false };
-                let mut list = Vec::new();
-                for element in value.elements() {
-                    let items = self.expand(inside, element)?;
-                    match element.value {
-                        Value::Array(_) => list.push(Item::List(items)),
-                        _ => list.extend(items),
-                    }
-                }
-                building.list = Some(list);
+                let inside = Within { is_in_list: true, ..inside(within.property) };
+                building.list = Some(self.expand(inside, value)?);
             }
             "@set" => building.set = Some(self.expand(inside(within.property), value)?),
             _ => self.reverse(active, value, building)?,
@@ -285,7 +277,7 @@ impl<'a> Expander<'a> {
         let members = value
             .as_object()
             .ok_or_else(|| value.fault("invalid @reverse value", "the value of @reverse is an object"))?;
-        let within = Within { active, property: Some("@reverse"), is_in_map: false };
+        let within = Within { active, property: Some("@reverse"), is_in_map: false, is_in_list: false };
         let inner = self.context_of(within, members)?;
         let mut inside = Building::new(value);
         self.members(within, (&inner, &inner), members, &mut inside)?;
@@ -311,7 +303,7 @@ impl<'a> Expander<'a> {
         let (name, property) = names;
         let definition = active.term(name);
         let container = active.container(name);
-        let within = Within { active, property: Some(name), is_in_map: false };
+        let within = Within { active, property: Some(name), is_in_map: false, is_in_list: false };
         let mut is_there = !value.is_null();
         let mut items = match value.as_object() {
             _ if definition.is_some_and(|d| d.datatype.as_deref() == Some("@json")) => {

@@ -57,6 +57,35 @@ fn solutions_in_every_format() {
     assert_eq!(table, expected);
 }
 
+/// Signs that mean something to a format come back from it.
+#[test]
+fn texts_survive_every_format() {
+    use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
+    let text = "a\r\nb\tc \"d\" \\e\\n, f; <g> & 'h'\n";
+    let written = |format| {
+        let mut terms = terms();
+        let cols = [vec![terms.intern(TermRef::string(text))]];
+        let mut out = Vec::new();
+        let mut writer = SolutionWriter::new(format, &["a".to_owned()], &mut out).unwrap();
+        writer.write(&mut terms, &mut NoStore, &cols, 1).unwrap();
+        writer.finish().unwrap();
+        out
+    };
+    for (format, read) in [
+        (ResultFormat::Json, QueryResultsFormat::Json),
+        (ResultFormat::Xml, QueryResultsFormat::Xml),
+        (ResultFormat::Tsv, QueryResultsFormat::Tsv),
+    ] {
+        let bytes = written(format);
+        let parser = QueryResultsParser::from_format(read).for_slice(&bytes).unwrap();
+        let SliceQueryResultsParserOutput::Solutions(solutions) = parser else { panic!("{read}") };
+        let rows: Vec<_> = solutions.map(|row| row.unwrap().get("a").unwrap().to_string()).collect();
+        assert_eq!(rows, [oxrdf::Literal::new_simple_literal(text).to_string()], "{read}");
+    }
+    let csv = String::from_utf8(written(ResultFormat::Csv)).unwrap();
+    assert_eq!(csv, format!("a\r\n\"{}\"\r\n", text.replace('"', "\"\"")));
+}
+
 #[test]
 fn booleans_and_wrong_formats() {
     let write = |format| {

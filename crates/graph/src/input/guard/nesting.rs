@@ -92,6 +92,12 @@ impl Nesting {
     fn step(&mut self, byte: u8) -> Result<(), String> {
         self.at = match self.at {
             NestingState::Open => return self.open(byte),
+            // a line ends a string without its end, and what follows is none
+            NestingState::String(_, 1, _) | NestingState::Quotes(_, 1)
+                if byte == b'\n' && self.quotes == Quotes::Turtle =>
+            {
+                NestingState::Open
+            }
             NestingState::String(quote, ends, _) if byte == b'\\' => NestingState::Escaped(quote, ends),
             NestingState::String(quote, ends, seen) if byte == quote && seen + 1 == ends => {
                 NestingState::Open

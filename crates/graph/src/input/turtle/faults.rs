@@ -1,4 +1,4 @@
-//! What was wrong, and where: told by the triples that cannot be read for it, or by nothing else.
+//! Faults and their places: told by the triples that cannot be read for them, or by nothing else.
 
 use std::collections::HashMap;
 

@@ -1,18 +1,19 @@
-//! What may follow what in Turtle and TriG, and what is done about what may not.
+//! The order of tokens in Turtle and TriG, and what is done about those that are out of it.
 //!
 //! Tokens go in, and a text comes out that a parser takes. A term that is none, or has no place
 //! where it stands, becomes a *placeholder*: an IRI that names a fault. So the triples that need
-//! it can be told by it, and no others are lost. What is missing is put in as a placeholder, too;
+//! it can be told by it, and no others are lost. A missing term becomes a placeholder, too;
 //! brackets that were not closed are closed by the next full stop. Text behind an object that
-//! neither ends it nor goes on is passed over up to the end of the statement: nobody knows what
-//! it was meant to be about.
+//! neither ends it nor goes on is passed over up to the end of the statement: its subject is not
+//! known.
 //!
 //! Invariant: line feeds go through, so lines keep their numbers.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::faults::Faults;
-use super::lexer::{Token, TokenKind, has_scheme, iri_text};
+use super::lexer::{Token, TokenKind, has_scheme, iri_text, is_reference};
+use snowmelt_rdfxml::OddTerms;
 
 /// Where tokens stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +27,7 @@ enum LevelKind {
     Collection,
 }
 
-/// What may come next.
+/// The tokens that may come next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     Subject,
@@ -52,7 +53,7 @@ struct Level {
     due: Due,
 }
 
-/// What may follow a string.
+/// The tokens that may follow a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Suffix {
     None,
@@ -92,7 +93,9 @@ enum Skip {
 pub(super) struct Grammar {
     has_graphs: bool,
     has_base: bool,
-    prefixes: HashSet<String>,
+    odd: OddTerms,
+    /// The IRIs of prefixes, as they are written.
+    prefixes: HashMap<String, String>,
     levels: Vec<Level>,
     suffix: Suffix,
     directive: Option<Directive>,
@@ -104,11 +107,12 @@ pub(super) struct Grammar {
 }
 
 impl Grammar {
-    pub(super) fn new(has_graphs: bool, has_base: bool) -> Self {
+    pub(super) fn new(has_graphs: bool, has_base: bool, odd: OddTerms) -> Self {
         Grammar {
             has_graphs,
             has_base,
-            prefixes: HashSet::new(),
+            odd,
+            prefixes: HashMap::new(),
             levels: vec![Level { kind: LevelKind::Document, due: Due::Subject }],
             suffix: Suffix::None,
             directive: None,
@@ -154,8 +158,9 @@ impl Grammar {
         self.out.extend_from_slice(text);
     }
 
-    /// Leaves a token out, but for its lines.
+    /// Leaves a token out, but for its lines and that it parts its neighbours.
     fn leave(&mut self, text: &[u8]) {
+        self.keep(b" ");
         self.out.extend(text.iter().filter(|byte| **byte == b'\n'));
     }
 
@@ -211,7 +216,24 @@ impl Grammar {
             return None;
         }
         let prefix = prefix_of(text);
-        (!self.prefixes.contains(prefix)).then(|| format!("the prefix {prefix}: has not been declared"))
+        match self.prefixes.get(prefix) {
+            None => Some(format!("the prefix {prefix}: has not been declared")),
+            Some(start) if has_scheme(start) => self.made_fault(start, &text[prefix.len() + 1..]),
+            Some(_) => None,
+        }
+    }
+
+    /// Why a prefix and a local name make no IRI.
+    fn made_fault(&self, start: &str, local: &[u8]) -> Option<String> {
+        let local = std::str::from_utf8(local).ok()?;
+        let made = match local.contains('\\') {
+            true => format!("{start}{}", local.replace('\\', "")),
+            false => format!("{start}{local}"),
+        };
+        // the parser behind checks names that may be those of hosts
+        let may_be_odd = || self.odd == OddTerms::Kept && has_path(start);
+        let is_none = oxiri::Iri::parse(made.as_str()).is_err() && !may_be_odd();
+        is_none.then(|| format!("<{made}> is no absolute IRI of RFC 3987"))
     }
 
     /// A term, where one may or may not stand.
@@ -288,20 +310,29 @@ impl Grammar {
     fn took_directive(&mut self, token: &Token, text: &[u8], faults: &mut Faults) -> bool {
         let Some(Directive { has_stop, step }) = self.directive.take() else { return false };
         let next = match (step, token.kind) {
-            (DirectiveStep::Prefix, TokenKind::Prefixed) if text.ends_with(b":") && token.fault.is_none() => {
+            (DirectiveStep::Prefix, TokenKind::Prefixed)
+                if prefix_of(text).len() + 1 == text.len() && token.fault.is_none() =>
+            {
                 self.keep(text);
                 DirectiveStep::PrefixIri(prefix_of(text).to_owned())
             }
             (step @ (DirectiveStep::PrefixIri(_) | DirectiveStep::BaseIri), TokenKind::Iri) => {
-                match &token.fault {
-                    Some(why) => self.replace(text, faults, why),
-                    None if iri_text(text).is_some_and(|iri| !is_reference(&iri)) => {
-                        self.replace(text, faults, &format!("{} is no IRI", shown(text)));
+                let unread = || iri_text(text).is_none_or(|iri| !is_reference(&iri));
+                let no_iri = || unread().then(|| format!("{} is no IRI", shown(text)));
+                match token.fault.clone().or_else(no_iri) {
+                    // told even where nothing needs it
+                    Some(why) => {
+                        faults.loose(&why);
+                        self.replace(text, faults, &why);
                     }
                     None => self.keep(text),
                 }
+                let is_kept = self.out.ends_with(text);
                 match step {
-                    DirectiveStep::PrefixIri(name) => _ = self.prefixes.insert(name),
+                    DirectiveStep::PrefixIri(name) => {
+                        let iri = if is_kept { iri_text(text) } else { None };
+                        self.prefixes.insert(name, iri.unwrap_or_default());
+                    }
                     _ => self.has_base = true,
                 }
                 DirectiveStep::Stop
@@ -625,7 +656,6 @@ fn prefix_of(text: &[u8]) -> &str {
     std::str::from_utf8(&text[..end]).unwrap_or_default()
 }
 
-/// Whether a text is an IRI or a relative one.
-fn is_reference(text: &str) -> bool {
-    oxiri::IriRef::parse(text).is_ok()
+fn has_path(iri: &str) -> bool {
+    oxiri::Iri::parse(iri).is_ok_and(|iri| !iri.path().is_empty())
 }

@@ -87,7 +87,7 @@ fn bad(kind: TokenKind, len: usize, why: impl Into<String>) -> Option<Token> {
 /// `<…>`
 fn iri(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let end = text[1..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'));
-    let Some(end) = end.map(|end| end + 1).or(is_end.then_some(text.len())) else { return None };
+    let end = end.map(|end| end + 1).or(is_end.then_some(text.len()))?;
     if text.get(end) != Some(&b'>') {
         // without its end it is a word
         let len = text[..end].iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(end).max(1);
@@ -96,8 +96,11 @@ fn iri(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let kind = TokenKind::Iri;
     match unescaped(&text[1..end], is_iri_byte, |_| None) {
         Ok(iri) => {
-            let fault = has_scheme(&iri) && !odd.allows_iri(&iri);
-            let fault = fault.then(|| format!("<{iri}> is no absolute IRI of RFC 3987"));
+            let fault = match has_scheme(&iri) {
+                true => (!odd.allows_iri(&iri)).then(|| format!("<{iri}> is no absolute IRI of RFC 3987")),
+                false if odd == OddTerms::Kept => None,
+                false => (!is_reference(&iri)).then(|| format!("<{iri}> is no reference of RFC 3987")),
+            };
             Some(Token { kind, len: end + 1, fault })
         }
         Err(why) => bad(kind, end + 1, why),
@@ -109,6 +112,12 @@ pub(super) fn has_scheme(iri: &str) -> bool {
     let scheme = iri.split_once(':').map_or("", |(scheme, _)| scheme);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+}
+
+/// Whether a text is an IRI or a relative one.
+pub(super) fn is_reference(text: &str) -> bool {
+    // any base with a path will do
+    oxiri::Iri::parse("http://a/b").is_ok_and(|base| base.resolve(text).is_ok())
 }
 
 fn is_iri_byte(byte: u8) -> bool {
