@@ -95,6 +95,7 @@ pub fn read<E>(
         let expanded = expander.document(&active, &element).map_err(told)?;
         drop(element);
         emitter.default_graph(&expanded)?;
+        process.keeps_nothing();
     }
     Ok(())
 }

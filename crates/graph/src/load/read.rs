@@ -457,11 +457,6 @@ fn number_chunks(
     if !early.is_empty() {
         return Err(LoadError::Cancelled);
     }
-    let most = shared.reading.options.lenient_most;
-    let all = summary.triples + summary.left_out.count;
-    if summary.left_out.count as f64 > most * all as f64 {
-        let AllLeftOut { count, listed } = summary.left_out;
-        return Err(LoadError::TooManyLeftOut { count, all, most, listed });
-    }
+    summary.left_out.check(summary.triples, shared.reading.options.lenient_most)?;
     Ok(summary)
 }
