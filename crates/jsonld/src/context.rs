@@ -306,7 +306,7 @@ impl<'a> Process<'a> {
         Err(place.fault("limit", message))
     }
 
-    /// What was expanded so far is gone.
+    /// The nodes expanded so far are gone.
     pub fn keeps_nothing(&self) {
         self.expanded.set(0);
     }

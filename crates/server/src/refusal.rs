@@ -17,7 +17,7 @@ impl From<Refused> for std::io::Error {
     }
 }
 
-/// The refusal of what finds no room; on which of the server's devices is nobody's affair.
+/// The refusal of a change that finds no room; the device is not named to clients.
 pub(crate) fn no_room() -> Refusal {
     (StatusCode::INSUFFICIENT_STORAGE, "there is no room on the server's device".to_owned())
 }

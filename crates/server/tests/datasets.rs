@@ -287,7 +287,7 @@ fn clients_that_leave_do_not_stop_what_opens_or_is_renamed() {
     }
 }
 
-/// Files of the server are nobody's affair.
+/// Clients learn no paths of the server.
 #[test]
 fn a_dataset_that_cannot_be_had_is_told_without_a_path() {
     let server = start(Duration::from_secs(60), config());

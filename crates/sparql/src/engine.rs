@@ -341,7 +341,7 @@ impl Engine {
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
         if text.len() > SHORT_TEXT_BYTES {
-            // What is refused for its form is told so.
+            // A text beyond a limit is told which one.
             self.text_limits.measure(&Cut::of(text).text)?;
         }
         let least = Shares::of(self.db.memory().total(), self.db.pool_bytes(), options.memory).least;

@@ -15,8 +15,6 @@ mod data;
 mod document;
 mod modify;
 mod stream;
-#[cfg(test)]
-pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

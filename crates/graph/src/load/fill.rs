@@ -1,6 +1,6 @@
 //! Loading into a filled database: which way, and the way of one transaction.
 //!
-//! What is inserted is parsed before the turn of the writer: others write meanwhile.
+//! An inserted document is parsed before the turn of the writer: others write meanwhile.
 //!
 //! Inserting costs per new quad: a few leaves are changed for each, in memory until the commit.
 //! Merging costs per quad, old or new, but reads and writes in order. So a load that is small

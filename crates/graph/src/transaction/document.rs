@@ -48,7 +48,7 @@ pub struct DocumentReading {
     pub contexts: Contexts,
     /// Terms outside of the RFCs.
     pub odd_terms: OddTerms,
-    /// What cannot be read is left out.
+    /// Statements that cannot be read are left out.
     pub lenient: bool,
 }
 

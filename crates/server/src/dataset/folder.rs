@@ -401,7 +401,7 @@ impl Datasets {
     }
 }
 
-/// Runs on a task of its own, which nobody who leaves takes along.
+/// Runs on a task of its own, which goes on when the client leaves.
 async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, DatasetError>> + Send + 'static,
 ) -> Result<T, DatasetError> {

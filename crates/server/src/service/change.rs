@@ -40,8 +40,8 @@ pub(super) struct ListedChange {
     memory: Option<Reservation>,
 }
 
-/// The line of a change in the audit log, to be written by whoever makes the change: its client may
-/// have left by then.
+/// The line of a change in the audit log. The thread that makes the change writes it: the client
+/// may have left by then.
 struct AuditLine {
     logs: Arc<Logs>,
     peer: SocketAddr,
@@ -307,7 +307,7 @@ impl Service {
     }
 }
 
-/// What an update did, for its client and for the audit log.
+/// The report of an update, for its client and for the audit log.
 fn report(updated: &Updated, transaction: serde_json::Value) -> serde_json::Value {
     let Changed { inserted, deleted, .. } = updated.changed;
     serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted })

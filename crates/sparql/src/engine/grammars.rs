@@ -15,8 +15,8 @@ use crate::bounds::limits::looks;
 use crate::bounds::stack::scarcity;
 use crate::bounds::with_room;
 use crate::results::ResultFormat;
+use crate::text::syntax::parse_update;
 use crate::text::weight::Weight;
-use crate::update::tests::staged_data;
 use crate::{QueryError, QueryKind, UpdateOptions};
 
 /// Twice the text, or the weight, takes twice the work, and some more where tables grow.
@@ -130,7 +130,7 @@ fn trees(engine: &Engine, language: &str, text: &str) -> Result<(), QueryError> 
         return engine.explain(text, &QueryOptions::default()).map(drop);
     }
     let room = engine.text_limits().measure(text)?.stack_bytes();
-    with_room(room, || staged_data(text))
+    with_room(room, || parse_update(text, None).map(drop))
 }
 
 /// A text takes what it is reckoned to take: a long name that a few letters stand for, many times,

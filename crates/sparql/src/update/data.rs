@@ -10,7 +10,7 @@ use crate::error::QueryError;
 const PART_QUADS: usize = 1 << 16;
 
 /// Puts the quads of a text into a batch.
-pub(super) fn fill(batch: &mut QuadBatch, data: &[Quad], options: &UpdateOptions) -> Result<(), QueryError> {
+fn fill(batch: &mut QuadBatch, data: &[Quad], options: &UpdateOptions) -> Result<(), QueryError> {
     for quad in data {
         options.check_graph(name(&quad.graph_name))?;
         let graph = match &quad.graph_name {
