@@ -106,8 +106,9 @@ impl<R: Read> Read for Guarded<R> {
 impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
-        let (levels, name) = match &self.scanner {
-            GuardScanner::Nesting(nesting) => (nesting.levels(), nesting.name_bytes()),
+        // Levels that open and close within a piece are open meanwhile.
+        let (levels, name) = match &mut self.scanner {
+            GuardScanner::Nesting(nesting) => (nesting.take_deepest(), nesting.name_bytes()),
             GuardScanner::Lines(..) => (0, 0),
         };
         let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
@@ -207,7 +208,8 @@ mod tests {
         for head in [format!("@prefix p: <urn:{long}> . "), format!("@base\n<urn:{long}> . "), bases] {
             let budget = snowmelt_store::MemoryBudget::new(4 << 20);
             let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
-            let text = format!("{head}<s> {}", "p: [ ".repeat(500));
+            // all in one piece, at whose end nothing is open
+            let text = format!("{head}<s> {} p: 1 {} .", "p: [ ".repeat(500), "] ".repeat(500));
             let mut guarded = Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds);
             let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
             assert!(error.to_string().starts_with("a document that nests needs"), "{error}");

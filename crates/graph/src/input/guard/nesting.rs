@@ -27,6 +27,8 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: NestingState,
     levels: usize,
+    /// the most of them since that was asked
+    deepest: usize,
     longest: usize,
     /// bytes of the string or IRI it is in
     term: usize,
@@ -55,6 +57,7 @@ impl Nesting {
             quotes,
             at: NestingState::Open,
             levels: 0,
+            deepest: 0,
             longest,
             term: 0,
             behind: 0,
@@ -72,6 +75,7 @@ impl Nesting {
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
+                self.deepest = self.deepest.max(self.levels);
                 let most = self.quotes.most_levels();
                 if self.levels > most {
                     return Err(format!("the document nests more than {most} levels, the limit"));
@@ -97,9 +101,9 @@ impl Nesting {
 }
 
 impl Nesting {
-    /// Levels that are open.
-    pub(super) fn levels(&self) -> usize {
-        self.levels
+    /// The most levels that were open since this was asked.
+    pub(super) fn take_deepest(&mut self) -> usize {
+        std::mem::replace(&mut self.deepest, self.levels)
     }
 
     /// Bytes of the longest IRI that a name may stand for.
