@@ -79,6 +79,11 @@ impl GraphError {
         matches!(self, GraphError::Store(StoreError::Memory { .. }))
     }
 
+    /// True when a device is full.
+    pub fn is_of_room(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Full { .. }))
+    }
+
     /// True when something of the name is there already.
     pub fn is_of_what_exists(&self) -> bool {
         match self {

@@ -74,7 +74,7 @@ pub use term::range::{
 pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
 pub use transaction::Transaction;
 pub use transaction::clear::Graphs;
-pub use transaction::document::Document;
+pub use transaction::document::{Document, DocumentReading};
 pub use transaction::quad_batch::{BatchTerm, QuadBatch};
 pub use transaction::quads::Changed;
 pub use transaction::staged::Staged;

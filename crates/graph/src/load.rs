@@ -22,6 +22,7 @@
 //! live in one folder that goes when the load ends.
 
 mod account;
+mod at_hand;
 mod dictionary;
 mod fill;
 mod index;
@@ -107,8 +108,11 @@ pub fn load(
 }
 
 /// Loads `sources` into an open database, beside its readers: they see the state before until
-/// all is loaded. Writers wait. The store's settings count, not those of `options`; memory
-/// comes from its budget.
+/// all is loaded. The store's settings count, not those of `options`; memory comes from its budget.
+///
+/// A load that is small beside the database is parsed before the turn of the writer. Of a larger
+/// one what comes from readers is read to its end before, however slow they are; then writers wait
+/// until it is loaded.
 ///
 /// # Errors
 /// As [`load`]; all or nothing.
@@ -128,9 +132,12 @@ pub fn load_into(
     let config = StoreConfig { memory_bytes, ..store.config().clone() };
     let options = LoadOptions { store: config, ..options.clone() };
     check(&sources, &options)?;
-    if reserved.is_err() {
+    let quads = database.state()?.quads();
+    if reserved.is_err() || quads > 0 && fill::way(quads, &sources, &options) == Fill::Insert {
+        drop(reserved);
         return fill::insert(database, sources, &options, progress, cancel);
     }
+    let sources = at_hand::all(database, sources, cancel)?;
     // Beside a rewrite of the trees it inserts: what is inserted is part of that, too.
     let go_on = || !cancel.load(Ordering::Relaxed);
     let build = match store.begin_build_for(&Waiter { go_on: &go_on, sign: None }) {

@@ -1,11 +1,14 @@
 //! Loads into an open database, beside its readers and writers.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::{fs, thread};
 
 use parking_lot::Mutex;
-use snowmelt_graph::load::{Fill, FormatToldBy, LoadOptions, LoadProgress, Progress, Source, load_into};
+use snowmelt_graph::load::{
+    Contexts, Fill, FormatToldBy, LoadOptions, LoadProgress, OddTerms, Progress, Source, load_into,
+};
 use snowmelt_graph::{BlankNodes, Database, DumpFormat, Index, OpenOptions, QuadBatch, TermId, TermRef};
 use snowmelt_store::FileOpener;
 use tempfile::TempDir;
@@ -134,4 +137,74 @@ fn a_database_in_memory_leaves_no_data_on_disk() {
     drop(database);
     // as long as the opener lives, so do the files
     assert_eq!(count(&Database::open(dir.path(), &options).unwrap()), 5001);
+}
+
+/// A reader that comes slowly, and a document that is inserted, keep no writer waiting while they
+/// are read.
+#[test]
+fn others_write_while_a_load_reads() {
+    for fill in [Fill::Insert, Fill::Merge] {
+        let (_dir, database) = database();
+        insert(&database, "urn:before");
+        let (mut give, take) = std::io::pipe().map(|(take, give)| (give, take)).unwrap();
+        let source = Source::Reader { name: "slow".into(), read: Box::new(take) };
+        thread::scope(|scope| {
+            let loading = scope.spawn(|| load(&database, source, Some(fill)));
+            give.write_all(b"<urn:loaded> <urn:p> \"1\" .\n").unwrap();
+            for n in 0..3 {
+                thread::sleep(std::time::Duration::from_millis(20));
+                let mut txn = None;
+                let begun = std::time::Instant::now();
+                while txn.is_none() && begun.elapsed() < std::time::Duration::from_secs(5) {
+                    let patience = std::time::Instant::now() + std::time::Duration::from_millis(100);
+                    txn = database.begin_while(&|| std::time::Instant::now() < patience).unwrap();
+                }
+                drop(txn.unwrap_or_else(|| panic!("{fill:?}: the load has the turn while it reads")));
+                insert(&database, &format!("urn:beside{n}"));
+            }
+            drop(give);
+            assert_eq!(loading.join().unwrap(), 5, "{fill:?}");
+        });
+        assert_eq!(count(&database), 5);
+    }
+}
+
+/// How documents are read does not depend on the way into the database.
+#[test]
+fn both_ways_read_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = dir.path().join("context.json");
+    fs::write(&context, "{\"@context\": {\"name\": \"urn:name\"}}").unwrap();
+    let contexts = Contexts::from_args(&[format!("urn:context={}", context.display())]).unwrap();
+    let text = "{\"@context\": \"urn:context\", \"@id\": \"urn:s\", \"name\": \"Ann\"}";
+    let turtle = "<urn:a#b#c> <urn:p> 1 . <urn:d> <urn:p> oops . <urn:e> <urn:p> 2 .";
+    for fill in [Fill::Insert, Fill::Merge] {
+        let (_dir, database) = database();
+        insert(&database, "urn:before");
+        let options = LoadOptions {
+            fill: Some(fill),
+            contexts: contexts.clone(),
+            odd_terms: OddTerms::Kept,
+            lenient: true,
+            ..LoadOptions::default()
+        };
+        let read = |name: &str, text: &'static str| Source::Reader {
+            name: name.into(),
+            read: Box::new(text.as_bytes()),
+        };
+        let loaded = |source, format| {
+            let options = LoadOptions { format: Some(format), ..options.clone() };
+            load_into(&database, vec![source], &options, &(), &AtomicBool::new(false)).unwrap()
+        };
+        let json = oxrdfio::RdfFormat::JsonLd { profile: Default::default() };
+        assert_eq!(loaded(read("json", text), json).triples, 1, "{fill:?}");
+        let report = loaded(read("turtle", turtle), oxrdfio::RdfFormat::Turtle);
+        assert_eq!((report.triples, report.skipped, report.left_out.len()), (2, 1, 1), "{fill:?}");
+        assert_eq!(count(&database), 4, "{fill:?}");
+        let strict =
+            LoadOptions { format: Some(oxrdfio::RdfFormat::Turtle), lenient_most: 0.1, ..options.clone() };
+        let refused =
+            load_into(&database, vec![read("turtle", turtle)], &strict, &(), &AtomicBool::new(false));
+        assert!(refused.is_err(), "{fill:?}: a third is too much");
+    }
 }

@@ -45,7 +45,8 @@ impl Read for Gated {
 
 fn document(read: impl Read + Send + 'static) -> GraphDocument {
     let source = Source::Reader { name: "a text".into(), read: Box::new(read) };
-    GraphDocument { source, format: Some(oxrdfio::RdfFormat::Turtle) }
+    let contexts = snowmelt_graph::load::Contexts::default();
+    GraphDocument { source, format: Some(oxrdfio::RdfFormat::Turtle), contexts }
 }
 
 fn store(

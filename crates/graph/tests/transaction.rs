@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{
-    BlankNodes, Database, Document, DumpFormat, GraphError, Graphs, Index, Interrupt, OpenOptions, QuadBatch,
-    Session, TermId, TermRef, Transaction, Tree,
+    BlankNodes, Database, Document, DocumentReading, DumpFormat, GraphError, Graphs, Index, Interrupt,
+    OpenOptions, QuadBatch, Session, TermId, TermRef, Transaction, Tree,
 };
 use snowmelt_store::{Relocation, TupleTree};
 
@@ -248,6 +248,7 @@ fn blank_nodes_are_new_ones() {
         base: None,
         graph: None,
         is_one_graph: false,
+        reading: DocumentReading::default(),
     };
     for quads in [2, 4] {
         let mut txn = db.begin().unwrap();
@@ -270,6 +271,7 @@ fn half_a_document_is_nothing() {
         base: None,
         graph: None,
         is_one_graph: false,
+        reading: DocumentReading::default(),
     };
     let text = "<http://a> <http://p> 1 .\n<http://a> <http://p> oops .";
     let error = txn.insert_document(&document, text.as_bytes(), &AtomicBool::new(false)).unwrap_err();

@@ -3,7 +3,7 @@
 mod define;
 mod terms;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -20,6 +20,10 @@ const MOST_REMOTE: usize = 32;
 
 /// Bytes of definitions that are in use at one time, besides four for each of the document.
 const MOST_DEFINED: usize = 16 << 20;
+
+/// Bytes of IRIs in expanded nodes at one time, besides eight for each of the document: a few
+/// letters may stand for a long one, each time they come.
+const MOST_EXPANDED: usize = 8 << 20;
 
 /// Results that are kept of scoped contexts.
 const MOST_KEPT: usize = 4096;
@@ -223,6 +227,9 @@ pub(crate) struct Process<'a> {
     kept: RefCell<Kept>,
     in_use: InUse,
     most_in_use: usize,
+    /// bytes of IRIs in what is expanded of the element under way
+    expanded: Cell<usize>,
+    most_expanded: usize,
 }
 
 /// Where a local context comes from.
@@ -246,6 +253,8 @@ impl<'a> Process<'a> {
             base: base.map(Into::into),
             stop,
             most_in_use: MOST_DEFINED.saturating_add(text.len().saturating_mul(4)),
+            expanded: Cell::new(0),
+            most_expanded: MOST_EXPANDED.saturating_add(text.len().saturating_mul(8)),
             in_use: InUse::default(),
             texts: RefCell::new(vec![(String::new(), text)]),
             loaded: RefCell::default(),
@@ -256,6 +265,21 @@ impl<'a> Process<'a> {
     /// The document as a tree.
     pub fn document(&self) -> Result<Json, Misuse> {
         json::parse(&self.texts.borrow()[0].1, 0, self.stop)
+    }
+
+    /// Counts the bytes of an IRI, or of the like, in an expanded node.
+    pub fn keeps(&self, bytes: usize, place: &Json) -> Result<(), Misuse> {
+        self.expanded.set(self.expanded.get() + bytes);
+        if self.expanded.get() <= self.most_expanded {
+            return Ok(());
+        }
+        let message = format!("the names in the document stand for more than {} bytes", self.most_expanded);
+        Err(place.fault("limit", message))
+    }
+
+    /// The nodes expanded so far are gone.
+    pub fn keeps_nothing(&self) {
+        self.expanded.set(0);
     }
 
     /// Counts the bytes of a definition.

@@ -79,7 +79,7 @@ impl<'a> Expander<'a> {
             _ => {
                 let active = self.scoped_to_property(within, within.active)?;
                 let property = within.property.expect("it is not outermost");
-                Ok(vec![self.scalar(&active, property, element)])
+                Ok(vec![self.scalar(&active, property, element)?])
             }
         }
     }
@@ -96,12 +96,14 @@ impl<'a> Expander<'a> {
     }
 
     /// Value expansion (5.3).
-    fn scalar(&self, active: &Context, property: &str, element: &Json) -> Item {
+    fn scalar(&self, active: &Context, property: &str, element: &Json) -> Result<Item, Misuse> {
         let definition = active.term(property);
         let datatype = definition.and_then(|definition| definition.datatype.as_deref());
         if let (Some(text), Some("@id" | "@vocab")) = (element.as_str(), datatype) {
             let relative = if datatype == Some("@id") { Relative::Base } else { Relative::Both };
-            return Item::Node(Box::new(NodeItem::reference(active.expand(text, relative))));
+            let id = active.expand(text, relative);
+            self.process.keeps(id.as_ref().map_or(0, String::len), element)?;
+            return Ok(Item::Node(Box::new(NodeItem::reference(id))));
         }
         let mut value = ValueItem::new(Scalar::of(element).expect("the caller saw a scalar"));
         match datatype {
@@ -116,7 +118,9 @@ impl<'a> Expander<'a> {
             }
             _ => {}
         }
-        Item::Value(Box::new(value))
+        let named = [&value.datatype, &value.language].into_iter().flatten();
+        self.process.keeps(named.map(String::len).sum(), element)?;
+        Ok(Item::Value(Box::new(value)))
     }
 
     fn object(

@@ -116,6 +116,7 @@ pub fn read<E>(
         let expanded = expander.document(&active, &element).map_err(fault)?;
         drop(element);
         emitter.default_graph(&expanded)?;
+        process.keeps_nothing();
     }
     Ok(())
 }

@@ -175,3 +175,51 @@ fn the_caller_can_end_it() {
     assert!(matches!(read, Err(ReadError::Caller("enough"))));
     assert_eq!(taken, 5);
 }
+
+/// A few letters that stand for a long name, in each place that can have one, many times.
+#[test]
+fn a_small_document_does_not_stand_for_large_nodes() {
+    let long = "x".repeat(50_000);
+    let many = |one: &dyn Fn(usize) -> String| (0..2000).map(one).collect::<Vec<_>>().join(", ");
+    let vocabulary = format!("\"@vocab\": \"http://e/{long}\"");
+    let term = |definition: &str| format!("\"@vocab\": \"http://e/\", \"t\": {definition}");
+    let base = format!("\"@base\": \"http://e/{long}/\", \"@vocab\": \"http://e/\"");
+    let documents = [
+        ("properties", &vocabulary, many(&|n| format!("{{\"p{n}\": 1}}"))),
+        ("properties of one", &vocabulary, format!("{{{}}}", many(&|n| format!("\"p{n}\": 1")))),
+        ("types", &vocabulary, format!("{{\"@type\": [{}]}}", many(&|n| format!("\"T{n}\"")))),
+        ("ids", &base, many(&|n| format!("{{\"@id\": \"{n}\", \"p\": 1}}"))),
+        (
+            "references",
+            &format!("{base}, \"t\": {{\"@type\": \"@id\"}}"),
+            format!("{{\"t\": [{}]}}", many(&|n| format!("\"{n}\""))),
+        ),
+        (
+            "datatypes",
+            &term(&format!("{{\"@type\": \"http://e/{long}\"}}")),
+            format!("{{\"t\": [{}]}}", many(&|n| format!("\"{n}\""))),
+        ),
+        (
+            "ids of a map",
+            &format!("{base}, \"t\": {{\"@container\": \"@id\"}}"),
+            format!("{{\"t\": {{{}}}}}", many(&|n| format!("\"{n}\": {{\"p\": 1}}"))),
+        ),
+        (
+            "types of a map",
+            &format!("{vocabulary}, \"t\": {{\"@id\": \"http://e/t\", \"@container\": \"@type\"}}"),
+            format!("{{\"t\": {{{}}}}}", many(&|n| format!("\"{n}\": {{\"@id\": \"http://e/{n}\"}}"))),
+        ),
+    ];
+    for (name, context, nodes) in documents {
+        let text = format!("{{\"@context\": {{{context}}}, \"@graph\": [{nodes}]}}");
+        let fault = quads(&text).expect_err(name);
+        assert_eq!(fault.code, "limit", "{name}: {fault}");
+        // some of them are what they are
+        let few = format!("{{\"@context\": {{{context}}}, \"@graph\": [{{\"@id\": \"s\", \"p\": 1}}]}}");
+        assert_eq!(quads(&few).unwrap().len(), 1, "{name}");
+    }
+    // elements of an outermost list are read one after the other
+    let apart =
+        (0..400).map(|n| format!("{{\"@context\": {{{vocabulary}}}, \"p{n}\": 1}}")).collect::<Vec<_>>();
+    assert_eq!(quads(&format!("[{}]", apart.join(", "))).unwrap().len(), 400);
+}

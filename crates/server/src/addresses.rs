@@ -5,7 +5,9 @@
 //!    machine may have all: they could do as much by other ways.
 //! 2. The connections of a trusted proxy are those of its clients. Each of its requests counts for
 //!    the client that the proxy names in `Forwarded` or `X-Forwarded-For`: the last one there that
-//!    is no trusted proxy itself. What others say there is not looked at.
+//!    is no trusted proxy itself. What others say there is not looked at. A proxy writes one of the
+//!    two and may pass on the other as its client sent it: where they name different clients the
+//!    request is refused.
 //! 3. A network of IPv6 addresses with the same first 64 bits is one client's.
 
 use std::collections::HashMap;
@@ -14,6 +16,15 @@ use std::sync::{Arc, Mutex};
 
 use hyper::HeaderMap;
 use hyper::header;
+
+/// Why a request has no client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoClient {
+    /// its address has as many under way as it may
+    TooMany,
+    /// its headers name two
+    TwoNames,
+}
 
 /// The addresses that have something open.
 #[derive(Debug, Default)]
@@ -61,34 +72,33 @@ impl Addresses {
         self: &Arc<Self>,
         peer: SocketAddr,
         headers: &HeaderMap,
-    ) -> Result<(SocketAddr, Option<Counted>), TooMany> {
+    ) -> Result<(SocketAddr, Option<Counted>), NoClient> {
         if self.trusted.is_empty() || !self.trusts(peer.ip()) {
             return Ok((peer, None));
         }
-        let Some(client) = self.named(headers) else { return Ok((peer, None)) };
+        let Some(client) = self.named(headers)? else { return Ok((peer, None)) };
         let address = SocketAddr::new(client, 0);
         match client.is_loopback() {
             true => Ok((address, None)),
-            false => Ok((address, Some(self.count(client)?))),
+            false => Ok((address, Some(self.count(client).map_err(|TooMany| NoClient::TooMany)?))),
         }
     }
 
     /// The last one that the headers name and that is no trusted proxy.
-    fn named(&self, headers: &HeaderMap) -> Option<IpAddr> {
-        let all = |name| {
-            let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-            values.flat_map(|value| value.split(',')).map(str::to_owned).collect::<Vec<_>>()
-        };
-        let forwarded = all(header::FORWARDED);
-        let named: Vec<Option<IpAddr>> = match forwarded.is_empty() {
-            false => forwarded.iter().map(|hop| address(hop_of(hop)?)).collect(),
-            true => {
-                let name = header::HeaderName::from_static("x-forwarded-for");
-                all(name).iter().map(|hop| address(hop)).collect()
-            }
-        };
+    fn named(&self, headers: &HeaderMap) -> Result<Option<IpAddr>, NoClient> {
         // An unreadable hop ends the search: an unknown proxy named the hops before it.
-        named.into_iter().rev().map_while(|hop| hop).find(|hop| !self.trusts(*hop))
+        let last = |name, read: fn(&str) -> Option<IpAddr>| {
+            let values: Vec<_> = headers.get_all(name).iter().collect();
+            let hops = values.iter().rev().flat_map(|value| value.to_str().unwrap_or("").rsplit(','));
+            let last = hops.map_while(read).find(|hop| !self.trusts(*hop));
+            (!values.is_empty()).then_some(last)
+        };
+        let forwarded = last(header::FORWARDED, |hop| address(hop_of(hop)?));
+        let for_header = header::HeaderName::from_static("x-forwarded-for");
+        match (forwarded, last(for_header, address)) {
+            (Some(one), Some(other)) if one != other => Err(NoClient::TwoNames),
+            (one, other) => Ok(one.or(other).flatten()),
+        }
     }
 
     fn count(self: &Arc<Self>, client: IpAddr) -> Result<Counted, TooMany> {
@@ -193,11 +203,26 @@ mod tests {
             ("10.0.0.1", vec![(xff, "6.6.6.6, unknown")], "10.0.0.1"),
             ("10.0.0.1", vec![("forwarded", "for=\"[2001:db8::7]:4711\";proto=https")], "2001:db8::7"),
             ("10.0.0.1", vec![("forwarded", "for=6.6.6.6, By=a; For=198.51.100.1:99")], "198.51.100.1"),
-            ("10.0.0.1", vec![("forwarded", "for=_hidden"), (xff, "6.6.6.6")], "10.0.0.1"),
+            ("10.0.0.1", vec![("forwarded", "for=_hidden")], "10.0.0.1"),
+            ("10.0.0.1", vec![("forwarded", "for=6.6.6.6,for=192.0.2.7"), (xff, "192.0.2.7")], "192.0.2.7"),
             ("10.0.0.1", vec![("forwarded", "proto=https")], "10.0.0.1"),
         ] {
             assert_eq!(client(peer, &pairs), expected, "{peer} {pairs:?}");
         }
+    }
+
+    #[test]
+    fn a_client_does_not_name_itself_by_the_header_that_its_proxy_leaves_alone() {
+        let addresses = Addresses::new(9, &[ip("10.0.0.1")]);
+        let proxy = SocketAddr::new(ip("10.0.0.1"), 80);
+        let (xff, its_own) = (("x-forwarded-for", "192.0.2.9"), "6.6.6.6");
+        for forwarded in [format!("for={its_own}"), "for=_hidden".into(), "for=\"".into(), String::new()] {
+            let headers = headers(&[("forwarded", &forwarded), xff]);
+            assert_eq!(addresses.client(proxy, &headers).unwrap_err(), NoClient::TwoNames, "{forwarded}");
+        }
+        let forwarded = ("forwarded", "for=192.0.2.9");
+        let headers = headers(&[forwarded, ("x-forwarded-for", its_own)]);
+        assert_eq!(addresses.client(proxy, &headers).unwrap_err(), NoClient::TwoNames);
     }
 
     #[test]
@@ -206,7 +231,7 @@ mod tests {
         let proxy = SocketAddr::new(ip("10.0.0.1"), 80);
         let ask = |client: &str| addresses.client(proxy, &headers(&[("x-forwarded-for", client)]));
         let held = ask("192.0.2.1").unwrap();
-        assert_eq!(ask("192.0.2.1").unwrap_err(), TooMany);
+        assert_eq!(ask("192.0.2.1").unwrap_err(), NoClient::TooMany);
         assert!(ask("192.0.2.2").is_ok());
         drop(held);
         assert!(ask("192.0.2.1").is_ok());

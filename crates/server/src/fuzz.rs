@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method};
 
+use snowmelt_graph::load::Contexts;
+
 use crate::framing::Framing;
 use crate::{Limits, ServerConfig, graph_store, multipart, negotiate, request, serve};
 
@@ -73,6 +75,7 @@ pub fn server(dir: &Path) -> SocketAddr {
         keeper: Arc::new(crate::tokens::Keeper::open_to_all()),
         logs: Arc::default(),
         allow_load: Vec::new(),
+        contexts: Contexts::default(),
         read_only: false,
         shutdown_deadline: Duration::from_secs(1),
         control: None,

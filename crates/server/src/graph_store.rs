@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use hyper::{HeaderMap, Method, StatusCode, header};
-use snowmelt_graph::load::{LoadError, Source, format_of_media_type};
+use snowmelt_graph::load::{Contexts, LoadError, Source, format_of_media_type};
 use snowmelt_graph::{Account, GraphDocument, GraphError, GraphView, GraphWrite};
 use snowmelt_sparql::{Engine, QueryError};
 
@@ -112,15 +112,23 @@ fn not_found(graph: &str) -> Refusal {
     (StatusCode::NOT_FOUND, format!("there is no graph <{graph}>"))
 }
 
+/// A body that is to become a graph, or all graphs.
+pub struct Upload<'a> {
+    pub headers: &'a HeaderMap,
+    pub body: Spooled,
+    /// the address of the dataset, as the client names it
+    pub root: &'a str,
+    /// those that JSON-LD may name
+    pub contexts: &'a Contexts,
+}
+
 /// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it; the
-/// same for all graphs. `root` is the address of the dataset, as the client names it.
+/// same for all graphs.
 pub fn store(
     engine: &Engine,
     target: &Target,
     write: GraphWrite,
-    headers: &HeaderMap,
-    body: Spooled,
-    root: &str,
+    Upload { headers, body, root, contexts }: Upload<'_>,
     asker: &Asker,
 ) -> Result<Stored, Refusal> {
     let database = engine.database();
@@ -129,7 +137,8 @@ pub fn store(
         Some(boundary) => multipart::parts(body, &boundary, database.memory(), &|| database.work_dir())?,
         None => vec![(content_type.to_owned(), body)],
     };
-    let documents = parts.into_iter().map(document).collect::<Result<Vec<_>, _>>()?;
+    let documents = parts.into_iter().map(|part| document(part, contexts));
+    let documents = documents.collect::<Result<Vec<_>, _>>()?;
     let is_dataset = |document: &GraphDocument| document.format.is_some_and(|f| f.supports_datasets());
     let base = format!("{root}{PATH}");
     let new = || format!("{base}/{}", uuid::Uuid::new_v4());
@@ -175,7 +184,7 @@ fn hidden(what: &str) -> Refusal {
 }
 
 /// A part of a body as a document of its media type.
-fn document((content_type, part): (String, Spooled)) -> Result<GraphDocument, Refusal> {
+fn document((content_type, part): (String, Spooled), contexts: &Contexts) -> Result<GraphDocument, Refusal> {
     let kind = media_type(&content_type);
     let format = format_of_media_type(&kind);
     if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
@@ -187,7 +196,7 @@ fn document((content_type, part): (String, Spooled)) -> Result<GraphDocument, Re
         ));
     }
     let source = Source::Reader { name: "the request body".to_owned(), read: Box::new(part) };
-    Ok(GraphDocument { source, format })
+    Ok(GraphDocument { source, format, contexts: contexts.clone() })
 }
 
 /// DELETE: the graph is emptied; 404 if it has no quads, the default graph excepted.
@@ -212,6 +221,7 @@ fn failed(error: impl Into<QueryError>) -> Refusal {
 
 fn refusal_of_load(error: &LoadError) -> Refusal {
     let status = match error {
+        error if error.is_of_room() => return crate::refusal::no_room(),
         LoadError::Cancelled => return crate::refusal::refusal(&QueryError::Cancelled),
         error if error.is_of_input() => StatusCode::BAD_REQUEST,
         error if error.is_of_memory() => StatusCode::SERVICE_UNAVAILABLE,

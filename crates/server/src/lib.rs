@@ -44,6 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use snowmelt_graph::load::Contexts;
 use snowmelt_sparql::LoadPermission;
 use tokio::sync::{oneshot, watch};
 
@@ -82,6 +83,8 @@ pub struct ServerConfig {
     pub logs: Arc<Logs>,
     /// where LOAD may read from
     pub allow_load: Vec<LoadPermission>,
+    /// contexts that documents of JSON-LD may name; others are not fetched
+    pub contexts: Contexts,
     /// queries only
     pub read_only: bool,
     /// where commands beside the server reach it; none: they do not
@@ -154,7 +157,7 @@ fn source_of(served: Served) -> Result<(Source, Option<Arc<Dataset>>), ServerErr
         Served::Many(folder) => {
             let path = folder.dir.clone();
             let datasets = Datasets::new(folder).map_err(|source| ServerError::Folder { path, source })?;
-            Ok((Source::Many(datasets), None))
+            Ok((Source::Many(Arc::new(datasets)), None))
         }
     }
 }

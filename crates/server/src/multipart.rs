@@ -1,13 +1,14 @@
 //! `multipart/form-data` (RFC 7578) as far as documents are uploaded with it: parts with a
 //! Content-Type and their bytes.
 //!
-//! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`].
-//! Large documents are sent as they are.
+//! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`] and
+//! [`MOST_PARTS`]. Large documents are sent as they are.
 
 use std::io::Read;
 use std::path::PathBuf;
 
 use hyper::StatusCode;
+use memchr::memmem;
 use snowmelt_graph::MemoryBudget;
 
 use crate::refusal::Refusal;
@@ -16,6 +17,10 @@ use crate::spool::{Spool, Spooled, no_memory};
 
 /// Most bytes of a form.
 const MOST_BYTES: u64 = 64 << 20;
+/// Most parts of one: each takes memory, however short it is.
+const MOST_PARTS: usize = 1000;
+/// Most bytes of a boundary (RFC 2046, 5.1.1).
+const MOST_BOUNDARY: usize = 70;
 
 /// The boundary, if the type is that of a form with parts.
 pub fn boundary(content_type: &str) -> Option<String> {
@@ -36,6 +41,9 @@ pub fn parts(
     dir: &(dyn Fn() -> PathBuf + Sync),
 ) -> Result<Vec<(String, Spooled)>, Refusal> {
     let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
+    if !(1..=MOST_BOUNDARY).contains(&boundary.len()) {
+        return Err(bad(&format!("the boundary has 1 to {MOST_BOUNDARY} characters")));
+    }
     let size = body.len().map_err(|e| bad(&e.to_string()))?;
     if size > MOST_BYTES {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "send a large document as it is, not in a form".into()));
@@ -45,6 +53,10 @@ pub fn parts(
     body.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|e| bad(&e.to_string()))?;
     let cut =
         cut(&bytes, boundary.as_bytes()).ok_or_else(|| bad("the parts do not end with their boundary"))?;
+    if cut.len() > MOST_PARTS {
+        let message = format!("a form of more than {MOST_PARTS} parts, the limit: send them one by one");
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, message));
+    }
     let mut parts = Vec::new();
     for part in cut {
         let (head, body) = head_and_body(part).ok_or_else(|| bad("a part has no head"))?;
@@ -58,15 +70,8 @@ pub fn parts(
 /// The parts between the lines `--boundary`, up to `--boundary--`.
 fn cut<'a>(bytes: &'a [u8], boundary: &[u8]) -> Option<Vec<&'a [u8]>> {
     let line = [b"--", boundary].concat();
-    let mut starts = Vec::new();
-    let mut at = 0;
-    while let Some(found) = find(&bytes[at..], &line) {
-        let start = at + found;
-        if start == 0 || bytes[start - 1] == b'\n' {
-            starts.push(start);
-        }
-        at = start + line.len();
-    }
+    let is_at_begin = |start: &usize| *start == 0 || bytes[*start - 1] == b'\n';
+    let starts: Vec<usize> = memmem::find_iter(bytes, &line).filter(is_at_begin).collect();
     let last = *starts.last()?;
     if !bytes[last + line.len()..].starts_with(b"--") {
         return None;
@@ -80,8 +85,8 @@ fn cut<'a>(bytes: &'a [u8], boundary: &[u8]) -> Option<Vec<&'a [u8]>> {
 }
 
 fn head_and_body(part: &[u8]) -> Option<(&[u8], &[u8])> {
-    let crlf = find(part, b"\r\n\r\n").map(|at| (at, at + 4));
-    let lf = find(part, b"\n\n").map(|at| (at, at + 2));
+    let crlf = memmem::find(part, b"\r\n\r\n").map(|at| (at, at + 4));
+    let lf = memmem::find(part, b"\n\n").map(|at| (at, at + 2));
     let (end, body) = crlf.into_iter().chain(lf).min()?;
     Some((&part[..end], &part[body..]))
 }
@@ -94,19 +99,19 @@ fn content_type_of(head: &[u8]) -> String {
         .map_or_else(String::new, |(_, value)| value.trim().to_owned())
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    bytes.windows(what.len()).position(|window| window == what)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<(String, String)>, u16> {
-        let budget = MemoryBudget::new(1 << 20);
+        read_with(text, "b")
+    }
+
+    fn read_with(text: &str, boundary: &str) -> Result<Vec<(String, String)>, u16> {
+        let budget = MemoryBudget::new(16 << 20);
         let mut spool = Spool::new(&budget, &std::env::temp_dir);
         spool.append(text.as_bytes()).unwrap();
-        let parts = parts(spool.finish().unwrap(), "b", &budget, &std::env::temp_dir)
+        let parts = parts(spool.finish().unwrap(), boundary, &budget, &std::env::temp_dir)
             .map_err(|(status, _)| status.as_u16())?;
         let text = |mut body: Spooled| {
             let mut text = String::new();
@@ -132,6 +137,19 @@ mod tests {
         for text in ["", "--b\nX: 1\n\nx\n", "--b\nno head\n--b--", "--b--"] {
             assert_eq!(read(text), Err(400), "{text:?}");
         }
+    }
+
+    /// A form whose parts are compared with a long boundary, or are many, takes little of either.
+    #[test]
+    fn hostile_forms_are_refused() {
+        let dashes = "-".repeat(1 << 20);
+        for boundary in [String::new(), "-".repeat(MOST_BOUNDARY + 1), "-".repeat(100_000) + "x"] {
+            assert_eq!(read_with(&dashes, &boundary), Err(400), "{} characters", boundary.len());
+        }
+        assert_eq!(read_with(&dashes, &"-".repeat(MOST_BOUNDARY)), Err(400));
+        let form = |parts: usize| format!("{}--b--", "--b\nX: 1\n\nx\n".repeat(parts));
+        assert_eq!(read(&form(MOST_PARTS)).map(|parts| parts.len()), Ok(MOST_PARTS));
+        assert_eq!(read(&form(MOST_PARTS + 1)), Err(413));
     }
 
     #[test]

@@ -16,8 +16,22 @@ impl From<Refused> for std::io::Error {
         Self::other(refused)
     }
 }
+
+/// The refusal of a change that finds no room; the device is not named to clients.
+pub(crate) fn no_room() -> Refusal {
+    (StatusCode::INSUFFICIENT_STORAGE, "there is no room on the server's device".to_owned())
+}
+
 /// The refusal that an error of a query or an update is.
 pub(crate) fn refusal(error: &QueryError) -> Refusal {
+    let is_of_room = match error {
+        QueryError::Store(error) => error.is_of_room(),
+        QueryError::Load(error) => error.is_of_room(),
+        _ => false,
+    };
+    if is_of_room {
+        return no_room();
+    }
     let status = match error {
         QueryError::Parse { .. }
         | QueryError::TooLarge { .. }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
+use snowmelt_graph::load::Contexts;
 use snowmelt_graph::{
     Account, AccountStats, GraphView, MeterScope, Priority, Report, Samples, TREE_COLUMNS, as_json,
     as_prometheus, as_text, sort_trees,
@@ -32,7 +33,7 @@ use self::answers::{
 use self::run::{DumpLimits, Thread, Wanted};
 
 use crate::ServerConfig;
-use crate::addresses::{Addresses, TooMany};
+use crate::addresses::{Addresses, NoClient};
 use crate::advice::Advisor;
 use crate::audience::{Audience, check_origin};
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
@@ -70,6 +71,7 @@ pub struct Service {
     users: Mutex<BTreeMap<String, Arc<Account>>>,
     logs: Arc<Logs>,
     allow_load: Vec<LoadPermission>,
+    contexts: Contexts,
     read_only: bool,
     slots: Slots,
     /// Of changes, which wait for each other: they must not keep queries out.
@@ -91,7 +93,7 @@ pub struct Service {
 /// Where its datasets are.
 pub enum Source {
     One(Arc<Dataset>),
-    Many(Datasets),
+    Many(Arc<Datasets>),
 }
 
 /// A path: the dataset that it names, if datasets have names here, and the resource in it.
@@ -154,6 +156,7 @@ impl Service {
             users: Mutex::default(),
             logs: Arc::clone(&config.logs),
             allow_load: config.allow_load.clone(),
+            contexts: config.contexts.clone(),
             read_only: config.read_only,
             running,
             commands,
@@ -213,13 +216,17 @@ impl Service {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let (peer, counted) = match self.addresses.client(connection.peer(), request.headers()) {
             Ok((peer, counted)) => (peer, Ok(counted)),
-            Err(TooMany) => (connection.peer(), Err(TooMany)),
+            Err(why) => (connection.peer(), Err(why)),
         };
         let line = self.logs.access.is_some().then(|| RequestLine::of(&request, peer.to_string()));
         let mut user = None;
         let answered = match (link.take_verdict(), &counted) {
             (Ok(()), Ok(_)) => self.route(request, (connection, peer), &mut user).await,
-            (Ok(()), Err(TooMany)) => Err(Why::TooMany(self.addresses.most()).into()),
+            (Ok(()), Err(NoClient::TooMany)) => Err(Why::TooMany(self.addresses.most()).into()),
+            (Ok(()), Err(NoClient::TwoNames)) => {
+                let message = "Forwarded and X-Forwarded-For name different clients: have the proxy write one of them and remove the other";
+                Err(bad(message).into())
+            }
             (Err(doubt), _) => Err(bad(doubt).into()),
         };
         let counter = if answered.is_ok() { &self.answered } else { &self.refused };

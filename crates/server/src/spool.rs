@@ -24,7 +24,7 @@ pub struct Spool<'a> {
 
 /// A whole body, to be read from its begin.
 pub enum Spooled {
-    Memory(Cursor<Vec<u8>>, #[expect(dead_code, reason = "given back when dropped")] Option<Reservation>),
+    Memory(Cursor<Vec<u8>>, Option<Reservation>),
     File(File),
 }
 
@@ -94,13 +94,21 @@ pub fn unwritten(error: &io::Error) -> Refusal {
     (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {error}"))
 }
 
+/// A text as it was spooled.
+pub enum SpooledText {
+    /// All of it, and what it takes of the budget as long as it is held.
+    Whole(Vec<u8>, Option<Reservation>),
+    /// Its begin, and all of it.
+    Begin(Vec<u8>, Spooled),
+}
+
 impl Spooled {
     /// The bytes of a text of at most `most` that is in memory, or else its begin of `shown` bytes
     /// and the whole.
-    pub fn text(mut self, most: u64, shown: u64) -> io::Result<(Vec<u8>, Option<Self>)> {
+    pub fn text(mut self, most: u64, shown: u64) -> io::Result<SpooledText> {
         match self {
-            Spooled::Memory(memory, _) if memory.get_ref().len() as u64 <= most => {
-                Ok((memory.into_inner(), None))
+            Spooled::Memory(memory, reserved) if memory.get_ref().len() as u64 <= most => {
+                Ok(SpooledText::Whole(memory.into_inner(), reserved))
             }
             _ => {
                 let mut begin = Vec::new();
@@ -114,7 +122,7 @@ impl Spooled {
                     Spooled::Memory(memory, _) => memory.set_position(0),
                     Spooled::File(file) => drop(file.seek(SeekFrom::Start(0))?),
                 }
-                Ok((begin, Some(self)))
+                Ok(SpooledText::Begin(begin, self))
             }
         }
     }

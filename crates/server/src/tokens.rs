@@ -216,6 +216,8 @@ impl TokenFile {
         path: &Path,
         change: impl FnOnce(&mut Self) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
+        // Behind a link it is the file that is replaced, and not the link.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         // The lock is on a file of its own: the other one is replaced.
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");
@@ -225,6 +227,7 @@ impl TokenFile {
         let options = options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(&lock_path).map_err(failed)?;
         lock.lock().map_err(failed)?;
+        give_to_owner_of(path, &lock).map_err(failed)?;
         let mut file = Self::read(path)?;
         let done = change(&mut file)?;
         file.write()?;
@@ -271,10 +274,25 @@ impl TokenFile {
         let mut options = std::fs::OpenOptions::new();
         let mut file =
             options.write(true).create(true).truncate(true).mode(0o600).open(&new).map_err(failed)?;
+        // Before the secret hashes are in it.
+        give_to_owner_of(&self.path, &file).map_err(failed)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         written.and_then(|()| std::fs::rename(&new, &self.path)).map_err(failed)?;
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)
+    }
+}
+
+/// Gives a file to the owner of another one, if that is there: what root changes stays the server's.
+fn give_to_owner_of(other: &Path, file: &std::fs::File) -> io::Result<()> {
+    let Ok(wanted) = std::fs::metadata(other) else { return Ok(()) };
+    let made = file.metadata()?;
+    if (made.uid(), made.gid()) == (wanted.uid(), wanted.gid()) {
+        return Ok(());
+    }
+    match std::os::unix::fs::fchown(file, Some(wanted.uid()), Some(wanted.gid())) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        given => given,
     }
 }
 
@@ -300,6 +318,8 @@ struct Known {
     tokens: Arc<Vec<Arc<Holder>>>,
     looked: Instant,
     stamp: Option<FileStamp>,
+    /// of a file that could not be read, which was told
+    told: Option<FileStamp>,
 }
 
 /// The stamp that tells one content of a file from the next. A time alone has steps, in which the
@@ -390,7 +410,7 @@ impl Keeper {
 
     fn new(path: Option<PathBuf>, public: Option<Rights>, tokens: Vec<Token>) -> Self {
         let stamp = path.as_deref().and_then(stamp);
-        let known = Known { tokens: Holder::all(tokens), looked: Instant::now(), stamp };
+        let known = Known { tokens: Holder::all(tokens), looked: Instant::now(), stamp, told: None };
         Self { path, public, known: Mutex::new(known) }
     }
 
@@ -446,10 +466,17 @@ impl Keeper {
         {
             known.looked = Instant::now();
             let now = stamp(path);
-            if now != known.stamp
-                && let Ok(file) = TokenFile::read(path)
-            {
-                (known.tokens, known.stamp) = (Holder::all(file.list), now);
+            if now != known.stamp {
+                match TokenFile::read(path) {
+                    Ok(file) => (known.tokens, known.stamp) = (Holder::all(file.list), now),
+                    // Tokens that were removed in it still work: that is said, once.
+                    Err(error) if known.told != now => {
+                        // Not eprintln!, which panics when the reader is gone.
+                        drop(writeln!(io::stderr(), "snowmelt: the tokens stay as they were: {error}"));
+                        known.told = now;
+                    }
+                    Err(_) => {}
+                }
             }
         }
         Arc::clone(&known.tokens)
@@ -540,6 +567,28 @@ mod tests {
         // One that fails leaves the others.
         assert!(TokenFile::change(&path, |file| file.remove("nobody")).is_err());
         assert_eq!(TokenFile::read(&path).unwrap().list.len(), 16);
+    }
+
+    /// Root adds a token for a server of another user.
+    #[test]
+    fn the_file_stays_its_owners_and_a_link_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("tokens.toml"), dir.path().join("link.toml"));
+        std::fs::write(&path, "").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        let owner = if is_root { 1234 } else { rustix::process::geteuid().as_raw() };
+        std::os::unix::fs::chown(&path, Some(owner), None).unwrap();
+        TokenFile::change(&link, |file| file.add(token("late", Rights::Read))).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        for file in [path.clone(), path.with_file_name("tokens.toml.lock")] {
+            let meta = std::fs::metadata(&file).unwrap();
+            assert_eq!((meta.uid(), meta.mode() & 0o777), (owner, 0o600), "{}", file.display());
+        }
+        assert_eq!(TokenFile::read(&path).unwrap().list.len(), 1);
+        if !is_root {
+            eprintln!("skipped: another owner, which needs root");
+        }
     }
 
     #[test]

@@ -2,14 +2,16 @@
 
 mod support;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::{Keeper, Rights, Token, TokenFile};
-use snowmelt_server::{Folder, ServerConfig};
+use snowmelt_server::{Folder, Opener, ServerConfig};
 use snowmelt_sparql::Engine;
 use support::{Running, config};
 
@@ -221,4 +223,77 @@ fn a_token_is_for_its_datasets() {
     }
     let (_, body) = by(&some, "GET", "/datasets");
     assert!(body.contains("\"a\"") && !body.contains("\"b\""), "{body}");
+}
+
+/// A client that does not wait until a database is open leaves one that opens, and no error to the
+/// next; one that leaves while it renames leaves no name behind.
+#[test]
+fn clients_that_leave_do_not_stop_what_opens_or_is_renamed() {
+    let dir = tempfile::tempdir().unwrap();
+    for sub in ["data", "backups"] {
+        std::fs::create_dir(dir.path().join(sub)).unwrap();
+    }
+    let opened = Arc::new(AtomicUsize::new(0));
+    let slowly: Opener = {
+        let opened = Arc::clone(&opened);
+        Arc::new(move |path: &Path, memory, make| {
+            opened.fetch_add(1, Ordering::SeqCst);
+            let engine = open(path, memory, make);
+            std::thread::sleep(Duration::from_millis(300));
+            engine
+        })
+    };
+    let folder = Folder { open: slowly, ..folder(dir.path(), Duration::from_millis(1)) };
+    let server = Running::of_folder(folder, dir, config());
+    assert_eq!(status(&server.send("PUT", "/datasets/wiki", "", "")), "201");
+    // It is idle, and closed.
+    let begun = Instant::now();
+    while server.ask("GET /datasets HTTP/1.1\r\nHost: localhost\r\n\r\n").1.contains("\"open\": true") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it stays open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    opened.store(0, Ordering::SeqCst);
+    let ask = "GET /wiki/sparql?query=ASK%7B%7D HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for _ in 0..3 {
+        let mut stream = server.connect();
+        stream.write_all(ask.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let answer = server.ask(ask);
+    assert_eq!(status(&answer), "200", "{answer:?}");
+    assert_eq!(opened.load(Ordering::SeqCst), 1, "all waited for one opening");
+    let mut stream = server.connect();
+    stream
+        .write_all(
+            b"POST /datasets/wiki?rename=other HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+        )
+        .unwrap();
+    drop(stream);
+    let is_settled = || {
+        let [old, new] = ["wiki", "other"].map(|name| {
+            server.ask(&format!("GET /{name}/sparql?query=ASK%7B%7D HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        });
+        (status(&old).to_owned(), status(&new).to_owned())
+    };
+    let begun = Instant::now();
+    loop {
+        let (old, new) = is_settled();
+        // Renamed, or left as it was: one of the two.
+        if (&*old, &*new) == ("404", "200") || (&*old, &*new) == ("200", "404") {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{old} and {new}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Clients learn no paths of the server.
+#[test]
+fn a_dataset_that_cannot_be_had_is_told_without_a_path() {
+    let server = start(Duration::from_secs(60), config());
+    let path = server.dir().join("data").join("busy");
+    let _elsewhere = open(&path, 32 * MIB, true).unwrap();
+    let answer = server.ask("GET /busy/sparql?query=ASK%7B%7D HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(status(&answer), "500", "{answer:?}");
+    assert!(!answer.1.contains('/'), "{answer:?}");
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use snowmelt_graph::load::Contexts;
+use snowmelt_server::logs::{Log, Logs};
 use snowmelt_server::{Limits, ServerConfig};
 use snowmelt_sparql::LoadPermission;
 use support::{Running, config, read_answer};
@@ -198,4 +200,89 @@ fn what_is_decompressed_obeys_the_time_limit() {
         assert!(answer.1.contains("time limit"), "{answer:?}");
         server.wait_until_idle();
     }
+}
+
+/// The texts of updates that wait count in the budget, however many wait.
+#[test]
+fn texts_that_wait_for_their_turn_are_charged() {
+    const BYTES: usize = 3 << 20;
+    let limits = Limits { body_bytes: 16 << 20, changes: 1, ..config().limits };
+    let server = Running::start("", ServerConfig { limits, ..config() });
+    let memory = server.engine().database().memory().clone();
+    let turn = server.engine().database().begin().unwrap();
+    // It has the only slot, and waits for the turn.
+    let (head, body) = BODIES[1];
+    let first = send_part(&server, head, body.len(), body);
+    in_phase(&server, "waiting for its turn");
+    let before = memory.used();
+    let long = format!("INSERT DATA {{ <urn:a> <urn:p> \"{}\" }}", "x".repeat(BYTES));
+    let streams: Vec<TcpStream> = (0..4).map(|_| send_part(&server, head, long.len(), &long)).collect();
+    let begun = Instant::now();
+    let all_wait = || {
+        let waiting = |entry: &&serde_json::Value| entry["phase"] == "waiting for its turn";
+        listed(&server).iter().filter(waiting).count() == 1 + streams.len()
+    };
+    while !all_wait() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", listed(&server));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let held = memory.used() - before;
+    assert!(held >= (streams.len() * BYTES) as u64, "{held} bytes");
+    listed(&server).iter().for_each(|entry| end(&server, entry["request"].as_u64().unwrap()));
+    drop((first, streams, turn));
+    server.wait_until_idle();
+}
+
+/// A client that leaves as soon as it has asked hides nothing from the audit log.
+#[test]
+fn changes_of_clients_that_have_left_are_in_the_audit_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("audit.log");
+    let logs = Logs { audit: Some(Log::open(&path).unwrap()), ..Logs::default() };
+    let server = Running::start("", ServerConfig { logs: Arc::new(logs), ..config() });
+    for n in 0..200 {
+        let update = format!("INSERT DATA {{ <urn:s> <urn:p> {n} }}");
+        let stream = send_part(&server, "POST /update", update.len(), &update);
+        // Some leave before it is done, some while it is, some after.
+        std::thread::sleep(Duration::from_micros(50 * (n % 40)));
+        drop(stream);
+    }
+    server.wait_until_idle();
+    let made = server.engine().database().state().unwrap().quads();
+    assert!(made > 0, "some were quick enough");
+    let lines = || std::fs::read_to_string(&path).unwrap().lines().count() as u64;
+    let begun = Instant::now();
+    while lines() != made && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(lines(), made);
+}
+
+/// Contexts come from the files that the server names, for uploads and for LOAD, and from nowhere
+/// else.
+#[test]
+fn json_ld_may_name_the_contexts_of_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (context, document) = (dir.path().join("context.json"), dir.path().join("doc.jsonld"));
+    std::fs::write(&context, "{\"@context\": {\"name\": \"urn:name\"}}").unwrap();
+    let text =
+        |context: &str| format!("{{\"@context\": \"{context}\", \"@id\": \"urn:s\", \"name\": \"Ann\"}}");
+    let named = "https://example.org/context";
+    std::fs::write(&document, text(named)).unwrap();
+    let contexts = Contexts::from_args(&[format!("{named}={}", context.display())]).unwrap();
+    let allow_load = vec![LoadPermission::new(dir.path().to_str().unwrap()).unwrap()];
+    let server = Running::start("", ServerConfig { contexts, allow_load, ..config() });
+    let put = |context: &str| {
+        let headers = "Content-Type: application/ld+json\r\n";
+        server.send("PUT", "/graphs?graph=urn:g", headers, &text(context))
+    };
+    assert_eq!(status(&put(named)), "201");
+    let unknown = put("https://example.org/other");
+    assert_eq!(status(&unknown), "400", "{unknown:?}");
+    assert!(!unknown.1.contains(dir.path().to_str().unwrap()), "{unknown:?}");
+    let load = server.update(&format!("LOAD <file://{}>", document.display()));
+    assert_eq!(status(&load), "200", "{load:?}");
+    let (_, csv) =
+        server.get("SELECT ?o { { ?s <urn:name> ?o } UNION { GRAPH ?g { ?s <urn:name> ?o } } }", "text/csv");
+    assert_eq!(csv.matches("Ann").count(), 2, "{csv}");
 }

@@ -274,8 +274,8 @@ pub(crate) enum Form {
     Ask,
     /// triples per solution; a blank node of the template is fresh for each solution
     Construct(Vec<[TemplateSlot; 3]>),
-    /// the descriptions of what these are bound to
-    Describe(Vec<Var>),
+    /// the descriptions of what these are bound to, and of these if there is any solution
+    Describe(Vec<Var>, Vec<Const>),
 }
 
 /// A place in a CONSTRUCT template.

@@ -40,6 +40,7 @@ use snowmelt_graph::{
     Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitFor, WaitSign,
 };
 use spargebra::Query;
+use spargebra::term::NamedNode;
 
 use crate::algebra::{Algebra, Form, Var};
 use crate::bounds::{
@@ -51,7 +52,9 @@ use crate::exec::source::Source;
 use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
 use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
+use crate::text::described::Cut;
 use crate::text::parameter::GroundTerm;
+use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
 use result::Timing;
@@ -70,6 +73,9 @@ const TEMPLATE_BYTES: usize = 512 << 10;
 /// The longest text that is kept as a template: longer ones hold data, come once, and would
 /// make the templates large.
 const KEPT_TEXT_BYTES: usize = 16 << 10;
+
+/// The longest text whose trees and plan fit into what is reserved for each query.
+const SHORT_TEXT_BYTES: usize = 4 << 10;
 
 /// How long a query waits for the memory it needs at least, before it is refused as busy.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
@@ -220,11 +226,9 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
-        let room = self.text_limits.measure(text)?.stack_bytes();
-        with_room(room, || {
-            let mut query = syntax::parse(text, options.base.as_deref())?;
+        self.parsed(text, options.base.as_deref(), |mut query, parsed| {
             bind::bind_query(&mut query, &options.bindings, 0)?;
-            self.query_in(session, &query, Parsed { text, room }, options)
+            self.query_in(session, &query, parsed, options)
         })
     }
 
@@ -336,8 +340,13 @@ impl Engine {
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        let asked = (options.memory_wait, options.memory, sign_of(&options.account));
-        let reserved = self.reserve_text(TextKind::Query, text, asked, limits)?;
+        if text.len() > SHORT_TEXT_BYTES {
+            // A text beyond a limit is told which one.
+            self.text_limits.measure(&Cut::of(text).text)?;
+        }
+        let least = Shares::of(self.db.memory().total(), self.db.pool_bytes(), options.memory).least;
+        let asked = (options.memory_wait, sign_of(&options.account));
+        let reserved = self.reserve_text(TextKind::Bounded, (text, least), asked, limits)?;
         let session = self.db.session()?;
         let session = match &options.account {
             Some(account) => session.charged_to(account),
@@ -350,23 +359,20 @@ impl Engine {
         self.plan(template, params, source, options, limits, reserved)
     }
 
-    /// Reserves memory for the trees and the plan of a long text.
+    /// Reserves memory for the trees and the plan of a long text, and the `least` of its query.
     pub(crate) fn reserve_text(
         &self,
         kind: TextKind,
-        text: &str,
-        (wait, memory, sign): (Option<Duration>, Option<usize>, Option<&WaitSign>),
+        (text, least): (&str, usize),
+        (wait, sign): (Option<Duration>, Option<&WaitSign>),
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        let (budget, pool) = (self.db.memory(), self.db.pool_bytes());
-        let least = match kind {
-            TextKind::Query => Shares::of(budget.total(), pool, memory).least,
-            TextKind::Update => 0,
-        };
-        let bytes = text_bytes(kind, text, TextRoom { total: budget.total(), pool, least })?;
-        if bytes == 0 {
+        if text.len() <= SHORT_TEXT_BYTES {
             return Ok(None);
         }
+        let (budget, pool) = (self.db.memory(), self.db.pool_bytes());
+        let room = TextRoom { total: budget.total(), pool, least };
+        let bytes = text_bytes(kind, text.len(), Weight::of(text).bytes(), room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
         let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
         let _shown = sign.map(|sign| sign.show(WaitFor::Memory));
@@ -484,7 +490,8 @@ impl Engine {
         limits: &Limits,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
         let (options, visible) = seen;
-        let short = text.len() <= KEPT_TEXT_BYTES;
+        let short =
+            text.len() <= KEPT_TEXT_BYTES && (text.len() <= SHORT_TEXT_BYTES || !Weight::of(text).grows());
         let bound = bind::params(&options.bindings)?;
         let has_shape = short && (visible.is_none() || !names_graphs(text));
         if let Some(shaped) = if has_shape { shape::shape(text) } else { None } {
@@ -493,7 +500,7 @@ impl Engine {
             if let Some(template) = self.kept(&key, source, limits)? {
                 return Ok((template, params));
             }
-            self.text_limits.measure(text)?;
+            self.text_limits.measure(&Cut::of(text).text)?;
             // what only parses as it was written is kept as it was written
             let shaped = (&*shaped.text, &*params);
             if let Some(template) = self.shaped_template(shaped, text, seen, source, limits)? {
@@ -504,11 +511,8 @@ impl Engine {
         if short && let Some(template) = self.kept(&key, source, limits)? {
             return Ok((template, bound));
         }
-        let room = self.text_limits.measure(text)?.stack_bytes();
-        let template = with_room(room, || {
-            let mut query = syntax::parse(text, options.base.as_deref())?;
+        let template = self.parsed(text, options.base.as_deref(), |mut query, parsed| {
             bind::bind_query(&mut query, &options.bindings, 0)?;
-            let parsed = Parsed { text, room };
             Template::new(&query, parsed, seen, &bound, self, source, limits)
         })?;
         Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
@@ -525,13 +529,33 @@ impl Engine {
         limits: &Limits,
     ) -> Result<Option<Template>, QueryError> {
         let options = seen.0;
-        let Ok(measure) = self.text_limits.measure(shaped) else { return Ok(None) };
-        let room = measure.stack_bytes();
-        with_room(room, || {
-            let Ok(mut query) = syntax::parse(shaped, options.base.as_deref()) else { return Ok(None) };
+        let mut is_query = false;
+        let made = self.parsed(shaped, options.base.as_deref(), |mut query, parsed| {
+            is_query = true;
             bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
-            let parsed = Parsed { text, room };
+            let parsed = Parsed { text, ..parsed };
             Template::new(&query, parsed, seen, params, self, source, limits).map(Some)
+        });
+        if is_query { made } else { Ok(None) }
+    }
+
+    /// Parses a text as a query, and calls `then` with room for what goes over its tree.
+    fn parsed<T>(
+        &self,
+        text: &str,
+        base: Option<&str>,
+        then: impl FnOnce(Query, Parsed<'_>) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        let mut cut = Cut::of(text);
+        let mut described = cut.iris(base);
+        if described.is_none() {
+            cut = Cut::whole(text);
+            described = cut.iris(base);
+        }
+        let room = self.text_limits.measure(&cut.text)?.stack_bytes();
+        with_room(room, || {
+            let query = syntax::parse(&cut.text, base)?;
+            then(query, Parsed { text, room, described: &described.unwrap_or_default() })
         })
     }
 
@@ -570,6 +594,8 @@ impl Engine {
 pub(crate) struct Parsed<'a> {
     pub text: &'a str,
     pub room: usize,
+    /// IRIs that DESCRIBE names beside those in the tree
+    pub described: &'a [NamedNode],
 }
 
 /// When a query that begins now must stop.
@@ -636,7 +662,7 @@ fn locate(error: QueryError, text: &str) -> QueryError {
 /// The variables a form puts out.
 fn output(algebra: &Algebra) -> Vec<Var> {
     match &algebra.form {
-        Form::Select(vars) | Form::Describe(vars) => vars.clone(),
+        Form::Select(vars) | Form::Describe(vars, _) => vars.clone(),
         Form::Ask => Vec::new(),
         Form::Construct(template) => {
             let (mut vars, mut seen) = (Vec::new(), FxHashSet::default());

@@ -80,7 +80,7 @@ pub enum QueryError {
     },
     /// A text that takes more memory than it can ever have here.
     #[error(
-        "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and of --memory there are at most {most_bytes} for it; make it smaller, put its data into VALUES of several queries, or give the server more"
+        "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and of --memory there are at most {most_bytes} for it; make it smaller, send it in several parts, or give the server more"
     )]
     TextMemory {
         /// Of the text.

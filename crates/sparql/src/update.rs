@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
+use snowmelt_graph::load::Contexts;
 use snowmelt_graph::{
     Account, BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId,
     TermRef, Transaction,
@@ -67,6 +68,8 @@ pub struct UpdateOptions {
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
+    /// Contexts that documents of JSON-LD may name; others are not fetched.
+    pub contexts: Contexts,
     /// Told how far it is.
     pub progress: Arc<ChangeProgress>,
 }
@@ -109,14 +112,39 @@ impl Engine {
     /// Those of its text, of any of its operations, and of the commit; nothing has changed
     /// then.
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
-        let room = self.text_limits().measure(text)?.stack_bytes();
-        with_room(room, || self.update_with_room(Parsed { text, room }, options))
+        match self.update_whole(text, TextKind::Bounded, options) {
+            // Its trees are too large together.
+            Err(QueryError::TextMemory { .. })
+                if options.bindings.is_empty() && text.len() > self.piece_bytes() =>
+            {
+                self.update_from(text.as_bytes(), text.len(), options)
+            }
+            Err(QueryError::TextMemory { .. }) if !options.bindings.is_empty() => {
+                self.update_whole(text, TextKind::Own, options)
+            }
+            done => done,
+        }
     }
 
-    fn update_with_room(&self, parsed: Parsed<'_>, options: &UpdateOptions) -> Result<Updated, QueryError> {
+    fn update_whole(
+        &self,
+        text: &str,
+        kind: TextKind,
+        options: &UpdateOptions,
+    ) -> Result<Updated, QueryError> {
+        let room = self.text_limits().measure(text)?.stack_bytes();
+        with_room(room, || self.update_with_room(Parsed { text, room, described: &[] }, kind, options))
+    }
+
+    fn update_with_room(
+        &self,
+        parsed: Parsed<'_>,
+        kind: TextKind,
+        options: &UpdateOptions,
+    ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let asked = (None, None, sign_of(&options.account));
-        let _text = self.reserve_text(TextKind::Update, parsed.text, asked, &limits)?;
+        let asked = (None, sign_of(&options.account));
+        let _text = self.reserve_text(kind, (parsed.text, 0), asked, &limits)?;
         options.progress.enter(ChangePhase::Parsing);
         let update = parse_bound(parsed.text, options)?;
         let loads = self.stage_loads(&update, options, &limits)?;
@@ -154,24 +182,24 @@ impl Engine {
         options: &UpdateOptions,
     ) -> Result<Changed, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        self.piece_in(txn, text, options, &limits, &mut Begun::default())
+        self.piece_in(txn, (text, TextKind::Own), options, &limits, &mut Begun::default())
     }
 
     fn piece_in(
         &self,
         txn: &mut Transaction,
-        text: &str,
+        (text, kind): (&str, TextKind),
         options: &UpdateOptions,
         limits: &Limits,
         begun: &mut Begun,
     ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let asked = (None, None, sign_of(&options.account));
-            let _text = self.reserve_text(TextKind::Update, text, asked, limits)?;
+            let asked = (None, sign_of(&options.account));
+            let _text = self.reserve_text(kind, (text, 0), asked, limits)?;
             let update = parse_bound(text, options)?;
-            let update = (&update, Loads::new());
-            self.run_operations(txn, update, Parsed { text, room }, options, limits, begun)
+            let parsed = Parsed { text, room, described: &[] };
+            self.run_operations(txn, (&update, Loads::new()), parsed, options, limits, begun)
         })
     }
 

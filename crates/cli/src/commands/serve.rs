@@ -16,6 +16,7 @@ use crate::switches::open::{OpenArgs, open, open_or_create};
 use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
 use snowmelt_graph::Database;
+use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
@@ -38,6 +39,10 @@ pub struct ServeArgs {
     /// Where LOAD may read from: a folder or a file [default: nowhere]
     #[arg(long, value_name = "DIR", value_parser = LoadPermission::new)]
     allow_load: Vec<LoadPermission>,
+    /// A context that uploads in JSON-LD may name, never fetched: ADDRESS=FILE, schema.org=FILE, or
+    /// a folder with the file example.org/a for https://example.org/a (repeatable)
+    #[arg(long, value_name = "CONTEXT")]
+    context: Vec<String>,
     /// Answer to this name, too, besides localhost and loopback addresses (repeatable)
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -286,6 +291,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         }),
         logs,
         allow_load: args.allow_load,
+        contexts: Contexts::from_args(&args.context)?,
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it
         // beside the server.

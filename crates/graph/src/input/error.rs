@@ -120,6 +120,16 @@ impl LoadError {
         }
     }
 
+    /// Whether a device is full.
+    pub fn is_of_room(&self) -> bool {
+        match self {
+            LoadError::DiskFull { .. } => true,
+            LoadError::Graph(error) => error.is_of_room(),
+            LoadError::Store(error) => matches!(error, StoreError::Full { .. }),
+            _ => false,
+        }
+    }
+
     /// An error of a temporary file, with a full disk told apart.
     pub(crate) fn temp(path: &Path, source: io::Error) -> LoadError {
         let path = path.to_path_buf();

@@ -25,9 +25,11 @@ pub(super) const MOST_JSON_LEVELS: usize = 256;
 /// tenth of a second.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Bytes a parser keeps for a level, and levels that are not charged.
+/// Bytes a parser keeps for a level beside the name of its predicate, and levels that are not
+/// charged; nor is a name of so many bytes.
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
+const FREE_NAME_BYTES: usize = 256;
 
 /// Bytes that the buffers of the parsers behind hold: a longer token would end them with an
 /// error that names no setting.
@@ -104,11 +106,13 @@ impl<R: Read> Read for Guarded<R> {
 impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
-        let levels = match &self.scanner {
-            GuardScanner::Nesting(nesting) => nesting.levels(),
-            GuardScanner::Lines(..) => 0,
+        // Levels that open and close within a piece are open meanwhile.
+        let (levels, name) = match &mut self.scanner {
+            GuardScanner::Nesting(nesting) => (nesting.take_deepest(), nesting.name_bytes()),
+            GuardScanner::Lines(..) => (0, 0),
         };
         let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
+        bytes += levels as u64 * name.saturating_sub(FREE_NAME_BYTES) as u64;
         if let Some(json) = &mut self.json_bytes {
             *json += n as u64;
             bytes += *json * JSON_KEPT;
@@ -199,6 +203,22 @@ mod tests {
             let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
             let text = opened.repeat(FREE_LEVELS + 8192);
             let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
+            let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
+            assert!(error.to_string().starts_with("a document that nests needs"), "{error}");
+        }
+    }
+
+    /// A level keeps its predicate, of which a few letters may be the name.
+    #[test]
+    fn long_names_of_levels_are_charged() {
+        let long = "x".repeat(10_000);
+        let bases = format!("BASE <http://{long}/> ").repeat(5);
+        for head in [format!("@prefix p: <urn:{long}> . "), format!("@base\n<urn:{long}> . "), bases] {
+            let budget = snowmelt_store::MemoryBudget::new(4 << 20);
+            let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
+            // all in one piece, at whose end nothing is open
+            let text = format!("{head}<s> {} p: 1 {} .", "p: [ ".repeat(500), "] ".repeat(500));
+            let mut guarded = Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds);
             let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
             assert!(error.to_string().starts_with("a document that nests needs"), "{error}");
         }

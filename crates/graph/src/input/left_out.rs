@@ -1,5 +1,6 @@
 //! Statements that a lenient load leaves out.
 
+use super::error::LoadError;
 use super::intern::Parsed;
 
 /// Statements that are listed; all are counted.
@@ -40,6 +41,17 @@ pub(crate) struct AllLeftOut {
 }
 
 impl AllLeftOut {
+    /// Whether it is no more than the share `most` of these and so many statements, rounded up: a
+    /// share of a few is at least one of them.
+    pub(crate) fn check(&mut self, statements: u64, most: f64) -> Result<(), LoadError> {
+        let all = statements + self.count;
+        if self.count as f64 <= (most * all as f64).ceil() {
+            return Ok(());
+        }
+        let listed = std::mem::take(&mut self.listed);
+        Err(LoadError::TooManyLeftOut { count: self.count, all, most, listed })
+    }
+
     /// Adds those of a chunk that begins behind so many lines of its file.
     pub(crate) fn add(&mut self, chunk: &mut Parsed, file: &str, lines: u64) {
         self.count += chunk.skipped;

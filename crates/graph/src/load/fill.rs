@@ -1,5 +1,7 @@
 //! Loading into a filled database: which way, and the way of one transaction.
 //!
+//! An inserted document is parsed before the turn of the writer: others write meanwhile.
+//!
 //! Inserting costs per new quad: a few leaves are changed for each, in memory until the commit.
 //! Merging costs per quad, old or new, but reads and writes in order. So a load that is small
 //! beside the database is inserted; all others, and those of unknown size, are merged.
@@ -18,8 +20,11 @@ use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
 use crate::database::Database;
 use crate::dict::Tree;
 use crate::input::error::LoadError;
+use crate::input::left_out::AllLeftOut;
 use crate::input::source::Source;
-use crate::transaction::document::Document;
+use crate::progress::ChangeProgress;
+use crate::transaction::document::{Document, DocumentReading};
+use crate::transaction::staged::Staged;
 
 /// Bytes of text of a statement, less than most have.
 const STATEMENT_BYTES: u64 = 80;
@@ -52,12 +57,7 @@ pub(super) fn fill(
     progress: &dyn LoadProgress,
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
-    let (quads, memory) = (database.state()?.quads(), options.store.memory_bytes);
-    let fill = options.fill.unwrap_or_else(|| match most_statements(&sources) {
-        Some(new) if !options.lenient && new < quads / 4 && new * PRIVATE_BYTES < memory / 4 => Fill::Insert,
-        _ => Fill::Merge,
-    });
-    match fill {
+    match way(database.state()?.quads(), &sources, options) {
         Fill::Insert => {
             drop(build);
             insert(database, sources, options, progress, cancel)
@@ -68,6 +68,15 @@ pub(super) fn fill(
             super::run(build, store, Some(old), sources, options, progress, cancel)
         }
     }
+}
+
+/// The cheaper way into a database of so many quads.
+pub(super) fn way(quads: u64, sources: &[Source], options: &LoadOptions) -> Fill {
+    let memory = options.store.memory_bytes;
+    options.fill.unwrap_or_else(|| match most_statements(sources) {
+        Some(new) if !options.lenient && new < quads / 4 && new * PRIVATE_BYTES < memory / 4 => Fill::Insert,
+        _ => Fill::Merge,
+    })
 }
 
 /// The most statements the sources may have, if their sizes are known.
@@ -90,10 +99,8 @@ pub(super) fn insert(
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
     let read_bytes = Arc::new(AtomicU64::new(0));
-    let mut triples = 0;
-    let begun = database.begin_while(&|| !cancel.load(Ordering::Relaxed))?;
-    let mut txn = begun.ok_or(LoadError::Cancelled)?;
-    txn.charge_to(&database.account(ACCOUNT));
+    let (mut triples, mut left_out) = (0, AllLeftOut::default());
+    let mut staged = Staged::new(database);
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
         progress.input(&input.name, input.format, input.told_by);
@@ -103,12 +110,23 @@ pub(super) fn insert(
             base: options.base.as_deref().or(input.base.as_deref()),
             graph: options.graph.as_deref(),
             is_one_graph: false,
+            reading: DocumentReading {
+                contexts: options.contexts.clone(),
+                odd_terms: options.odd_terms,
+                lenient: options.lenient,
+            },
         };
-        txn.insert_counted(&document, input.read, cancel, &mut |statements| {
-            triples += statements;
+        staged.add_told(&document, input.read, cancel, &mut |parsed| {
+            triples += parsed.rows.len() as u64;
+            left_out.add(parsed, &input.name, 0);
             teller.read(triples, read_bytes.load(Ordering::Relaxed));
         })?;
     }
+    left_out.check(triples, options.lenient_most)?;
+    let begun = database.begin_while(&|| !cancel.load(Ordering::Relaxed))?;
+    let mut txn = begun.ok_or(LoadError::Cancelled)?;
+    txn.charge_to(&database.account(ACCOUNT));
+    txn.insert_staged(staged, cancel, &ChangeProgress::default())?;
     teller.phase(Phase::Commit, None);
     super::cancelled(cancel)?;
     txn.commit()?;
@@ -117,6 +135,8 @@ pub(super) fn insert(
     let len = |tree: Tree| state.strings(tree).map_or(0, |strings| strings.len());
     Ok(LoadReport {
         triples,
+        skipped: left_out.count,
+        left_out: left_out.listed,
         quads: state.quads(),
         terms: DictionaryCounts {
             iris: len(Tree::Iri),

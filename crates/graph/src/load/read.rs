@@ -458,13 +458,8 @@ fn number_chunks(
     if !early.is_empty() {
         return Err(LoadError::Cancelled);
     }
-    let most = shared.reading.options.lenient_most;
-    let all = summary.triples + summary.left_out.count;
-    // a share of a few statements is at least one of them
-    let lenient = shared.reading.options.lenient;
-    if lenient && summary.left_out.count as f64 > (most * all as f64).ceil() {
-        let AllLeftOut { count, listed } = summary.left_out;
-        return Err(LoadError::TooManyLeftOut { count, all, most, listed });
+    if shared.reading.options.lenient {
+        summary.left_out.check(summary.triples, shared.reading.options.lenient_most)?;
     }
     Ok(summary)
 }

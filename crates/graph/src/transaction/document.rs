@@ -38,6 +38,19 @@ pub struct Document<'a> {
     pub graph: Option<&'a str>,
     /// Statements that name a graph are faults.
     pub is_one_graph: bool,
+    /// Treatment of what is odd in it.
+    pub reading: DocumentReading,
+}
+
+/// How documents are read that are not as usual.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentReading {
+    /// Contexts that JSON-LD may name.
+    pub contexts: Contexts,
+    /// Terms outside of the RFCs.
+    pub odd_terms: OddTerms,
+    /// Statements that cannot be read are left out.
+    pub lenient: bool,
 }
 
 impl Transaction {
@@ -56,7 +69,9 @@ impl Transaction {
     ) -> Result<Changed, LoadError> {
         let input = source.open(format, &Arc::default(), cancel)?;
         let base = base.or(input.base.as_deref());
-        let document = Document { name: &input.name, format: input.format, base, graph, is_one_graph: false };
+        let reading = DocumentReading::default();
+        let document =
+            Document { name: &input.name, format: input.format, base, graph, is_one_graph: false, reading };
         self.insert_document(&document, input.read, cancel)
     }
 
@@ -72,17 +87,6 @@ impl Transaction {
         read: impl Read,
         cancel: &dyn Interrupt,
     ) -> Result<Changed, LoadError> {
-        self.insert_counted(document, read, cancel, &mut |_| {})
-    }
-
-    /// The same; `read_statements` is told how many statements each batch had.
-    pub(crate) fn insert_counted(
-        &mut self,
-        document: &Document<'_>,
-        read: impl Read,
-        cancel: &dyn Interrupt,
-        read_statements: &mut dyn FnMut(u64),
-    ) -> Result<Changed, LoadError> {
         let db = self.db.clone();
         let mut blanks = BlankNodes::default();
         let mut charge = db.memory().charge("a document");
@@ -91,7 +95,6 @@ impl Transaction {
             cancelled(cancel)?;
             let parsed = document.sound(parsed)?;
             changed += self.insert_parsed(&parsed, &mut blanks, &mut charge)?;
-            read_statements(parsed.rows.len() as u64);
             Ok(())
         };
         let options = document.options(db.longest_term_bytes(), db.memory())?;
@@ -114,9 +117,9 @@ impl Document<'_> {
             base: self.base.map(str::to_owned),
             graph: graph_name(self.graph)?,
             is_one_graph: self.is_one_graph,
-            lenient: false,
-            odd_terms: OddTerms::Refused,
-            contexts: Contexts::default(),
+            lenient: self.reading.lenient,
+            odd_terms: self.reading.odd_terms,
+            contexts: self.reading.contexts.clone(),
             // A batch takes some 800 bytes of memory a row until it is in the indexes, and its
             // texts four times.
             chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),

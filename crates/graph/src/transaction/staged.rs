@@ -91,6 +91,20 @@ impl Staged {
         cancel: &dyn Interrupt,
         progress: &ChangeProgress,
     ) -> Result<(), LoadError> {
+        self.add_told(document, read, cancel, &mut |parsed| progress.add(parsed.rows.len() as u64))
+    }
+
+    /// The same; `told` sees each chunk.
+    ///
+    /// # Errors
+    /// As [`Staged::add`].
+    pub(crate) fn add_told(
+        &mut self,
+        document: &Document<'_>,
+        read: impl std::io::Read,
+        cancel: &dyn Interrupt,
+        told: &mut dyn FnMut(&mut Parsed),
+    ) -> Result<(), LoadError> {
         let database = self.database.clone();
         let _turn = database.parsing.take(database.memory().total(), cancel).ok_or(LoadError::Cancelled)?;
         let mut options = document.options(database.longest_term_bytes(), database.memory())?;
@@ -101,8 +115,8 @@ impl Staged {
         let mut begins = true;
         let full = |parsed: Parsed| {
             cancelled(cancel)?;
-            let parsed = document.sound(parsed)?;
-            progress.add(parsed.rows.len() as u64);
+            let mut parsed = document.sound(parsed)?;
+            told(&mut parsed);
             Ok(self.keep(parsed, std::mem::take(&mut begins))?)
         };
         parse_document(read, options, cancel, || Ok(Parsed::default()), full)

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use oxrdfio::RdfFormat;
+use snowmelt_jsonld::Contexts;
 use snowmelt_store::Account;
 
 use crate::database::Database;
@@ -19,7 +20,7 @@ use crate::session::Session;
 use crate::term::{TermId, TermRef};
 use crate::transaction::Transaction;
 use crate::transaction::clear::Graphs;
-use crate::transaction::document::Document;
+use crate::transaction::document::{Document, DocumentReading};
 use crate::transaction::quads::Changed;
 use crate::transaction::staged::Staged;
 
@@ -38,6 +39,8 @@ pub struct GraphDocument {
     pub source: Source,
     /// Its format; told by name or content when absent.
     pub format: Option<RdfFormat>,
+    /// Contexts that it may name, if it is JSON-LD.
+    pub contexts: Contexts,
 }
 
 /// Where the statements of staged documents go.
@@ -163,7 +166,7 @@ impl Database {
     ) -> Result<Staged, LoadError> {
         progress.enter(ChangePhase::Parsing);
         let mut staged = Staged::new(self);
-        for GraphDocument { source, format } in documents {
+        for GraphDocument { source, format, contexts } in documents {
             let input = source.open(format, &Arc::default(), interrupt)?;
             let document = Document {
                 name: &input.name,
@@ -171,6 +174,7 @@ impl Database {
                 base: into.base.or(input.base.as_deref()),
                 graph: into.graph,
                 is_one_graph: into.is_one_graph,
+                reading: DocumentReading { contexts, ..DocumentReading::default() },
             };
             staged.add(&document, input.read, interrupt, progress)?;
         }

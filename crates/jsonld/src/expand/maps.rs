@@ -70,19 +70,24 @@ impl Expander<'_> {
                 return Err(place.fault("invalid value object", message));
             };
             let text = Json { place: place.place, value: Value::String(index.into()) };
-            let value = self.scalar(active, &property, &text);
+            let value = self.scalar(active, &property, &text)?;
             let iri = active.vocabulary(&property).unwrap_or_else(|| property.to_string());
+            self.process.keeps(iri.len(), place)?;
             node.add(&iri, vec![value]);
         } else if container.has(Container::INDEX) {
+            self.process.keeps(index.len(), place)?;
             match &mut item {
                 Item::Node(node) => _ = node.index.get_or_insert_with(|| index.to_owned()),
                 Item::Value(value) => _ = value.index.get_or_insert_with(|| index.to_owned()),
                 Item::List(_) => {}
             }
         } else if let Item::Node(node) = &mut item {
-            if container.has(Container::ID) {
-                node.id.get_or_insert_with(|| active.expand(index, Relative::Base));
-            } else if let Some(iri) = active.expand(index, Relative::Both) {
+            let is_id = container.has(Container::ID);
+            let iri = active.expand(index, if is_id { Relative::Base } else { Relative::Both });
+            self.process.keeps(iri.as_ref().map_or(0, String::len), place)?;
+            if is_id {
+                node.id.get_or_insert(iri);
+            } else if let Some(iri) = iri {
                 node.types.insert(0, iri);
             }
         }

@@ -169,6 +169,7 @@ impl<'a> Expander<'a> {
                 building.sees(keyword, value)?;
                 self.keyword(within, contexts, keyword, value, building)?;
             } else if property.contains(':') {
+                self.process.keeps(property.len(), value)?;
                 self.property(active, (name, &property), value, building)?;
             }
         }
@@ -221,9 +222,11 @@ impl<'a> Expander<'a> {
                 let text = value.as_str();
                 let text =
                     text.ok_or_else(|| value.fault("invalid @id value", "the value of @id is an IRI"))?;
-                building.node.id = Some(active.expand(text, Relative::Base));
+                let id = active.expand(text, Relative::Base);
+                self.process.keeps(id.as_ref().map_or(0, String::len), value)?;
+                building.node.id = Some(id);
             }
-            "@type" => types(type_scoped, value, building)?,
+            "@type" => self.types(type_scoped, value, building)?,
             "@graph" => {
                 let items = self.expand(inside(Some("@graph")), value)?;
                 building.node.graph = Some(items);
@@ -361,13 +364,18 @@ fn only_nodes(items: &[Item], place: &Json) -> Result<(), Misuse> {
     }
 }
 
-fn types(type_scoped: &Context, value: &Json, building: &mut Building<'_>) -> Result<(), Misuse> {
-    let invalid = || value.fault("invalid type value", "the value of @type is an IRI, or an array of IRIs");
-    for element in value.elements() {
-        let name = element.as_str().ok_or_else(invalid)?;
-        building.node.types.extend(type_scoped.expand(name, Relative::Both));
+impl Expander<'_> {
+    fn types(&self, type_scoped: &Context, value: &Json, building: &mut Building<'_>) -> Result<(), Misuse> {
+        let invalid =
+            || value.fault("invalid type value", "the value of @type is an IRI, or an array of IRIs");
+        for element in value.elements() {
+            let name = element.as_str().ok_or_else(invalid)?;
+            let iri = type_scoped.expand(name, Relative::Both);
+            self.process.keeps(iri.as_ref().map_or(0, String::len), element)?;
+            building.node.types.extend(iri);
+        }
+        building.has_one_type = value.as_str().is_some() && building.node.types.len() == 1;
+        building.has_type = true;
+        Ok(())
     }
-    building.has_one_type = value.as_str().is_some() && building.node.types.len() == 1;
-    building.has_type = true;
-    Ok(())
 }

@@ -7,8 +7,11 @@
 //! 2. Whatever opens or closes is done one at a time; requests to open databases do not wait for
 //!    it.
 //! 3. A database that is renamed or dropped is closed first, which needs that no request uses it.
+//! 4. Whatever has begun comes to its end, also when its client leaves: half of it would leave the
+//!    list wrong, or a database that opens while the next request opens it, too.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
@@ -97,6 +100,13 @@ pub struct Datasets {
     answer_commands: OnceLock<AnswerCommands>,
 }
 
+/// A change of the list.
+pub enum DatasetChange {
+    Create(String),
+    Rename { name: String, to: String },
+    Remove(String),
+}
+
 /// A line of the list.
 #[derive(serde::Serialize)]
 pub struct Listed {
@@ -173,19 +183,23 @@ impl Datasets {
     }
 
     /// The database of a name, opened if it is not.
-    pub async fn get(&self, name: &str) -> Result<Arc<Dataset>, DatasetError> {
+    pub async fn get(self: &Arc<Self>, name: &str) -> Result<Arc<Dataset>, DatasetError> {
         if let Some(open) = self.open_one(name) {
             return Ok(open);
         }
         if !self.has(name) {
             return Err(DatasetError::Unknown(name.to_owned()));
         }
-        let _turn = self.turn.lock().await;
-        match self.open_one(name) {
-            Some(open) => Ok(open),
-            None if self.has(name) => self.open(name, false).await,
-            None => Err(DatasetError::Unknown(name.to_owned())),
-        }
+        let (of, name) = (Arc::clone(self), name.to_owned());
+        to_its_end(async move {
+            let _turn = of.turn.lock().await;
+            match of.open_one(&name) {
+                Some(open) => Ok(open),
+                None if of.has(&name) => of.open(&name, false).await,
+                None => Err(DatasetError::Unknown(name)),
+            }
+        })
+        .await
     }
 
     fn open_one(&self, name: &str) -> Option<Arc<Dataset>> {
@@ -295,8 +309,27 @@ impl Datasets {
         }
     }
 
+    /// Changes the list; `then` is told when it is done.
+    pub async fn change(
+        self: &Arc<Self>,
+        change: DatasetChange,
+        then: impl FnOnce() + Send + 'static,
+    ) -> Result<(), DatasetError> {
+        let of = Arc::clone(self);
+        to_its_end(async move {
+            match &change {
+                DatasetChange::Create(name) => of.create(name).await?,
+                DatasetChange::Rename { name, to } => of.rename(name, to).await?,
+                DatasetChange::Remove(name) => of.remove(name).await?,
+            }
+            then();
+            Ok(())
+        })
+        .await
+    }
+
     /// Makes an empty one.
-    pub async fn create(&self, name: &str) -> Result<(), DatasetError> {
+    async fn create(&self, name: &str) -> Result<(), DatasetError> {
         if !is_name(name) {
             return Err(DatasetError::Name(name.to_owned()));
         }
@@ -310,7 +343,7 @@ impl Datasets {
     }
 
     /// Gives one another name.
-    pub async fn rename(&self, name: &str, to: &str) -> Result<(), DatasetError> {
+    async fn rename(&self, name: &str, to: &str) -> Result<(), DatasetError> {
         if !is_name(to) {
             return Err(DatasetError::Name(to.to_owned()));
         }
@@ -332,7 +365,7 @@ impl Datasets {
     }
 
     /// Removes one and its data.
-    pub async fn remove(&self, name: &str) -> Result<(), DatasetError> {
+    async fn remove(&self, name: &str) -> Result<(), DatasetError> {
         let _turn = self.turn.lock().await;
         if !self.has(name) {
             return Err(DatasetError::Unknown(name.to_owned()));
@@ -366,6 +399,13 @@ impl Datasets {
             false => Err(DatasetError::Name(name.to_owned())),
         }
     }
+}
+
+/// Runs on a task of its own, which goes on when the client leaves.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, DatasetError>> + Send + 'static,
+) -> Result<T, DatasetError> {
+    tokio::spawn(work).await.map_err(|error| DatasetError::Failed(error.to_string()))?
 }
 
 /// Runs what waits for the disk, and may find that another process has the database open.

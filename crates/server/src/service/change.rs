@@ -5,6 +5,7 @@
 //! DELETE of its entry; by the end of the server; and, from when it has all of its body, by the
 //! time limit.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use std::time::Instant;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, header};
-use snowmelt_graph::{Account, ChangePhase, Changed, GraphWrite, Priority};
+use snowmelt_graph::{Account, ChangePhase, Changed, GraphWrite, Priority, Reservation};
 use snowmelt_sparql::{QueryError, UpdateOptions, Updated};
 
 use super::answers::{Answered, Failure, bad, empty, internal, lost, response, with_account, with_activity};
@@ -22,19 +23,40 @@ use crate::body::AnswerBody;
 use crate::coding::Coding;
 use crate::cors::Wish;
 use crate::durations::RequestKind;
-use crate::graph_store::{self, Target};
+use crate::graph_store::{self, Target, Upload};
 use crate::intake::{self, BodyWatch};
-use crate::logs::SlowRequest;
+use crate::logs::{Logs, SlowRequest};
 use crate::refusal::{Refusal, refusal};
 use crate::request::{self, Operation, ProtocolRequest};
 use crate::running::{Asker, Running};
 use crate::slots::Slot;
-use crate::spool::Spooled;
+use crate::spool::{Spooled, SpooledText};
 
 /// A change that is listed, and on whose behalf it reads.
 pub(super) struct ListedChange {
     running: Running,
     account: Arc<Account>,
+    /// of its text
+    memory: Option<Reservation>,
+}
+
+/// The line of a change in the audit log. The thread that makes the change writes it: the client
+/// may have left by then.
+struct AuditLine {
+    logs: Arc<Logs>,
+    peer: SocketAddr,
+    user: Option<String>,
+    what: serde_json::Value,
+}
+
+impl AuditLine {
+    /// The change was made; `report` is what came of it.
+    fn write(mut self, report: &serde_json::Value) {
+        if let (Some(what), Some(report)) = (self.what.as_object_mut(), report.as_object()) {
+            what.extend(report.clone());
+        }
+        self.logs.change(self.peer, self.user.as_deref(), &self.what);
+    }
 }
 
 impl ListedChange {
@@ -54,7 +76,7 @@ impl Service {
     ) -> ListedChange {
         let account = self.account_of_update(client, priority);
         let running = self.running.enter(kind, (&client.dataset.name, text), &account);
-        ListedChange { running, account }
+        ListedChange { running, account, memory: None }
     }
 
     /// The body of a change, taken to its end.
@@ -93,7 +115,11 @@ impl Service {
         self.may_change(client)?;
         let listed = self.list_change(RequestKind::Update, "an update", client, Priority::Normal);
         let body = self.spool(&head, body, client, &listed).await?;
-        let (shown, rest) = body.text(self.limits.body_bytes, SHOWN_BYTES).map_err(|e| internal(&e))?;
+        let body = body.text(self.limits.body_bytes, SHOWN_BYTES).map_err(|e| internal(&e))?;
+        let (shown, rest, memory) = match body {
+            SpooledText::Whole(text, memory) => (text, None, memory),
+            SpooledText::Begin(begin, whole) => (begin, Some(whole), None),
+        };
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &shown)?;
         let Operation::Update(update) = operation else { unreachable!("it has the type of an update") };
         drop(shown);
@@ -101,7 +127,7 @@ impl Service {
             Priority::Normal => Arc::clone(&listed.account),
             priority => self.account_of_update(client, priority),
         };
-        let listed = ListedChange { account: Arc::clone(&account), ..listed };
+        let listed = ListedChange { account: Arc::clone(&account), memory, ..listed };
         let address = format!("{}://{}{}", client.scheme, client.host, head.uri.path());
         with_account(self.update(update, rest, address, client, listed), &account).await
     }
@@ -119,7 +145,8 @@ impl Service {
         listed.running.task.tell(&update.text);
         let slot = self.change_slot(&listed).await?;
         let begun = Instant::now();
-        let ListedChange { running, account } = listed;
+        let ListedChange { running, account, memory } = listed;
+        let audit = self.audit_line(client, "update", &update.text);
         let options = UpdateOptions {
             base: Some(base),
             timeout: self.timeout(&update, client),
@@ -130,6 +157,7 @@ impl Service {
             using_graphs: update.default_graphs,
             using_named_graphs: update.named_graphs,
             allow_load: self.allow_load.clone(),
+            contexts: self.contexts.clone(),
             view: client.view.clone(),
             progress: Arc::clone(&running.task.progress),
             ..UpdateOptions::default()
@@ -139,11 +167,15 @@ impl Service {
         let told = Arc::clone(&text);
         let longest = usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX);
         let done = tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            match whole {
+            let (_slot, _memory) = (slot, memory);
+            let done = match whole {
                 Some(whole) => engine.update_from(whole, longest, &options),
                 None => engine.update(&text, &options),
+            };
+            if let (Some(audit), Ok(updated)) = (audit, &done) {
+                audit.write(&report(updated, updated.txn.into()));
             }
+            done
         });
         let updated = done.await.map_err(|_| lost())?.map_err(|error| refusal(&error));
         if self.logs.is_slow(begun.elapsed()) {
@@ -158,10 +190,7 @@ impl Service {
             });
         }
         let updated = updated?;
-        let (inserted, deleted) = (updated.changed.inserted, updated.changed.deleted);
-        let report = |transaction: serde_json::Value| serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted });
-        self.note_change(client, "update", &told, &report(updated.txn.into()));
-        let shown = report(self.commit_name(client, &updated));
+        let shown = report(&updated, self.commit_name(client, &updated));
         let body = AnswerBody::whole(format!("{shown}\n")).while_running(running);
         Ok(with_activity(response(StatusCode::OK, "application/json", body), &account))
     }
@@ -177,16 +206,15 @@ impl Service {
         }
     }
 
-    /// Writes a change into the audit log.
-    fn note_change(&self, client: &Client<'_>, kind: &str, text: &str, report: &serde_json::Value) {
-        if self.logs.audit.is_some() {
-            let mut what = report.clone();
-            (what["kind"], what["text"]) = (kind.into(), text.into());
-            if !client.dataset.name.is_empty() {
-                what["dataset"] = client.dataset.name.as_str().into();
-            }
-            self.logs.change(client.peer, client.name(), &what);
+    /// The line of a change in the audit log, if there is one.
+    fn audit_line(&self, client: &Client<'_>, kind: &str, text: &str) -> Option<AuditLine> {
+        self.logs.audit.as_ref()?;
+        let mut what = serde_json::json!({ "kind": kind, "text": text });
+        if !client.dataset.name.is_empty() {
+            what["dataset"] = client.dataset.name.as_str().into();
         }
+        let (logs, user) = (Arc::clone(&self.logs), client.name().map(str::to_owned));
+        Some(AuditLine { logs, peer: client.peer, user, what })
     }
 
     /// PUT, POST and DELETE of graphs.
@@ -201,19 +229,18 @@ impl Service {
         let told = format!("{} {}", head.method, head.uri);
         let listed = self.list_change(RequestKind::Graph, &told, client, Priority::Normal);
         let account = Arc::clone(&listed.account);
+        let audit = self.audit_line(client, "graph", &told);
         let answer = if head.method == Method::DELETE {
             let engine = Arc::clone(&client.dataset.engine);
-            let deleted =
-                self.change(client, listed, move |asker| graph_store::delete(&engine, &target, asker));
-            with_account(deleted, &account).await?;
+            let delete = move |asker: &Asker| graph_store::delete(&engine, &target, asker);
+            with_account(self.change(client, (listed, audit), delete), &account).await?;
             empty(StatusCode::NO_CONTENT)
         } else {
             let body = with_account(self.spool(&head, body, client, &listed), &account).await?;
             let write = if head.method == Method::PUT { GraphWrite::Replace } else { GraphWrite::Add };
-            let stored = self.store_graph((target, write), head.headers, body, client, listed);
+            let stored = self.store_graph((target, write), head.headers, body, client, (listed, audit));
             with_account(stored, &account).await?
         };
-        self.note_change(client, "graph", &told, &serde_json::json!({}));
         Ok(with_activity(answer, &account))
     }
 
@@ -223,11 +250,14 @@ impl Service {
         headers: HeaderMap,
         body: Spooled,
         client: &Client<'_>,
-        listed: ListedChange,
+        listed: (ListedChange, Option<AuditLine>),
     ) -> Answered {
         let (engine, root) = (Arc::clone(&client.dataset.engine), client.root());
-        let store =
-            move |asker: &Asker| graph_store::store(&engine, &target, write, &headers, body, &root, asker);
+        let contexts = self.contexts.clone();
+        let store = move |asker: &Asker| {
+            let upload = Upload { headers: &headers, body, root: &root, contexts: &contexts };
+            graph_store::store(&engine, &target, write, upload, asker)
+        };
         let stored = self.change(client, listed, store).await?;
         let status = if stored.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = empty(status);
@@ -243,16 +273,20 @@ impl Service {
     async fn change<T: Send + 'static>(
         &self,
         client: &Client<'_>,
-        listed: ListedChange,
+        (listed, audit): (ListedChange, Option<AuditLine>),
         change: impl FnOnce(&Asker) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Failure> {
         let slot = self.change_slot(&listed).await?;
-        let ListedChange { running, account } = listed;
+        let ListedChange { running, account, .. } = listed;
         let (cancel, progress) = (Arc::clone(&running.task.cancel), Arc::clone(&running.task.progress));
         let asker = Asker { account, view: client.view.clone(), cancel, progress };
         let mut done = tokio::task::spawn_blocking(move || {
             let _slot = slot;
-            change(&asker)
+            let changed = change(&asker)?;
+            if let Some(audit) = audit {
+                audit.write(&serde_json::json!({}));
+            }
+            Ok::<T, Refusal>(changed)
         });
         let most = self.timeout(&ProtocolRequest::default(), client);
         let limit = async {
@@ -271,4 +305,10 @@ impl Service {
             Err(_) => Err(refusal(&QueryError::Timeout(most.unwrap_or_default())).into()),
         }
     }
+}
+
+/// The report of an update, for its client and for the audit log.
+fn report(updated: &Updated, transaction: serde_json::Value) -> serde_json::Value {
+    let Changed { inserted, deleted, .. } = updated.changed;
+    serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted })
 }

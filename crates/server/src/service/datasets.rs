@@ -1,5 +1,6 @@
 //! The datasets of a server of several: listed, made, renamed, dropped, copied.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use snowmelt_graph::{Account, CompactOptions, CompactStep, Database, GraphError,
 
 use super::answers::{Answered, Failure, HttpResponse, Why, bad, empty, internal, json, lost, parameter};
 use super::{Service, Source};
-use crate::dataset::folder::{DatasetError, Datasets};
+use crate::dataset::folder::{DatasetChange, DatasetError, Datasets};
 use crate::durations::RequestKind;
 use crate::refusal::Refusal;
 use crate::tokens::{Denied, User};
@@ -26,7 +27,13 @@ pub fn refusal(error: DatasetError) -> Refusal {
         DatasetError::Name(_) => StatusCode::BAD_REQUEST,
         DatasetError::Memory(_) => StatusCode::SERVICE_UNAVAILABLE,
         DatasetError::NoBackups => StatusCode::FORBIDDEN,
-        DatasetError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        DatasetError::Failed(why) => {
+            // It names files, which are the administrator's affair. Not eprintln!, which panics when
+            // the reader is gone.
+            drop(writeln!(std::io::stderr(), "snowmelt: a dataset cannot be had: {why}"));
+            let message = "the dataset cannot be had; see the log of the server".to_owned();
+            return (StatusCode::INTERNAL_SERVER_ERROR, message);
+        }
     };
     (status, error.to_string())
 }
@@ -51,7 +58,7 @@ impl Service {
         }
     }
 
-    fn many(&self) -> Result<&Datasets, Refusal> {
+    fn many(&self) -> Result<&Arc<Datasets>, Refusal> {
         match &self.datasets {
             Source::Many(datasets) => Ok(datasets),
             Source::One(_) => {
@@ -79,20 +86,13 @@ impl Service {
             let message = "this server is read-only (--read-only)".to_owned();
             return Err((StatusCode::FORBIDDEN, message).into());
         }
-        let answer = match (&head.method, rename, backup) {
+        let change = match (&head.method, rename, backup) {
             (&Method::POST, None, None) if compact.is_some() => return self.compact(datasets, name).await,
-            (&Method::PUT, None, None) => {
-                datasets.create(name).await.map_err(refusal)?;
-                empty(StatusCode::CREATED)
-            }
-            (&Method::DELETE, None, None) => {
-                datasets.remove(name).await.map_err(refusal)?;
-                empty(StatusCode::NO_CONTENT)
-            }
+            (&Method::PUT, None, None) => DatasetChange::Create(name.to_owned()),
+            (&Method::DELETE, None, None) => DatasetChange::Remove(name.to_owned()),
             (&Method::POST, Some(to), None) => {
                 self.check_dataset(user, &to)?;
-                datasets.rename(name, &to).await.map_err(refusal)?;
-                empty(StatusCode::NO_CONTENT)
+                DatasetChange::Rename { name: name.to_owned(), to }
             }
             (&Method::POST, None, Some(copy)) => {
                 let is_incremental = asked("incremental").is_some();
@@ -103,18 +103,20 @@ impl Service {
                 return Err(bad(ways).into());
             }
         };
-        if self.logs.audit.is_some() {
-            let user = user.token.as_ref().map(|token| token.name.as_str());
-            let text = format!("{} {}", head.method, head.uri);
-            self.logs.change(peer, user, &serde_json::json!({ "kind": "dataset", "text": text }));
-        }
-        Ok(answer)
+        let is_new = matches!(change, DatasetChange::Create(_));
+        let user = user.token.as_ref().map(|token| token.name.clone());
+        let (logs, text) = (Arc::clone(&self.logs), format!("{} {}", head.method, head.uri));
+        let note = move || {
+            logs.change(peer, user.as_deref(), &serde_json::json!({ "kind": "dataset", "text": text }));
+        };
+        datasets.change(change, note).await.map_err(refusal)?;
+        Ok(empty(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT }))
     }
 
     /// Copies one below the folder of backups; ends when the client leaves.
     async fn back_up(
         &self,
-        datasets: &Datasets,
+        datasets: &Arc<Datasets>,
         name: &str,
         (copy, is_incremental): (&str, bool),
     ) -> Answered {
@@ -138,7 +140,7 @@ impl Service {
     }
 
     /// Gives space back; ends when the client leaves.
-    async fn compact(&self, datasets: &Datasets, name: &str) -> Answered {
+    async fn compact(&self, datasets: &Arc<Datasets>, name: &str) -> Answered {
         let work = |database: &Arc<Database>, go_on: GoOn<'_>| {
             database.compact(&CompactOptions::default(), |step| match step {
                 CompactStep::Waiting(what) => go_on(Some(what)),
@@ -154,7 +156,7 @@ impl Service {
     /// Long work on a dataset, on a thread of its own.
     async fn maintain<T: Send + 'static>(
         &self,
-        datasets: &Datasets,
+        datasets: &Arc<Datasets>,
         name: &str,
         what: &str,
         work: impl FnOnce(&Arc<Database>, GoOn<'_>) -> Result<T, GraphError> + Send + 'static,

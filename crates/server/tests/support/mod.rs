@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::load::{Contexts, LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, ServerError, serve};
@@ -38,6 +38,7 @@ pub fn config() -> ServerConfig {
         keeper: Arc::new(Keeper::open_to_all()),
         logs: Arc::default(),
         allow_load: Vec::new(),
+        contexts: Contexts::default(),
         read_only: false,
         control: None,
         shutdown_deadline: Duration::from_secs(5),

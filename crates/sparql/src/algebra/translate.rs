@@ -34,13 +34,13 @@ use context::{ExistsContext, graph_var};
 pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
 
 /// Translates a query; `text` serves to find the place of what is not supported, and going over
-/// the query takes `room`.
+/// the query takes `room`. DESCRIBE names `described` beside what stands in the query.
 ///
 /// For who sees a part of the graphs, all others have one name, so that nothing depends on which of
 /// them a query names.
 pub(crate) fn translate(
     query: &Query,
-    text: &str,
+    (text, described): (&str, &[NamedNode]),
     room: usize,
     view: Option<&GraphView>,
 ) -> Result<Algebra, QueryError> {
@@ -66,7 +66,10 @@ pub(crate) fn translate(
     let form = match query {
         Query::Select { .. } => Form::Select(t.result_vars(pattern, &mut select)),
         Query::Ask { .. } => Form::Ask,
-        Query::Describe { .. } => Form::Describe(t.result_vars(pattern, &mut select)),
+        Query::Describe { .. } => {
+            let described = described.iter().map(|iri| t.iri(iri)).collect();
+            Form::Describe(t.result_vars(pattern, &mut select), described)
+        }
         Query::Construct { template, .. } => Form::Construct(t.template(template, &mut select)?),
     };
     let dataset = t.dataset(dataset.as_ref());

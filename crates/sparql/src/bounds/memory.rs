@@ -55,12 +55,14 @@ impl Shares {
     }
 }
 
-/// Kinds of text.
+/// The fate of a text that takes more than it can ever have.
 #[derive(Clone, Copy)]
 pub(crate) enum TextKind {
-    Query,
-    /// most of a long one is data, which has no plan and is charged as quads
-    Update,
+    /// It is refused.
+    Bounded,
+    /// It gets what there is: an update that a program makes in one piece, with parameters or in a
+    /// transaction.
+    Own,
 }
 
 /// Memory that the pool leaves for texts, and what a query needs beside its text.
@@ -74,28 +76,18 @@ pub(crate) struct TextRoom {
     pub least: usize,
 }
 
-/// Bytes of the trees and the plan of a text; nothing for texts that fit into a query's least.
-/// Measured: 46 to 76 bytes for each byte of a query. Three quarters of what the pool leaves, less
-/// what a server holds of the same request, is the most that any text gets, so that others can run
-/// beside it. A query that needs more will never have it: it is refused. An update does with less,
-/// since most of a long one is data, which is charged as it is worked on.
-pub(crate) fn text_bytes(kind: TextKind, text: &str, room: TextRoom) -> Result<usize> {
-    const SHORT: usize = 4 << 10;
-    let of_each = match kind {
-        TextKind::Query => 64,
-        TextKind::Update => 8,
-    };
+/// Bytes to be reserved for the trees and the plan of a text of `len` bytes that take `wanted`.
+/// Three quarters of what the pool leaves, less what a server holds of the same request, is the
+/// most that any text gets, so that others can run beside it. One that needs more will never have
+/// it: it is refused.
+pub(crate) fn text_bytes(kind: TextKind, len: usize, wanted: usize, room: TextRoom) -> Result<usize> {
     /// Of the text, by the one that asks: the body of a request, and the text in it.
     const COPIES: u64 = 2;
-    if text.len() <= SHORT {
-        return Ok(0);
-    }
-    let held = text.len() as u64 * COPIES + room.least as u64;
+    let held = len as u64 * COPIES + room.least as u64;
     let most = (room.total.saturating_sub(room.pool) / 4 * 3).saturating_sub(held) as usize;
-    let wanted = text.len() * of_each;
     match kind {
-        TextKind::Query if wanted > most => {
-            Err(QueryError::TextMemory { text_bytes: text.len(), needed_bytes: wanted, most_bytes: most })
+        TextKind::Bounded if wanted > most => {
+            Err(QueryError::TextMemory { text_bytes: len, needed_bytes: wanted, most_bytes: most })
         }
         _ => Ok(wanted.min(most)),
     }
@@ -560,12 +552,11 @@ mod tests {
     #[test]
     fn a_text_that_can_never_have_its_memory_is_refused() {
         let room = TextRoom { total: 256 << 20, pool: 128 << 20, least: 4 << 20 };
-        let of = |kind, len: usize| text_bytes(kind, &"x".repeat(len), room);
-        assert_eq!(of(TextKind::Query, 4 << 10).unwrap(), 0);
-        assert_eq!(of(TextKind::Query, 1 << 20).unwrap(), 64 << 20);
-        let refused = of(TextKind::Query, 8 << 20).unwrap_err();
+        let of = |kind, len: usize| text_bytes(kind, len, 64 * len, room);
+        assert_eq!(of(TextKind::Bounded, 1 << 20).unwrap(), 64 << 20);
+        let refused = of(TextKind::Bounded, 8 << 20).unwrap_err();
         assert!(matches!(refused, QueryError::TextMemory { .. }), "{refused}");
-        assert!(of(TextKind::Update, 16 << 20).unwrap() < 96 << 20, "that of an update is its data");
+        assert!(of(TextKind::Own, 16 << 20).unwrap() < 96 << 20, "a program's own gets what there is");
     }
 
     #[test]

@@ -28,8 +28,13 @@ impl Described {
 
     /// Takes in what a batch binds and was not described before.
     pub fn begin(&mut self, batch: &Batch) -> Result<(), QueryError> {
+        self.named(batch.cols.iter().flatten().copied())
+    }
+
+    /// The same for resources that the query names.
+    pub fn named(&mut self, ids: impl Iterator<Item = TermId>) -> Result<(), QueryError> {
         let is_resource = |id: &TermId| matches!(id.kind(), Kind::Iri | Kind::Blank);
-        self.add(batch.cols.iter().flatten().copied().filter(is_resource).collect())
+        self.add(ids.filter(is_resource).collect())
     }
 
     fn add(&mut self, mut resources: Vec<TermId>) -> Result<(), QueryError> {

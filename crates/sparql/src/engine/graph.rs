@@ -16,6 +16,8 @@ pub(super) struct Triples {
     input: Boxed,
     template: Arc<Template>,
     described: Described,
+    /// there was a solution, so that what DESCRIBE names is described
+    is_begun: bool,
     /// solutions on their way into the template, and how many are in it
     batch: Batch,
     done: usize,
@@ -29,6 +31,7 @@ impl Triples {
             input,
             template,
             described: Described::new(run.memory.held()),
+            is_begun: false,
             batch: Batch::default(),
             done: 0,
             solutions: 0,
@@ -84,6 +87,11 @@ impl Operator for Triples {
             let template = self.template.clone();
             let Form::Construct(triples) = &template.algebra.form else {
                 self.described.begin(&self.batch)?;
+                if !std::mem::replace(&mut self.is_begun, true)
+                    && let Form::Describe(_, named) = &template.algebra.form
+                {
+                    self.described.named(named.iter().filter_map(|c| run.consts[c.0 as usize]))?;
+                }
                 self.done = self.batch.rows;
                 continue;
             };

@@ -185,7 +185,7 @@ impl QueryResult {
         let (kind, variables) = match &template.algebra.form {
             Form::Select(vars) => (QueryKind::Solutions, vars.iter().map(name).collect()),
             Form::Ask => (QueryKind::Boolean, Vec::new()),
-            Form::Construct(_) | Form::Describe(_) => (QueryKind::Graph, Vec::new()),
+            Form::Construct(_) | Form::Describe(..) => (QueryKind::Graph, Vec::new()),
         };
         let is_volatile = template.is_volatile;
         let mut root = root;

@@ -84,7 +84,7 @@ impl Template {
     ) -> Result<Self, QueryError> {
         limits.check()?;
         let view = visible.map(|visible| &*visible.view);
-        let mut algebra = translate(query, parsed.text, parsed.room, view)?;
+        let mut algebra = translate(query, (parsed.text, parsed.described), parsed.room, view)?;
         let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
         engine.text_limits().check_patterns(patterns)?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {

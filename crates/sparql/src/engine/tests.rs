@@ -11,7 +11,7 @@ use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions, Term, TermId};
 
 use super::{Engine, QueryOptions};
-use crate::QueryError;
+use crate::{QueryError, ResultFormat, UpdateOptions};
 
 const DATA: &str = r#"
 <e:a> <e:p> <e:b> . <e:a> <e:p> <e:c> . <e:b> <e:p> <e:c> . <e:c> <e:p> <e:d> .
@@ -672,5 +672,45 @@ fn sides_with_many_columns_in_common_are_joined() {
             format!("SELECT * {{ VALUES ({names}) {{ {left} }} {{ VALUES ({names}) {{ {right} }} }} }}");
         let found = rows(&f.engine, &text, &QueryOptions::default()).unwrap();
         assert_eq!(found.len(), expected, "{text}");
+    }
+}
+
+/// DESCRIBE names as many resources as one likes, by names of all forms.
+#[test]
+fn a_long_list_is_described_as_each_of_its_members() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
+    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let data: String = (0..3000).map(|n| format!("<urn:r/{n}> <urn:p> {n} .")).collect();
+    engine
+        .update(
+            &format!("INSERT DATA {{ {data} GRAPH <urn:g> {{ <urn:r/7> <urn:q> 7 }} }}"),
+            &UpdateOptions::default(),
+        )
+        .unwrap();
+    let triples = |text: &str| {
+        let result = engine.query(text, &QueryOptions::default()).unwrap_or_else(|e| panic!("{e}"));
+        let mut out = Vec::new();
+        result.write(ResultFormat::NTriples, &mut out).unwrap();
+        let mut lines: Vec<String> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    for most in [500, 1500, 25_000] {
+        let name = |n: usize| match n % 3 {
+            0 => format!("<urn:r/{n}> "),
+            1 => format!("r:{n}\n"),
+            _ => format!("<{n}> "),
+        };
+        let iris: String = (0..most).map(name).collect();
+        let text = format!("BASE <http://b/> PREFIX r: <urn:r/> DESCRIBE {iris}");
+        assert_eq!(triples(&text).len(), (0..most.min(3000)).filter(|n| n % 3 < 2).count());
+        let absolute: String = (0..most).map(|n| format!("<urn:r/{n}>")).collect();
+        assert_eq!(triples(&format!("DESCRIBE {absolute}")).len(), most.min(3000));
+        assert_eq!(triples(&format!("DESCRIBE {absolute} FROM <urn:g>")).len(), 1);
+        // variables beside them, and no solution
+        let with = format!("DESCRIBE ?s {absolute} {{ ?s <urn:p> 2999 }}");
+        assert_eq!(triples(&with).len(), (most + 1).min(3000));
+        assert_eq!(triples(&format!("DESCRIBE ?s {absolute} {{ ?s <urn:none> ?o }}")).len(), 0);
     }
 }

@@ -21,7 +21,7 @@ use super::tokens::Tokens;
 use crate::error::{QueryError, place};
 
 /// A piece is cut at the first chance after so many bytes.
-const PIECE_BYTES: usize = 1 << 20;
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// Bytes read at a time, at least.
 const READ_BYTES: usize = 256 << 10;
 
@@ -143,6 +143,12 @@ impl<R: Read> Pieces<R> {
             piece_bytes: PIECE_BYTES.min(longest),
             read_bytes: READ_BYTES,
         }
+    }
+
+    /// Cuts into pieces of about so many bytes, or the usual size if that is less.
+    pub fn of_about(mut self, piece_bytes: usize) -> Self {
+        self.piece_bytes = self.piece_bytes.min(piece_bytes);
+        self
     }
 
     /// Cuts only where it must.

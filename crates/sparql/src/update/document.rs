@@ -86,7 +86,8 @@ impl Engine {
             GraphName::NamedNode(graph) => Some(graph.as_str()),
         };
         let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
-        let document = GraphDocument { source: Source::File(path), format: None };
+        let contexts = options.contexts.clone();
+        let document = GraphDocument { source: Source::File(path), format: None, contexts };
         let staged = self.database().stage(vec![document], into, limits, &options.progress);
         staged.map_err(|error| limits.of_load(error))
     }

@@ -11,7 +11,7 @@ use super::{Begun, UpdateOptions, Updated, parse_bound};
 use crate::bounds::{Limits, TextKind, with_room};
 use crate::engine::{Engine, sign_of};
 use crate::error::QueryError;
-use crate::text::pieces::{Piece, Pieces};
+use crate::text::pieces::{PIECE_BYTES, Piece, Pieces};
 
 impl Engine {
     /// Runs an update of any length, of which about a MiB is in memory at a time; when it
@@ -34,10 +34,11 @@ impl Engine {
     ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         options.progress.enter(ChangePhase::Parsing);
-        let mut pieces = Pieces::of(source, longest);
+        let mut pieces = Pieces::of(source, longest).of_about(self.piece_bytes());
         let first = pieces.next()?;
         if pieces.is_over() {
-            return self.update(first.as_ref().map_or("", |piece| &piece.text), options);
+            let text = first.as_ref().map_or("", |piece| &piece.text);
+            return self.update_whole(text, TextKind::Bounded, options);
         }
         if let Some((name, _)) = options.bindings.first() {
             let why = "an update that is read in pieces has none";
@@ -56,6 +57,16 @@ impl Engine {
         let mut txn = self.begin(options, &limits)?;
         let changed = line.run(&mut txn, options, &limits)?;
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+    }
+}
+
+impl Engine {
+    /// Bytes of a piece of an update; where there is little memory, little.
+    pub(super) fn piece_bytes(&self) -> usize {
+        // The trees of dense data are some fifty times its text.
+        const OF_MEMORY: u64 = 256;
+        const LEAST: u64 = 64 << 10;
+        (self.database().memory().total() / OF_MEMORY).clamp(LEAST, PIECE_BYTES as u64) as usize
     }
 }
 
@@ -100,12 +111,8 @@ impl<'a> PieceLine<'a> {
         let (engine, staged, text) = (self.engine, &mut self.staged, &piece.text);
         let room = engine.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let _text = engine.reserve_text(
-                TextKind::Update,
-                text,
-                (None, None, sign_of(&options.account)),
-                limits,
-            )?;
+            let asked = (None, sign_of(&options.account));
+            let _text = engine.reserve_text(TextKind::Bounded, (text, 0), asked, limits)?;
             let update = parse_bound(text, options)?;
             let all = update.operations.iter().map(|operation| match operation {
                 GraphUpdateOperation::InsertData { data } => Some(data),
@@ -141,6 +148,7 @@ impl<'a> PieceLine<'a> {
                     let text = std::str::from_utf8(&bytes);
                     let text = text.map_err(|error| QueryError::Spill { what: error.to_string() })?;
                     begun.goes_on = piece.goes_on;
+                    let text = (text, TextKind::Bounded);
                     let done = self.engine.piece_in(txn, text, options, limits, &mut begun);
                     done.map_err(|error| piece.placed(error))?
                 }

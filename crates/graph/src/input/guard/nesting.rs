@@ -27,9 +27,18 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: NestingState,
     levels: usize,
+    /// the most of them since that was asked
+    deepest: usize,
     longest: usize,
     /// bytes of the string or IRI it is in
     term: usize,
+    /// the last bytes outside of terms
+    behind: u64,
+    /// the IRI it is in is a base
+    is_base: bool,
+    /// bytes of the longest IRI, and of all bases: a few letters may stand for both
+    longest_iri: usize,
+    bases: usize,
 }
 
 impl Quotes {
@@ -44,14 +53,29 @@ impl Quotes {
 
 impl Nesting {
     pub(super) fn new(quotes: Quotes, longest: usize) -> Self {
-        Nesting { quotes, at: NestingState::Open, levels: 0, longest, term: 0 }
+        Nesting {
+            quotes,
+            at: NestingState::Open,
+            levels: 0,
+            deepest: 0,
+            longest,
+            term: 0,
+            behind: 0,
+            is_base: false,
+            longest_iri: 0,
+            bases: 0,
+        }
     }
 
     fn open(&mut self, byte: u8) -> Result<(), String> {
+        if !byte.is_ascii_whitespace() {
+            self.behind = (self.behind << 8) | u64::from(byte);
+        }
         let turtle = self.quotes == Quotes::Turtle;
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
+                self.deepest = self.deepest.max(self.levels);
                 let most = self.quotes.most_levels();
                 if self.levels > most {
                     return Err(format!("the document nests more than {most} levels, the limit"));
@@ -64,7 +88,11 @@ impl Nesting {
             }
             b'"' | b'\'' if turtle => NestingState::Quotes(byte, 1),
             b'"' => NestingState::String(byte, 1, 0),
-            b'<' if turtle => NestingState::Iri,
+            b'<' if turtle => {
+                let word = ((self.behind >> 8) as u32).to_be_bytes();
+                self.is_base = word.eq_ignore_ascii_case(b"base");
+                NestingState::Iri
+            }
             b'#' if turtle => NestingState::Comment,
             _ => NestingState::Open,
         };
@@ -73,9 +101,22 @@ impl Nesting {
 }
 
 impl Nesting {
-    /// Levels that are open.
-    pub(super) fn levels(&self) -> usize {
-        self.levels
+    /// The most levels that were open since this was asked.
+    pub(super) fn take_deepest(&mut self) -> usize {
+        std::mem::replace(&mut self.deepest, self.levels)
+    }
+
+    /// Bytes of the longest IRI that a name may stand for.
+    pub(super) fn name_bytes(&self) -> usize {
+        self.longest_iri + self.bases
+    }
+
+    /// An IRI has come to its end.
+    fn end_iri(&mut self) {
+        self.longest_iri = self.longest_iri.max(self.term);
+        if std::mem::take(&mut self.is_base) {
+            self.bases += self.term;
+        }
     }
 }
 
@@ -113,7 +154,10 @@ impl Nesting {
             NestingState::Quotes(quote, _) if byte == b'\\' => NestingState::Escaped(quote, 1),
             NestingState::Quotes(quote, _) => NestingState::String(quote, 1, 0),
             // what N3 writes as < and <= is no IRI
-            NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => NestingState::Open,
+            NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
+                self.end_iri();
+                NestingState::Open
+            }
             NestingState::Iri => NestingState::Iri,
             NestingState::Comment if byte == b'\n' => NestingState::Open,
             NestingState::Comment => NestingState::Comment,

@@ -1,0 +1,305 @@
+//! The memory that the trees of a text take, told before it is parsed.
+//!
+//! 1. A tree has each IRI in full. A prefixed name stands for its namespace, a relative IRI for
+//!    the base, a comma for subject and predicate once more, a quad for its graph. So a few bytes
+//!    may stand for a long IRI, each time they come.
+//! 2. Data of an update becomes quads, whose size hardly depends on that of their text. So do
+//!    patterns after a comma, and those that a list stands for.
+//! 3. A plan has for each group the set of its variables.
+//! 4. All else takes so much for each byte.
+//!
+//! One pass over the tokens, without a grammar, counts too much rather than too little.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::tokens::Tokens;
+
+/// Bytes of trees and plan for each byte of a query; measured: 46 to 76.
+const EACH_BYTE: usize = 64;
+/// Bytes of a quad in the parser and in the batch that is made of it, or of a pattern; measured:
+/// 400 to 750.
+const EACH_QUAD: usize = 768;
+/// Bytes for each pair of a group and a variable: sets of bits, in all passes over the tree.
+const EACH_NAME_BYTES: usize = 5;
+/// Bytes for each byte of data: the text, and the strings of terms.
+const EACH_BYTE_OF_DATA: usize = 4;
+/// Copies of an IRI in the tree, among the constants, and where they are looked up.
+const COPIES: usize = 6;
+/// Bytes that IRIs grow by for each byte of the text, which the figures above allow for.
+const USUAL_GROWTH: usize = 2;
+
+/// The memory that a text will take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Weight {
+    /// bytes of the text
+    text: usize,
+    /// those of them that are data of an update
+    data: usize,
+    /// quads of this data, and patterns of few bytes
+    quads: usize,
+    /// groups, and different variables
+    groups: usize,
+    variables: usize,
+    /// bytes of IRIs in the tree that are not in the text
+    grown: usize,
+}
+
+impl Weight {
+    /// Weighs a text.
+    pub fn of(text: &str) -> Self {
+        let mut scale = Scale { text: text.len(), ..Scale::default() };
+        for (at, token) in Tokens::of(text) {
+            scale.token(at, token);
+        }
+        scale.weight()
+    }
+
+    /// Bytes of the trees and the plan.
+    pub fn bytes(&self) -> usize {
+        let parts = [
+            (self.text - self.data).saturating_mul(EACH_BYTE),
+            self.data.saturating_mul(EACH_BYTE_OF_DATA),
+            self.quads.saturating_mul(EACH_QUAD),
+            self.groups.saturating_mul(self.variables).saturating_mul(EACH_NAME_BYTES),
+            self.unusual_growth().saturating_mul(COPIES),
+        ];
+        parts.into_iter().fold(0, usize::saturating_add)
+    }
+
+    /// Whether the IRIs in its tree are much longer than the text.
+    pub fn grows(&self) -> bool {
+        self.unusual_growth() > 0
+    }
+
+    fn unusual_growth(&self) -> usize {
+        self.grown.saturating_sub(self.text * USUAL_GROWTH)
+    }
+}
+
+/// The meaning of the next token, where the token before says it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Next<'a> {
+    #[default]
+    Any,
+    /// the prefix of PREFIX
+    Prefix,
+    /// its namespace
+    Namespace(&'a str),
+    Base,
+    /// the name of the graph of the quads that follow
+    Graph,
+}
+
+/// A pass over the tokens.
+#[derive(Default)]
+struct Scale<'a> {
+    text: usize,
+    namespaces: FxHashMap<&'a str, usize>,
+    variables: FxHashSet<&'a str>,
+    base: usize,
+    next: Next<'a>,
+    /// the longest IRI since the last triple ended: a comma may repeat it
+    longest: usize,
+    /// the longest name of a graph: each quad may have it
+    graph: usize,
+    /// brackets within the data under way; none: it is no data
+    data: Option<Block>,
+    /// what is open in round brackets may be a list, each member of which is two quads
+    lists: usize,
+    weight: Weight,
+}
+
+/// Data of an update.
+#[derive(Clone, Copy)]
+struct Block {
+    begin: usize,
+    braces: usize,
+}
+
+impl<'a> Scale<'a> {
+    fn weight(mut self) -> Weight {
+        self.end_data(self.text);
+        Weight { text: self.text, variables: self.variables.len(), ..self.weight }
+    }
+
+    fn token(&mut self, at: usize, token: &'a str) {
+        match token.as_bytes()[0] {
+            b'<' if token.len() > 1 => {
+                let iri = &token[1..token.len() - 1];
+                // The parser gives an absolute one as much room.
+                self.iri(iri.len(), self.base);
+            }
+            b'"' | b'\'' => {
+                let datatype = token.rfind("^^").map(|at| &token[at + 2..]);
+                let grown = datatype.map_or(0, |datatype| match datatype.strip_prefix('<') {
+                    Some(_) => self.base,
+                    None => self.namespace(datatype),
+                });
+                self.weight.grown += grown;
+                self.member();
+            }
+            b',' | b';' => {
+                self.weight.grown += 2 * self.longest;
+                self.short_quad();
+            }
+            b'.' if token == "." => {
+                self.quad();
+                self.longest = 0;
+            }
+            b'[' => self.quad(),
+            b'(' | b')' | b'{' | b'}' => self.bracket(at, token),
+            b'?' | b'$' => {
+                self.variables.insert(&token[1..]);
+                self.member();
+            }
+            _ if token.starts_with("_:") => self.member(),
+            _ if token.contains(':') => {
+                if self.next == Next::Prefix {
+                    let name = token.split(':').next().unwrap_or_default();
+                    self.next = Next::Namespace(name);
+                    return;
+                }
+                let namespace = self.namespace(token);
+                self.iri(token.len(), namespace);
+            }
+            _ => self.word(token),
+        }
+    }
+
+    fn word(&mut self, word: &str) {
+        let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
+        self.next = match () {
+            () if is("PREFIX") => Next::Prefix,
+            () if is("BASE") => Next::Base,
+            () if is("GRAPH") || is("WITH") => Next::Graph,
+            () if is("DATA") && self.data.is_none() => {
+                self.data = Some(Block { begin: self.text, braces: 0 });
+                Next::Any
+            }
+            () => {
+                self.member();
+                Next::Any
+            }
+        };
+    }
+
+    /// An IRI of so many bytes in the text, and so many more in the tree.
+    fn iri(&mut self, written: usize, grown: usize) {
+        let whole = written + grown;
+        match std::mem::take(&mut self.next) {
+            Next::Namespace(name) => {
+                self.namespaces.insert(name, whole);
+                self.weight.grown += grown;
+            }
+            Next::Base => self.base = whole,
+            Next::Graph => self.graph = self.graph.max(whole),
+            Next::Any | Next::Prefix => {
+                self.longest = self.longest.max(whole);
+                self.weight.grown += grown;
+                self.member();
+            }
+        }
+    }
+
+    /// The bytes of the namespace of a prefixed name.
+    fn namespace(&self, name: &str) -> usize {
+        let prefix = name.split(':').next().unwrap_or_default();
+        self.namespaces.get(prefix).copied().unwrap_or(0)
+    }
+
+    /// A quad ends, or one more begins.
+    fn quad(&mut self) {
+        self.weight.grown += self.graph;
+        self.weight.quads += usize::from(self.data.is_some());
+    }
+
+    /// The same of few bytes of text.
+    fn short_quad(&mut self) {
+        self.weight.grown += self.graph;
+        self.weight.quads += 1;
+    }
+
+    /// A term, which may be the member of a list.
+    fn member(&mut self) {
+        if self.lists > 0 {
+            self.short_quad();
+            self.short_quad();
+        }
+    }
+
+    fn bracket(&mut self, at: usize, bracket: &str) {
+        match bracket {
+            "(" => {
+                self.lists += 1;
+                return self.member();
+            }
+            ")" => {
+                self.lists = self.lists.saturating_sub(1);
+                return;
+            }
+            _ => {}
+        }
+        self.quad();
+        self.longest = 0;
+        self.weight.groups += usize::from(bracket == "{");
+        let Some(data) = &mut self.data else { return };
+        match bracket {
+            "{" => {
+                data.braces += 1;
+                data.begin = data.begin.min(at);
+            }
+            _ => data.braces = data.braces.saturating_sub(1),
+        }
+        if data.braces == 0 {
+            self.end_data(at);
+        }
+    }
+
+    fn end_data(&mut self, end: usize) {
+        if let Some(data) = self.data.take() {
+            self.weight.data += end.saturating_sub(data.begin);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grown(text: &str) -> usize {
+        Weight::of(text).grown
+    }
+
+    #[test]
+    fn what_stands_for_more_is_counted_in_full() {
+        assert_eq!(grown("SELECT * { <urn:s> <urn:p> 'o' }"), 0);
+        // each name by the namespace, and the datatype of a literal
+        assert_eq!(grown("PREFIX a: <urn:long:> ASK { a:s a:p 'o'^^a:t }"), 3 * "urn:long:".len());
+        assert_eq!(grown("PREFIX : <urn:long:> ASK { : : : }"), 3 * "urn:long:".len());
+        assert_eq!(grown("BASE <http://long/> ASK { <s> ?p 'o'^^<t> }"), 2 * "http://long/".len());
+        let namespace = "BASE <http://long/> PREFIX a: <deep/> ASK { ?s ?p a:o }";
+        assert_eq!(grown(namespace), "http://long/".len() + "http://long/deep/".len());
+        // a comma repeats what is before it, up to the end of the triple
+        let long = "urn:long:long";
+        assert_eq!(
+            grown(&format!("ASK {{ <{long}> <urn:p> 1, 2 ; <urn:q> 3 . ?s ?p 4, 5 }}")),
+            4 * long.len()
+        );
+        // a quad has its graph, as do those that the block ends
+        let graph = format!("INSERT DATA {{ GRAPH <{long}> {{ ?s ?p 1 . ?s ?p 2 }} }}");
+        assert_eq!(grown(&graph), 4 * long.len());
+    }
+
+    #[test]
+    fn quads_are_counted_in_data_and_where_they_are_short() {
+        let data = "INSERT DATA { <s> <p> 1, 2 ; <q> 3 . <t> <p> (1 'a' <b> _:c true) }";
+        let weight = Weight::of(data);
+        assert!((12..=20).contains(&weight.quads), "{weight:?}");
+        assert!(weight.data > 40 && weight.data < data.len(), "{weight:?}");
+        let template = "INSERT { <s> <p> 1, 2, 3 } WHERE { <t> <p> (1 2 3) }";
+        let weight = Weight::of(template);
+        assert_eq!((weight.quads, weight.data), (2 + 2 + 6, 0));
+        let both = format!("{data} ; {template}");
+        assert_eq!(Weight::of(&both).data, Weight::of(data).data, "what follows is no data");
+    }
+}
