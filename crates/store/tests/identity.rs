@@ -337,7 +337,14 @@ fn a_copy_of_the_folder_does_not_write_to_stripes_elsewhere() {
         assert!(told.contains("copied") && told.contains("backup"), "{told}");
         case.is_whole(&at, "copied");
         drop(case.store.take());
-        // Where the database is gone its folder was put back from the copy.
+        // A stripe that was deleted can be made anew for another one.
+        let (other, far) = (case.dir.path().join("other"), case.dir.path().join("far/stripe-1"));
+        let kept = case.dir.path().join("kept");
+        fs::rename(&far, &kept).unwrap();
+        drop(Store::create(&other, std::slice::from_ref(&far), config()).unwrap());
+        fs::rename(&kept, &far).unwrap();
+        // Where the databases are gone the folder was put back from the copy.
+        fs::remove_dir_all(&other).unwrap();
         fs::remove_dir_all(&at).unwrap();
         let kept = if n % 4 < 2 { copied } else { fs::rename(&copied, &db).map(|()| db).unwrap() };
         let _ = Store::open(&kept, config())

@@ -292,7 +292,10 @@ fn changing_call(pid: libc::pid_t) -> Option<&'static str> {
 /// Whether a descriptor of a process is a file, not a pipe, a socket or a terminal.
 fn is_file(pid: libc::pid_t, descriptor: u64) -> bool {
     let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}"));
-    link.is_ok_and(|path| path.is_absolute() && !path.starts_with("/dev") && !path.starts_with("/proc"))
+    link.is_ok_and(|path| {
+        let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+        path.is_absolute() && !is_device && !path.starts_with("/proc")
+    })
 }
 
 const WRITES: [(libc::c_long, &str); 9] = [

@@ -19,6 +19,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use snowmelt_io::Access;
+
 use crate::error::{Result, StoreError};
 use crate::files::PRIVATE_FILE;
 use crate::files::lock;
@@ -33,17 +35,19 @@ pub(crate) struct OwnedStripe {
 }
 
 impl OwnedStripe {
-    /// Takes the stripe `name` in `place` for the database in `dir`, which writes to it.
+    /// Takes the stripe `name` in `place` for the database in `dir`, which writes to it, or has just
+    /// made it.
     ///
     /// # Errors
     /// Another process has it; it is another database's.
-    pub fn take(dir: &Directory, place: &Directory, name: &Path) -> Result<OwnedStripe> {
+    pub fn take(dir: &Directory, place: &Directory, name: &Path, access: Access) -> Result<OwnedStripe> {
         let lock = lock::hold_stripe(place, name)?;
         let (stripe, note) = (place.join(name), note_of(&place.join(name)));
         let own = std::fs::canonicalize(dir.reachable()).unwrap_or_else(|_| dir.path().to_path_buf());
         let noted = std::fs::read(&note).ok().map(folder_of);
         if noted.as_ref() != Some(&own) {
-            if let Some(owner) = noted
+            let is_new = matches!(access, Access::Create | Access::CreateNew);
+            if let Some(owner) = noted.filter(|_| !is_new)
                 && is_of_another(&owner, dir, &stripe)
             {
                 return Err(StoreError::StripeOf { stripe, owner, copy: dir.path().to_path_buf() });

@@ -79,8 +79,9 @@ impl OpenDevice {
         let placed = Placed::of(&place.0, &place.1, &*file);
         let is_owned = !is_block && config.files.is_none() && access != Access::Read;
         let is_outside = !Arc::ptr_eq(&place.0, dir);
-        let owned =
-            (is_owned && is_outside).then(|| OwnedStripe::take(dir, &place.0, &place.1)).transpose()?;
+        let owned = (is_owned && is_outside)
+            .then(|| OwnedStripe::take(dir, &place.0, &place.1, access))
+            .transpose()?;
         let device = match &config.devices {
             Some(wrap) => wrap.wrap(number, file.clone()).map_err(StoreError::device(path, what))?,
             None => file.clone(),

@@ -199,6 +199,22 @@ impl Manifest {
         Ok(())
     }
 
+    /// Writes what a cut, or damage, has left of the two other than this.
+    pub fn complete(&self, dir: &Directory) -> Result<()> {
+        let path = dir.join(FILE_NAME);
+        let clean = || {
+            dir.folder()?.remove(Path::new(NEW_NAME))?;
+            for name in [FILE_NAME, COPY_NAME] {
+                let found = Manifest::read_one(&dir.join(name));
+                if !self.entries.is_empty() && !matches!(found, Ok(Some(found)) if found == *self) {
+                    self.write_one(dir, name)?;
+                }
+            }
+            Ok(())
+        };
+        clean().map_err(StoreError::file(&path, "write the manifest"))
+    }
+
     fn write_one(&self, dir: &Directory, name: &str) -> std::io::Result<()> {
         let folder = dir.folder()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
