@@ -62,6 +62,16 @@ impl Folder {
         open_at(self.handle.as_fd(), name, flags)
     }
 
+    /// Makes a folder in it, its owner's alone, and opens that.
+    ///
+    /// # Errors
+    /// Something has the name; those of the system.
+    pub fn make_folder(&self, name: &Path) -> io::Result<Folder> {
+        rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)?;
+        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        Ok(Folder { path: self.path.join(name), handle })
+    }
+
     /// The file that has this name now; `None`: none has.
     ///
     /// # Errors
@@ -112,9 +122,8 @@ impl Folder {
             Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {}
             Err(e) => return Err(e.into()),
         }
-        let path = self.path.join(name);
-        let handle = open_at(self.handle.as_fd(), name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        let inside = Folder { path, handle };
+        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        let inside = Folder { path: self.path.join(name), handle };
         inside.names()?.iter().try_for_each(|name| inside.remove(Path::new(name)))?;
         Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
     }
