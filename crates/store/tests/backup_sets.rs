@@ -228,11 +228,16 @@ fn equal_numbers_of_two_histories_are_not_the_same_state() {
     assert!(matches!(add(&world.set(), &b), Err(StoreError::Fork { .. })));
 }
 
-/// A set of four parts with the state of each.
+/// A set of four parts with the state of each. In the folder `fork` is a copy of its first three
+/// parts with another fourth one, which has the same base and is a later state.
 fn filled(seed: u64) -> (World, Vec<(u64, u64)>) {
     let mut world = World::new(seed);
     let mut states = Vec::new();
-    for _ in 0..4 {
+    let fork = world.dir.path().join("fork");
+    for part in 0..4 {
+        if part == 3 {
+            copy(&world.set(), &fork);
+        }
         let store = world.open(0);
         for _ in 0..2 {
             world.rounds += 1;
@@ -244,6 +249,10 @@ fn filled(seed: u64) -> (World, Vec<(u64, u64)>) {
         add(&world.set(), &store).unwrap().unwrap();
         states.push((store.journal_stats().newest, world.rounds));
     }
+    world.rounds += 1;
+    let store = world.open(0);
+    world.pages.write(&store, world.rounds).unwrap();
+    assert_eq!(add(&fork, &store).unwrap().as_deref(), Some("0004-changes"));
     (world, states)
 }
 
@@ -260,10 +269,12 @@ enum Fault {
     Duplicate(&'static str),
     /// A part of another set is in its place.
     Foreign,
+    /// One of a copy of the set, made on the same base.
+    Fork,
     Longer,
 }
 
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 16] = [
     Fault::Delete,
     Fault::Empty,
     Fault::CutBy(1),
@@ -278,6 +289,7 @@ const FAULTS: [Fault; 15] = [
     Fault::Duplicate("0007-changes"),
     Fault::Duplicate("0003-changes"),
     Fault::Foreign,
+    Fault::Fork,
     Fault::Longer,
 ];
 
@@ -318,6 +330,9 @@ fn inflict(fault: Fault, set: &Path, other: &Path, name: &str) -> Option<Vec<Str
         Fault::Duplicate(to) if !is_dir && to != name && !name.starts_with("manifest") => {
             fs::copy(&path, set.join(to)).unwrap();
             return Some(vec![to.into()]);
+        }
+        Fault::Fork if name == "0004-changes" => {
+            fs::copy(set.with_file_name("fork").join(name), &path).map(drop).unwrap();
         }
         Fault::Foreign => {
             remove(&path);
@@ -451,6 +466,7 @@ fn random_faults_of_a_set_give_the_state_or_an_error() {
                 3 if other.set().join(&name).exists() => {
                     fs::copy(other.set().join(&name), file).map(drop).unwrap();
                 }
+                3 => fs::copy(set.with_file_name("fork").join("0004-changes"), file).map(drop).unwrap(),
                 4 => fs::rename(file, set.join(FILES[random.below(6)])).unwrap_or_default(),
                 5 if !bytes.is_empty() => {
                     let end = (at + 512).min(bytes.len());
