@@ -2,9 +2,9 @@
 //!
 //! They live in a folder of their own inside the database directory, so that they lie on the
 //! database's device and a killed load leaves nothing anywhere else. The folder is emptied when a
-//! load starts and removed when it ends, whichever way it ends, and wherever the database's directory
-//! was moved to meanwhile. Files are only appended to and read by position; nothing in them outlives
-//! the process, so nothing is ever synced.
+//! load starts and removed when it ends, whichever way it ends, and wherever the database's
+//! directory was moved to meanwhile. Files are only appended to and read by position; nothing in
+//! them outlives the process, so nothing is ever synced.
 
 use std::fs::File;
 use std::io;

@@ -2,8 +2,9 @@
 //! which that call fails.
 //!
 //! For tests of what a killed process leaves, and of each error that a file system may give:
-//! counted, not timed, whatever the program does and on however many threads. The kernel's own tracing finds the calls, so none is missed but
-//! those that an io_uring makes: programs under it use another engine.
+//! counted, not timed, whatever the program does and on however many threads. The kernel's own
+//! tracing finds the calls, so none is missed but those that an io_uring makes: programs under it
+//! use another engine.
 //!
 //! 1. The child asks to be traced (`PTRACE_TRACEME`) and stops at each system call of each of
 //!    its threads, before it is made.

@@ -35,8 +35,8 @@ pub(crate) struct OwnedStripe {
 }
 
 impl OwnedStripe {
-    /// Takes the stripe `name` in `place` for the database in `dir`, which writes to it, or has just
-    /// made it.
+    /// Takes the stripe `name` in `place` for the database in `dir`, which writes to it, or has
+    /// just made it.
     ///
     /// # Errors
     /// Another process has it; it is another database's.
