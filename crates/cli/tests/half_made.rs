@@ -128,7 +128,7 @@ fn kills(calls: u64) -> Vec<u64> {
     some.into_iter().collect()
 }
 
-/// What may happen at a call.
+/// Events at a call.
 const EVENTS: [AtCall; 4] = [AtCall::Kill, AtCall::Fail(EIO), AtCall::FailOn(EIO), AtCall::Full];
 const EIO: i32 = 5;
 

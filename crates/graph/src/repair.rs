@@ -226,7 +226,7 @@ fn damage(found: &[Read]) -> Vec<String> {
 /// The quads that the damaged trees are written from.
 fn source(found: &[Read], quads: u64) -> Option<QuadsFrom> {
     let [psog, posg] = [Index::Psog, Index::Posg].map(|index| &found[index as usize]);
-    // An inner node may leave out rows that nobody misses, so the number counts, too.
+    // Rows that an inner node leaves out are missed by their number alone.
     let is_whole = |twin: &Read| twin.lost.is_empty() && twin.rows.rows == quads;
     match (psog, posg) {
         (Read { fault: None, .. }, _) => Some(QuadsFrom::One(Index::Psog)),

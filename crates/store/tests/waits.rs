@@ -90,7 +90,7 @@ fn a_dropped_giant_leaves_the_stripes_as_long_as_they_were() {
         assert_eq!(store.stripe_bytes().unwrap(), before);
         fill(&store, tree, &pages[..3], seed).commit().unwrap();
     }
-    // What is committed stays.
+    // A committed one stays.
     let mut txn = store.begin().unwrap();
     let last = (0..400).map(|_| txn.allocate(tree, None).unwrap()).last().unwrap();
     txn.commit().unwrap();

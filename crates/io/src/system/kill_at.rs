@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// What happens at the call.
+/// The event at the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtCall {
     /// The process is killed.

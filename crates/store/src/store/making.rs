@@ -432,7 +432,7 @@ mod tests {
         assert!(far.exists(), "as is its stripe");
     }
 
-    /// What was left is found wherever its folder is by then.
+    /// Leavings are found wherever their folder is by then.
     #[test]
     fn what_was_not_finished_is_taken_away_where_it_was_moved_to() {
         let dir = tempfile::tempdir().unwrap();
