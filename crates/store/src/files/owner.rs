@@ -54,7 +54,8 @@ impl OwnedStripe {
             }
             // Without a note a copy is not noticed; that is no reason not to open.
             if let Err(e) = write(&note, &own) {
-                snowmelt_io::notice(&format!("{}: cannot be written: {e}; going on without", note.display()));
+                let note = note.display();
+                snowmelt_io::notice(&format!("{note}: {e}; a copy of the database's folder is not noticed"));
             }
         }
         Ok(OwnedStripe { _lock: lock })
