@@ -15,10 +15,11 @@
 //! they were; writers wait.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use snowmelt_store::{LostRows, MAX_ARITY, TupleTree};
+use snowmelt_store::{LostRows, MAX_ARITY, StoreError, TupleTree};
 
 use crate::check::Sum;
 use crate::database::Database;
@@ -77,14 +78,14 @@ impl Database {
         let state = session.state().clone();
         let mut found = Vec::new();
         for index in Index::ALL {
-            found.push(read(&mut session, &state, index)?);
+            found.push(read(&mut session, &state, index, cancel)?);
         }
-        compare(&mut session, &state, &mut found)?;
+        compare(&mut session, &state, &mut found, cancel)?;
         let mut report = RepairReport { damage: damage(&found), ..RepairReport::default() };
         if report.damage.is_empty() {
             return Ok(report);
         }
-        let Some(source) = source(&found) else {
+        let Some(source) = source(&found, state.quads()) else {
             report
                 .lost
                 .push("psog and posg do not hold the same quads, and nothing tells which is right".into());
@@ -93,7 +94,7 @@ impl Database {
         let indexes = to_rebuild(&found);
         let rebuild =
             Rebuild { database: self, indexes: &indexes, memory_bytes, expected: state.quads(), cancel };
-        let each = |take: &mut TakeQuad<'_>| each_quad(&mut session, &state, source, take);
+        let each = |take: &mut TakeQuad<'_>| each_quad(&mut session, &state, source, cancel, take);
         match rebuild.run(build, each, progress)? {
             Rebuilt::All => report.rebuilt = indexes.into_iter().map(Index::name).collect(),
             Rebuilt::TooFew(there) => {
@@ -114,12 +115,23 @@ impl Database {
     }
 }
 
+/// An error when it is to stop.
+fn go_on(cancel: &AtomicBool) -> Result<(), StoreError> {
+    if cancel.load(Ordering::Relaxed) { Err(StoreError::Stopped) } else { Ok(()) }
+}
+
 /// Reads a tree as far as it goes.
-fn read(session: &mut Session, state: &GraphState, index: Index) -> Result<Read, GraphError> {
+fn read(
+    session: &mut Session,
+    state: &GraphState,
+    index: Index,
+    cancel: &AtomicBool,
+) -> Result<Read, GraphError> {
     let mut found = Read { rows: Sum::default(), pairs: Sum::default(), lost: Vec::new(), fault: None };
     let Some(tree) = state.index(index) else { return Ok(found) };
     let mut last = None;
     found.lost = tree.salvage(&mut session.reader, &mut |columns| {
+        go_on(cancel)?;
         for row in rows(columns) {
             match index {
                 Index::Psog | Index::Posg => found.rows.add(&quad(index, row)),
@@ -133,6 +145,7 @@ fn read(session: &mut Session, state: &GraphState, index: Index) -> Result<Read,
         }
         Ok(())
     })?;
+    go_on(cancel)?;
     found.fault = fault(session, tree, &found)?;
     Ok(found)
 }
@@ -162,7 +175,12 @@ fn quad(index: Index, row: [u64; 4]) -> [u64; 4] {
 }
 
 /// Compares the trees that are sound by themselves, and notes those that contradict the others.
-fn compare(session: &mut Session, state: &GraphState, found: &mut [Read]) -> Result<(), GraphError> {
+fn compare(
+    session: &mut Session,
+    state: &GraphState,
+    found: &mut [Read],
+    cancel: &AtomicBool,
+) -> Result<(), GraphError> {
     let is_sound = |found: &[Read], index: Index| found[index as usize].fault.is_none();
     let at = |index: Index| index as usize;
     let (psog, posg) = (at(Index::Psog), at(Index::Posg));
@@ -190,7 +208,11 @@ fn compare(session: &mut Session, state: &GraphState, found: &mut [Read]) -> Res
     }
     if [Index::Psog, Index::Sp, Index::Gs].into_iter().all(|index| is_sound(found, index)) {
         let gs = &mut found[at(Index::Gs)];
-        if crate::check::graph_subjects(session, &mut |_| std::ops::ControlFlow::Continue(()))? != gs.rows {
+        let told = &mut |_| match go_on(cancel) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        if crate::check::graph_subjects(session, told)? != gs.rows {
             gs.fault = Some("tree gs has other pairs than psog".to_owned());
         }
     }
@@ -202,15 +224,17 @@ fn damage(found: &[Read]) -> Vec<String> {
 }
 
 /// The quads that the damaged trees are written from.
-fn source(found: &[Read]) -> Option<QuadsFrom> {
+fn source(found: &[Read], quads: u64) -> Option<QuadsFrom> {
     let [psog, posg] = [Index::Psog, Index::Posg].map(|index| &found[index as usize]);
+    // Rows that an inner node leaves out are missed by their number alone.
+    let is_whole = |twin: &Read| twin.lost.is_empty() && twin.rows.rows == quads;
     match (psog, posg) {
         (Read { fault: None, .. }, _) => Some(QuadsFrom::One(Index::Psog)),
         (_, Read { fault: None, .. }) => Some(QuadsFrom::One(Index::Posg)),
         // No row is lost, and still they differ.
-        (psog, posg) if psog.lost.is_empty() && posg.lost.is_empty() && psog.rows != posg.rows => None,
-        (psog, _) if psog.lost.is_empty() => Some(QuadsFrom::One(Index::Psog)),
-        (_, posg) if posg.lost.is_empty() => Some(QuadsFrom::One(Index::Posg)),
+        (psog, posg) if is_whole(psog) && is_whole(posg) && psog.rows != posg.rows => None,
+        (psog, _) if is_whole(psog) => Some(QuadsFrom::One(Index::Psog)),
+        (_, posg) if is_whole(posg) => Some(QuadsFrom::One(Index::Posg)),
         _ => Some(QuadsFrom::Both),
     }
 }
@@ -228,6 +252,7 @@ fn each_quad(
     session: &mut Session,
     state: &GraphState,
     source: QuadsFrom,
+    cancel: &AtomicBool,
     take: &mut TakeQuad<'_>,
 ) -> Result<(), LoadError> {
     let twins = match source {
@@ -238,6 +263,7 @@ fn each_quad(
     for index in twins {
         let Some(tree) = state.index(index) else { continue };
         let read = tree.salvage(&mut session.reader, &mut |columns| {
+            go_on(cancel)?;
             for row in rows(columns) {
                 if failed.is_none() {
                     failed = take(quad(index, row)).err();

@@ -75,7 +75,7 @@ pub use system::block_device::{block_claim, block_contents, block_mounted_on, is
 pub use system::folder::{FileId, Folder};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[doc(hidden)]
-pub use system::kill_at::{KillAt, Traced};
+pub use system::kill_at::{AtCall, KillAt, Traced};
 pub use system::loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
 };

@@ -110,6 +110,16 @@ pub enum StoreError {
         /// Process id of the holder as it wrote it, "unknown" if it did not.
         holder: String,
     },
+    /// A stripe outside of the folder is that of the database in another folder.
+    #[error("{}: it is a stripe of the database in {}, and {} is a copy of that folder alone; open that one, or make a database of your own of it with backup or restore", .stripe.display(), .owner.display(), .copy.display())]
+    StripeOf {
+        /// The stripe.
+        stripe: PathBuf,
+        /// The folder of its database.
+        owner: PathBuf,
+        /// The folder that was to be opened.
+        copy: PathBuf,
+    },
     /// A file of the open database is no longer under its name: what is written to it would be
     /// lost with the process.
     #[error("{}: {how} while the database was open; reads go on, also of what it held: dump the database before you stop the program, or stop it, put the file back or restore a copy, and open it again", .path.display())]

@@ -2,6 +2,7 @@
 
 pub(crate) mod block_stripe;
 pub(crate) mod lock;
+pub(crate) mod owner;
 pub(crate) mod reserve;
 pub(crate) mod stripes;
 pub(crate) mod watch;

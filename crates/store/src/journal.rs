@@ -434,6 +434,7 @@ impl Journal {
             files.used.values().chain(&files.free).cloned().collect()
         };
         files.iter().try_for_each(|file| file.look())?;
+        self.look_at_making()?;
         self.looked_ns.store(self.config.clock.now_ns(), Ordering::Relaxed);
         Ok(())
     }

@@ -104,7 +104,7 @@ pub use settings::config::{
 };
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
-pub use snowmelt_io::{Clock, EventCount, notice};
+pub use snowmelt_io::{Clock, EventCount, Folder, notice};
 pub use store::background::IDLE_NS;
 pub use store::making::{LOAD_DIR, is_vacant};
 pub use store::open::NewStore;

@@ -228,11 +228,16 @@ fn equal_numbers_of_two_histories_are_not_the_same_state() {
     assert!(matches!(add(&world.set(), &b), Err(StoreError::Fork { .. })));
 }
 
-/// A set of four parts with the state of each.
+/// A set of four parts with the state of each. In the folder `fork` is a copy of its first three
+/// parts with another fourth one, which has the same base and is a later state.
 fn filled(seed: u64) -> (World, Vec<(u64, u64)>) {
     let mut world = World::new(seed);
     let mut states = Vec::new();
-    for _ in 0..4 {
+    let fork = world.dir.path().join("fork");
+    for part in 0..4 {
+        if part == 3 {
+            copy(&world.set(), &fork);
+        }
         let store = world.open(0);
         for _ in 0..2 {
             world.rounds += 1;
@@ -244,6 +249,10 @@ fn filled(seed: u64) -> (World, Vec<(u64, u64)>) {
         add(&world.set(), &store).unwrap().unwrap();
         states.push((store.journal_stats().newest, world.rounds));
     }
+    world.rounds += 1;
+    let store = world.open(0);
+    world.pages.write(&store, world.rounds).unwrap();
+    assert_eq!(add(&fork, &store).unwrap().as_deref(), Some("0004-changes"));
     (world, states)
 }
 
@@ -260,10 +269,12 @@ enum Fault {
     Duplicate(&'static str),
     /// A part of another set is in its place.
     Foreign,
+    /// One of a copy of the set, made on the same base.
+    Fork,
     Longer,
 }
 
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 16] = [
     Fault::Delete,
     Fault::Empty,
     Fault::CutBy(1),
@@ -278,8 +289,13 @@ const FAULTS: [Fault; 15] = [
     Fault::Duplicate("0007-changes"),
     Fault::Duplicate("0003-changes"),
     Fault::Foreign,
+    Fault::Fork,
     Fault::Longer,
 ];
+
+/// The files of a set of four parts.
+const FILES: [&str; 6] =
+    ["manifest", "manifest.copy", "0001-whole", "0002-changes", "0003-changes", "0004-changes"];
 
 fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -311,9 +327,12 @@ fn inflict(fault: Fault, set: &Path, other: &Path, name: &str) -> Option<Vec<Str
             fs::rename(set.join("aside"), set.join(to)).unwrap();
             return Some(vec![name.into(), to.into()]);
         }
-        Fault::Duplicate(to) if !is_dir && to != name && name != "manifest" => {
+        Fault::Duplicate(to) if !is_dir && to != name && !name.starts_with("manifest") => {
             fs::copy(&path, set.join(to)).unwrap();
             return Some(vec![to.into()]);
+        }
+        Fault::Fork if name == "0004-changes" => {
+            fs::copy(set.with_file_name("fork").join(name), &path).map(drop).unwrap();
         }
         Fault::Foreign => {
             remove(&path);
@@ -341,10 +360,12 @@ fn any_fault_of_any_file_of_a_set_is_named() {
     let store = world.open(0);
     world.pages.write(&store, 99).unwrap();
     let mut restored = BTreeMap::new();
-    for name in ["manifest", "0001-whole", "0002-changes", "0003-changes", "0004-changes"] {
+    for name in FILES {
         for fault in FAULTS {
             copy(&sound, &set);
             let what = format!("{name} {fault:?}");
+            // There is another manifest.
+            let is_twice = name.starts_with("manifest");
             let Some(named) = inflict(fault, &set, &other.set(), name) else { continue };
             let is_named = |e: StoreError| {
                 let told = e.to_string();
@@ -354,7 +375,7 @@ fn any_fault_of_any_file_of_a_set_is_named() {
                 Err(e) => is_named(e),
                 // A page that a newer part has, too.
                 Ok(db) => {
-                    assert!(matches!(fault, Fault::FlipAt(_)), "{what}: not seen");
+                    assert!(is_twice || matches!(fault, Fault::FlipAt(_)), "{what}: not seen");
                     assert_eq!(world.pages.round(&db).unwrap(), states[3].1, "{what}");
                     *restored.entry(name).or_insert(0) += 1;
                 }
@@ -367,11 +388,26 @@ fn any_fault_of_any_file_of_a_set_is_named() {
             }
             match add(&set, &store) {
                 Err(e) => is_named(e),
+                Ok(_) if is_twice => {
+                    let [one, two] =
+                        ["manifest", "manifest.copy"].map(|name| fs::read(set.join(name)).unwrap());
+                    assert!(one == two, "{what}: both are whole again");
+                }
                 Ok(_) => assert!(matches!(fault, Fault::FlipAt(at) if at > 0.1), "{what}: added to"),
             }
         }
     }
     assert!(!restored.contains_key("0004-changes"), "the newest part is needed whole");
+    // Nothing speaks for a set whose manifests are both damaged.
+    for fault in [Fault::Delete, Fault::Empty, Fault::CutBy(1), Fault::FlipAt(0.3), Fault::Longer] {
+        copy(&sound, &set);
+        for name in ["manifest", "manifest.copy"] {
+            inflict(fault, &set, &other.set(), name).unwrap();
+        }
+        let told = restore(&set, RestoreAt::Newest, &to).unwrap_err().to_string();
+        assert!(told.contains("manifest"), "{fault:?}: {told}");
+        assert!(add(&set, &store).unwrap_err().to_string().contains("manifest"));
+    }
     // Where only a newer part is damaged the older states are there.
     copy(&sound, &set);
     inflict(Fault::Empty, &set, &other.set(), "0004-changes").unwrap();
@@ -383,6 +419,84 @@ fn any_fault_of_any_file_of_a_set_is_named() {
     copy(&sound, &set);
     assert_eq!(add(&set, &store).unwrap().as_deref(), Some("0005-changes"));
     assert_eq!(world.pages.round(&restore(&set, RestoreAt::Newest, &to).unwrap()).unwrap(), 99);
+}
+
+/// Any files below a folder, sorted.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files_below(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// One to three changes of random files at random places: whatever a set gives afterwards is the
+/// state that was asked for, and a part is added only to what gives it.
+#[test]
+fn random_faults_of_a_set_give_the_state_or_an_error() {
+    let rounds = std::env::var("SNOWMELT_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let (mut world, states) = filled(8);
+    let (other, _) = filled(9);
+    let (set, to) = (world.set(), world.dir.path().join("restored"));
+    let sound = world.dir.path().join("sound");
+    copy(&set, &sound);
+    let store = world.open(0);
+    world.pages.write(&store, 99).unwrap();
+    let (first, mut right, mut refused, mut added) = (seed(), 0, 0, 0);
+    for n in 0..rounds {
+        let seed = first.wrapping_mul(1_000_000) + n;
+        let mut random = Random::new(seed);
+        copy(&sound, &set);
+        let mut what = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let files = files_below(&set);
+            let file = &files[random.below(files.len())];
+            let mut bytes = fs::read(file).unwrap();
+            let at = random.below(bytes.len().max(1));
+            let name = file.strip_prefix(&set).unwrap().to_owned();
+            what.push((name.clone(), random.below(8), at));
+            match what.last().unwrap().1 {
+                0 => fs::remove_file(file).unwrap(),
+                1 => fs::write(file, &bytes[..at]).unwrap(),
+                2 => fs::copy(&files[random.below(files.len())], file).map(drop).unwrap(),
+                3 if other.set().join(&name).exists() => {
+                    fs::copy(other.set().join(&name), file).map(drop).unwrap();
+                }
+                3 => fs::copy(set.with_file_name("fork").join("0004-changes"), file).map(drop).unwrap(),
+                4 => fs::rename(file, set.join(FILES[random.below(6)])).unwrap_or_default(),
+                5 if !bytes.is_empty() => {
+                    let end = (at + 512).min(bytes.len());
+                    bytes[at..end].fill(0);
+                    fs::write(file, bytes).unwrap();
+                }
+                _ if !bytes.is_empty() => {
+                    bytes[at] ^= 1 << random.below(8);
+                    fs::write(file, bytes).unwrap();
+                }
+                _ => {}
+            }
+        }
+        let (txn, round) = states[random.below(4)];
+        match restore(&set, RestoreAt::Txn(txn), &to) {
+            Ok(db) => {
+                assert_eq!(world.pages.round(&db).unwrap(), round, "seed {seed}: {what:?}");
+                right += 1;
+            }
+            Err(_) => refused += 1,
+        }
+        if add(&set, &store).is_ok() {
+            added += 1;
+            if let Ok(db) = restore(&set, RestoreAt::Newest, &to) {
+                assert_eq!(world.pages.round(&db).unwrap(), 99, "seed {seed}: {what:?}");
+            }
+        }
+    }
+    println!("{rounds} sets: {right} gave the state, {refused} an error, {added} were added to");
+    assert!(right > 0 && refused > 0, "{right} right, {refused} refused");
 }
 
 /// Wherever a backup is cut, the set has the state before or the new one, and the next backup
@@ -405,6 +519,9 @@ fn a_backup_that_is_cut_leaves_the_set_before_or_after() {
         copy(&before, &set);
         let has_it = stage == 9;
         fs::write(set.join("0005-changes.new"), cut(&part, stage.min(4))).unwrap();
+        if has_it {
+            fs::remove_file(set.join("manifest.copy")).unwrap();
+        }
         if (5..9).contains(&stage) {
             fs::write(set.join("manifest.new"), cut(&manifest, stage - 4)).unwrap();
         }
@@ -418,6 +535,8 @@ fn a_backup_that_is_cut_leaves_the_set_before_or_after() {
         let names: Vec<String> =
             fs::read_dir(&set).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         assert!(names.iter().all(|name| !name.ends_with(".new")), "stage {stage}: {names:?}");
+        let [one, two] = ["manifest", "manifest.copy"].map(|name| fs::read(set.join(name)).unwrap());
+        assert!(one == two, "stage {stage}: both manifests");
         assert_eq!(world.pages.round(&restore(&set, RestoreAt::Newest, &to).unwrap()).unwrap(), 99);
     }
     // One that is stopped leaves nothing.
@@ -452,6 +571,7 @@ fn as_before_manifests(set: &Path, whole_txn: u64) {
         checksum
     };
     fs::remove_file(set.join("manifest")).unwrap();
+    fs::remove_file(set.join("manifest.copy")).unwrap();
     let (mut base, mut whole) = (0u64, true);
     for name in ["0002-changes", "0002-changes", "0003-changes", "0004-changes"] {
         let path = set.join(name);

@@ -284,6 +284,74 @@ fn a_folder_that_is_moved_takes_its_database_along() {
     }
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// A copy of the folder names the stripes elsewhere, too, and they are not its own: neither while
+/// the database is open, nor later, where it would cut them to what it knows.
+#[test]
+fn a_copy_of_the_folder_does_not_write_to_stripes_elsewhere() {
+    for n in 0..12 {
+        let mut case = Case::new(seed().wrapping_mul(55) + n);
+        case.work();
+        if n % 2 == 0 {
+            drop(case.store.take());
+        }
+        let (db, copied) = (case.db(), case.dir.path().join("copied"));
+        copy(&db, &copied);
+        if n % 2 == 1 {
+            let refused = Store::open(&copied, config()).unwrap_err();
+            assert!(
+                matches!(&refused, StoreError::Locked { path, .. } if !path.starts_with(&copied)),
+                "{refused}"
+            );
+            case.work();
+        }
+        // It grows, so that the copy would cut what is new.
+        case.store.get_or_insert_with(|| Store::open(&db, config()).unwrap());
+        case.work();
+        let mut txn = case.store().begin().unwrap();
+        let tree = txn.new_tree("more");
+        for _ in 0..200 {
+            txn.allocate(tree, None).unwrap();
+        }
+        txn.commit().unwrap();
+        drop(case.store.take());
+        let mut at = db.clone();
+        if n % 3 == 0 {
+            at = case.dir.path().join("moved");
+            fs::rename(&db, &at).unwrap();
+            case.is_whole(&at, "moved");
+            drop(case.store.take());
+        }
+        let refused = Store::open(&copied, config()).unwrap_err();
+        let told = refused.to_string();
+        assert!(
+            matches!(&refused, StoreError::StripeOf { owner, .. } if *owner == fs::canonicalize(&at).unwrap()),
+            "{told}"
+        );
+        assert!(told.contains("copied") && told.contains("backup"), "{told}");
+        case.is_whole(&at, "copied");
+        drop(case.store.take());
+        // A stripe that was deleted can be made anew for another one.
+        let (other, far) = (case.dir.path().join("other"), case.dir.path().join("far/stripe-1"));
+        let kept = case.dir.path().join("kept");
+        fs::rename(&far, &kept).unwrap();
+        drop(Store::create(&other, std::slice::from_ref(&far), config()).unwrap());
+        fs::rename(&kept, &far).unwrap();
+        // Where the databases are gone the folder was put back from the copy.
+        fs::remove_dir_all(&other).unwrap();
+        fs::remove_dir_all(&at).unwrap();
+        let kept = if n % 4 < 2 { copied } else { fs::rename(&copied, &db).map(|()| db).unwrap() };
+        let _ = Store::open(&kept, config())
+            .map_err(|e| assert!(!matches!(e, StoreError::StripeOf { .. }), "{e}"));
+    }
+}
+
 #[test]
 fn a_folder_that_is_deleted_ends_writing() {
     for (n, how) in [(0, Lost::WithFolder), (1, Lost::WithFolder), (2, Lost::Deleted)] {

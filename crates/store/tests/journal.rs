@@ -246,6 +246,37 @@ fn salvage_opens_what_is_before_the_damage() {
     assert!(salvaged > 0);
 }
 
+/// A journal file that is missing is damage like any other: salvage puts an empty one in its place.
+#[test]
+fn salvage_opens_without_journal_files() {
+    let at = dir();
+    let disk = PowerDisk::new(1);
+    let pages = with_journal(at.path(), &disk);
+    let is_journal = |path: &&PathBuf| path.display().to_string().contains("journal-");
+    let files: Vec<PathBuf> = disk.paths().iter().filter(is_journal).cloned().collect();
+    assert!(files.len() > 1);
+    for missing in 1..1usize << files.len().min(4) {
+        let copy = disk.copy(2);
+        let gone = files.iter().enumerate().filter(|(i, _)| missing >> i & 1 == 1);
+        gone.for_each(|(_, path)| copy.remove(path));
+        let e = Store::open(at.path(), on(&copy)).unwrap_err();
+        assert!(
+            matches!(&e, StoreError::JournalDamaged { .. }) && e.to_string().contains("--salvage"),
+            "{e}"
+        );
+        let mut c = on(&copy);
+        c.journal.salvage = Salvage::CutJournal;
+        let store = Store::open(at.path(), c).unwrap();
+        let round = pages.round(&store).unwrap();
+        assert!((3..8).contains(&round), "round {round}");
+        store.settle_salvage().unwrap();
+        drop(store);
+        let store = Store::open(at.path(), on(&copy)).unwrap();
+        assert_eq!(pages.round(&store).unwrap(), round);
+        pages.write(&store, 99).unwrap();
+    }
+}
+
 /// Writes, syncs, lengths and new files that rounds of commits and checkpoints come to when
 /// nothing fails.
 fn steps_of(rounds: std::ops::Range<u64>) -> u64 {

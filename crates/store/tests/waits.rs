@@ -70,6 +70,33 @@ fn a_dropped_giant_leaves_no_journal() {
     }
 }
 
+/// New pages that were spilled take extents, which are given back to the file system.
+#[test]
+fn a_dropped_giant_leaves_the_stripes_as_long_as_they_were() {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), PowerDisk::new(8));
+    let (store, tree, pages) = create(dir.path(), config(&disk), &disk);
+    let before = store.stripe_bytes().unwrap();
+    for seed in 0..4 {
+        let mut giant = store.begin().unwrap();
+        (0..400).for_each(|_| _ = giant.allocate(tree, None).unwrap());
+        let most = store.stripe_bytes().unwrap();
+        assert!(most > 3 * before, "{most} bytes of {before}");
+        drop(giant);
+        assert_eq!(store.stripe_bytes().unwrap(), before);
+        fill(&store, tree, &pages[..3], seed).commit().unwrap();
+    }
+    // A committed one stays.
+    let mut txn = store.begin().unwrap();
+    let last = (0..400).map(|_| txn.allocate(tree, None).unwrap()).last().unwrap();
+    txn.commit().unwrap();
+    assert!(store.stripe_bytes().unwrap() > 3 * before);
+    disk.cut_in(0);
+    drop(store);
+    disk.restore_power();
+    let store = Store::open(dir.path(), config(&disk)).unwrap();
+    Reader::new(&store, store.snapshot()).page(tree, last).unwrap();
+}
+
 #[test]
 fn a_giant_cut_off_leaves_no_journal() {
     let (dir, disk) = (tempfile::tempdir().unwrap(), PowerDisk::new(2));

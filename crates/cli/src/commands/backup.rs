@@ -4,11 +4,14 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::control::{self, Client, Found};
 use crate::switches::meters::MetersArg;
 use crate::switches::open::OpenArgs;
 use indicatif::{ProgressBar, ProgressStyle};
+use snowmelt_base::signals;
 use snowmelt_graph::CopyProgress;
 use snowmelt_server::control::{Command, Reply};
 
@@ -72,21 +75,21 @@ fn ask(args: &BackupArgs, server: Client) -> anyhow::Result<()> {
 }
 
 /// How far a copy is.
-pub struct CopyBar(ProgressBar);
+pub struct CopyBar(ProgressBar, Arc<AtomicBool>);
 
 impl CopyBar {
     /// A bar at its begin.
     pub fn new() -> anyhow::Result<Self> {
-        Ok(Self(ProgressBar::new(0).with_style(ProgressStyle::with_template(
-            "copying [{bar:40}] {human_pos}/{human_len} extents {eta}",
-        )?)))
+        let style = "copying [{bar:40}] {human_pos}/{human_len} extents {eta}";
+        let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
+        Ok(Self(bar, signals::stop_flag()?))
     }
 
-    /// Shows it; the copy goes on.
+    /// Shows it; the copy goes on until a signal says that it is to stop.
     pub fn show(&mut self, at: CopyProgress) -> ControlFlow<()> {
         self.0.set_length(at.extents);
         self.0.set_position(at.extents_done);
-        ControlFlow::Continue(())
+        if self.1.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Takes it away.

@@ -1,8 +1,10 @@
 //! `snowmelt check`: every page, every tree, the indexes against each other, every term.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::control::{self, Client, Found};
 use crate::switches::meters::MetersArg;
@@ -61,10 +63,12 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     }
     let bar = ProgressBar::new(0)
         .with_style(ProgressStyle::with_template("{msg:<24} [{bar:40}] {human_pos}/{human_len} {eta}")?);
-    let report = database.check(&mut |progress| {
+    let stop = signals::stop_flag()?;
+    let report = database.check_until(&mut |progress| {
         bar.set_message(progress.step);
         bar.set_length(progress.total);
         bar.set_position(progress.done);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     bar.finish_and_clear();
     say(&args.db, &report)

@@ -62,7 +62,7 @@ impl Rebuild<'_> {
     ) -> Result<Rebuilt, LoadError> {
         let teller = &mut Teller::new(progress, None);
         let sizes = Sizes::of(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
-        let temp = TempSpace::create(self.database.dir())?;
+        let temp = TempSpace::create(&self.database.work_dir())?;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let rows = |index: &Index| match index.arity() {

@@ -2,15 +2,19 @@
 //!
 //! They live in a folder of their own inside the database directory, so that they lie on the
 //! database's device and a killed load leaves nothing anywhere else. The folder is emptied when a
-//! load starts and removed when it ends, whichever way it ends. Files are only appended to and read
-//! by position; nothing in them outlives the process, so nothing is ever synced.
+//! load starts and removed when it ends, whichever way it ends, and wherever the database's
+//! directory was moved to meanwhile. Files are only appended to and read by position; nothing in
+//! them outlives the process, so nothing is ever synced.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+use snowmelt_store::Folder;
 
 use crate::input::error::LoadError;
 
@@ -20,17 +24,19 @@ pub(super) const TEMP_DIR: &str = snowmelt_store::LOAD_DIR;
 /// The temporary folder; removed with everything in it when dropped.
 #[derive(Debug)]
 pub(super) struct TempSpace {
-    dir: PathBuf,
+    database: Folder,
+    folder: Folder,
     bytes: AtomicU64,
 }
 
 impl TempSpace {
     /// Creates the folder inside `database`, after removing what a killed load may have left.
     pub(super) fn create(database: &Path) -> Result<Arc<TempSpace>, LoadError> {
-        let dir = database.join(TEMP_DIR);
-        remove(&dir).map_err(|e| LoadError::temp(&dir, e))?;
-        fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|e| LoadError::temp(&dir, e))?;
-        Ok(Arc::new(TempSpace { dir, bytes: AtomicU64::new(0) }))
+        let failed = |e| LoadError::temp(&database.join(TEMP_DIR), e);
+        let database = Folder::open(database).map_err(failed)?;
+        database.remove(Path::new(TEMP_DIR)).map_err(failed)?;
+        let folder = database.make_folder(Path::new(TEMP_DIR)).map_err(failed)?;
+        Ok(Arc::new(TempSpace { database, folder, bytes: AtomicU64::new(0) }))
     }
 
     /// Bytes written to all files so far.
@@ -40,14 +46,9 @@ impl TempSpace {
 
     /// Creates an empty file in the folder.
     pub(super) fn file(self: &Arc<Self>, name: &str) -> Result<TempFile, LoadError> {
-        let path = self.dir.join(name);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|e| LoadError::temp(&path, e))?;
+        let path = self.folder.path().join(name);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = self.folder.open_file(Path::new(name), flags).map_err(|e| LoadError::temp(&path, e))?;
         Ok(TempFile { file, path, len: 0, space: Arc::clone(self) })
     }
 }
@@ -55,14 +56,7 @@ impl TempSpace {
 impl Drop for TempSpace {
     fn drop(&mut self) {
         // Nothing useful can be done about a failure here: the next load removes the folder again.
-        let _ = remove(&self.dir);
-    }
-}
-
-fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+        let _ = self.database.remove(Path::new(TEMP_DIR));
     }
 }
 
@@ -113,7 +107,26 @@ impl TempReader {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    /// A load whose database was moved does not touch the files of another load at the old path.
+    #[test]
+    fn goes_where_the_database_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, moved) = (dir.path().join("db"), dir.path().join("moved"));
+        fs::create_dir(&db).unwrap();
+        let first = TempSpace::create(&db).unwrap();
+        fs::rename(&db, &moved).unwrap();
+        fs::create_dir(&db).unwrap();
+        let second = TempSpace::create(&db).unwrap();
+        let [one, _two] = [&first, &second].map(|space| space.file("runs").unwrap());
+        assert!(moved.join(TEMP_DIR).join("runs").exists());
+        drop((first, one));
+        assert!(!moved.join(TEMP_DIR).exists() && db.join(TEMP_DIR).join("runs").exists());
+        second.file("more").unwrap();
+    }
 
     #[test]
     fn leaves_nothing_behind() {

@@ -1,12 +1,14 @@
 //! A directory that is kept open. Its files are found from its descriptor and not by its path, so
 //! they stay the same ones wherever the directory is moved and whatever is put at its old path.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, makedev};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, StatxFlags, makedev};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Tells a file from all others of the machine, as long as it is open somewhere.
@@ -72,6 +74,16 @@ impl Folder {
         open_at(self.handle.as_fd(), name, flags)
     }
 
+    /// Makes a folder in it, its owner's alone, and opens that.
+    ///
+    /// # Errors
+    /// Something has the name; those of the system.
+    pub fn make_folder(&self, name: &Path) -> io::Result<Folder> {
+        rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)?;
+        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        Ok(Folder { path: self.path.join(name), handle })
+    }
+
     /// The file that has this name now; `None`: none has.
     ///
     /// # Errors
@@ -82,6 +94,50 @@ impl Folder {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Whether something in it has this name, if only a link that leads nowhere.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn has(&self, name: &Path) -> io::Result<bool> {
+        match retry_on_intr(|| rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(_) => Ok(true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The names in it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                names.push(name.to_os_string());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes a file in it, or a folder with all that is in that. That there is none is no error.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove(&self, name: &Path) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => return Ok(()),
+            Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        let inside = Folder { path: self.path.join(name), handle };
+        inside.names()?.iter().try_for_each(|name| inside.remove(Path::new(name)))?;
+        Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
     }
 
     /// True when it has no name any more.
@@ -154,6 +210,14 @@ mod tests {
         folder.rename(Path::new("b"), Path::new("a")).unwrap();
         assert_ne!(folder.id_of(Path::new("a")).unwrap(), Some(id));
         assert!(there.join("a").exists() && !here.join("b").exists());
+        std::fs::create_dir_all(there.join("deep/er")).unwrap();
+        std::fs::write(there.join("deep/er/file"), b"").unwrap();
+        std::os::unix::fs::symlink("nowhere", there.join("link")).unwrap();
+        assert!(folder.has(Path::new("link")).unwrap() && !folder.has(Path::new("b")).unwrap());
+        for name in ["deep", "link", "none"] {
+            folder.remove(Path::new(name)).unwrap();
+        }
+        assert_eq!(folder.names().unwrap(), ["a"]);
         std::fs::remove_dir_all(&there).unwrap();
         assert!(folder.is_deleted().unwrap() && folder.id_of(Path::new("a")).unwrap().is_none());
     }

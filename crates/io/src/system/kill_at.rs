@@ -1,17 +1,21 @@
-//! A process that is killed right before the n-th system call that changes a file system.
+//! A process that is killed right before the n-th system call that changes a file system, or of
+//! which that call fails.
 //!
-//! For tests of what a killed process leaves: counted, not timed, whatever the program does and
-//! on however many threads. The kernel's own tracing finds the calls, so none is missed but
-//! those that an io_uring makes: programs under it use another engine.
+//! For tests of what a killed process leaves, and of each error that a file system may give:
+//! counted, not timed, whatever the program does and on however many threads. The kernel's own
+//! tracing finds the calls, so none is missed but those that an io_uring makes: programs under it
+//! use another engine.
 //!
 //! 1. The child asks to be traced (`PTRACE_TRACEME`) and stops at each system call of each of
 //!    its threads, before it is made.
 //! 2. Calls that change files are counted: those that make, name, cut, sync or write them. A
 //!    write to what is no file (a pipe, a socket) does not count.
-//! 3. At number n the process gets SIGKILL. The call is not made.
+//! 3. At number n the process gets SIGKILL; or the call is not made, and returns an error. It is
+//!    the only one, or each from then on fails too.
 
 #![allow(unsafe_code)]
 
+use std::collections::HashSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,12 +24,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+/// The event at the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtCall {
+    /// The process is killed.
+    #[default]
+    Kill,
+    /// The call fails with this error number.
+    Fail(i32),
+    /// It and all after it do.
+    FailOn(i32),
+    /// It and all after it that take room on the disk fail with ENOSPC.
+    Full,
+}
+
 /// How a traced process ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced {
     /// Calls that were counted, the one it was killed at included.
     pub calls: u64,
-    /// Name of the call it was killed at; `None` when it ended by itself.
+    /// Name of the call it was killed at, or of the first that failed; `None` when there was none.
     pub killed_at: Option<&'static str>,
     /// Its exit status.
     pub status: ExitStatus,
@@ -42,13 +60,19 @@ struct Shared {
     calls: AtomicU64,
     /// The number it is killed at; 0: never.
     at: AtomicU64,
+    then: AtCall,
     pid: AtomicI32,
 }
 
 impl KillAt {
     /// Starts a program that is killed at its `n`th call; 0: it is not, only counted.
     pub fn start(command: Command, n: u64) -> KillAt {
-        let shared = Arc::new(Shared { at: AtomicU64::new(n), ..Default::default() });
+        KillAt::start_to(command, n, AtCall::Kill)
+    }
+
+    /// Starts a program to which this happens at its `n`th call.
+    pub fn start_to(command: Command, n: u64, then: AtCall) -> KillAt {
+        let shared = Arc::new(Shared { at: AtomicU64::new(n), then, ..Default::default() });
         let traced = shared.clone();
         // The thread that starts a process is the only one that may trace it.
         let tracer = std::thread::spawn(move || trace(command, &traced));
@@ -99,6 +123,8 @@ fn trace(mut command: Command, shared: &Shared) -> io::Result<Traced> {
     shared.pid.store(main, Ordering::SeqCst);
     let mut killed_at = None;
     let mut has_begun = false;
+    // Threads whose call is not made, until they stop at its end.
+    let mut failing = HashSet::new();
     loop {
         let mut status = 0;
         // SAFETY: `status` is a valid place for the result.
@@ -119,14 +145,21 @@ fn trace(mut command: Command, shared: &Shared) -> io::Result<Traced> {
         let signal = libc::WSTOPSIG(status);
         let mut deliver = 0;
         if signal == libc::SIGTRAP | 0x80 {
-            if let Some(name) = changing_call(pid) {
+            if failing.remove(&pid) {
+                set_result(pid, shared.then.errno());
+            } else if let Some(name) = changing_call(pid) {
                 let n = shared.calls.fetch_add(1, Ordering::SeqCst) + 1;
-                if n == shared.at.load(Ordering::SeqCst) {
-                    killed_at = Some(name);
-                    // The call may be that of a process which the program has started.
-                    for killed in [main, pid] {
-                        // SAFETY: children of this thread, which have not been waited for.
-                        unsafe { libc::kill(killed, libc::SIGKILL) };
+                let at = shared.at.load(Ordering::SeqCst);
+                if shared.then.is_hit(n, at, name) {
+                    killed_at.get_or_insert(name);
+                    if shared.then == AtCall::Kill {
+                        // The call may be that of a process which the program has started.
+                        for killed in [main, pid] {
+                            // SAFETY: children of this thread, which have not been waited for.
+                            unsafe { libc::kill(killed, libc::SIGKILL) };
+                        }
+                    } else if leave_out(pid) {
+                        failing.insert(pid);
                     }
                 }
             }
@@ -146,6 +179,78 @@ fn trace(mut command: Command, shared: &Shared) -> io::Result<Traced> {
         unsafe { request(libc::PTRACE_SYSCALL, pid, 0, deliver as usize) };
     }
 }
+
+impl AtCall {
+    fn is_hit(self, n: u64, at: u64, name: &str) -> bool {
+        let is_there = at > 0 && n >= at;
+        match self {
+            AtCall::Kill | AtCall::Fail(_) => n == at,
+            AtCall::FailOn(_) => is_there,
+            AtCall::Full => is_there && TAKES_ROOM.contains(&name),
+        }
+    }
+
+    fn errno(self) -> i32 {
+        match self {
+            AtCall::Kill => 0,
+            AtCall::Fail(errno) | AtCall::FailOn(errno) => errno,
+            AtCall::Full => libc::ENOSPC,
+        }
+    }
+}
+
+/// Calls that a full disk refuses.
+const TAKES_ROOM: [&str; 14] = [
+    "open",
+    "openat",
+    "creat",
+    "mkdir",
+    "mkdirat",
+    "write",
+    "writev",
+    "pwrite",
+    "pwritev",
+    "pwritev2",
+    "fallocate",
+    "link",
+    "linkat",
+    "symlinkat",
+];
+
+/// Has the kernel make no call where a thread is about to make one; false where that is not
+/// known how.
+#[cfg(target_arch = "x86_64")]
+fn leave_out(pid: libc::pid_t) -> bool {
+    change_registers(pid, |registers| registers.orig_rax = u64::MAX)
+}
+
+/// Has the call that was not made return an error.
+#[cfg(target_arch = "x86_64")]
+fn set_result(pid: libc::pid_t, errno: i32) {
+    change_registers(pid, |registers| registers.rax = -i64::from(errno) as u64);
+}
+
+#[cfg(target_arch = "x86_64")]
+fn change_registers(pid: libc::pid_t, change: impl FnOnce(&mut libc::user_regs_struct)) -> bool {
+    let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+    // SAFETY: the thread is stopped; the kernel fills in the registers, or says that it did not.
+    unsafe {
+        if request(libc::PTRACE_GETREGS, pid, 0, registers.as_mut_ptr() as usize) != 0 {
+            return false;
+        }
+        let mut registers = registers.assume_init();
+        change(&mut registers);
+        request(libc::PTRACE_SETREGS, pid, 0, &raw const registers as usize) == 0
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn leave_out(_: libc::pid_t) -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn set_result(_: libc::pid_t, _: i32) {}
 
 /// One request of `ptrace`, with arguments of the sizes that it takes them in.
 ///
@@ -188,7 +293,10 @@ fn changing_call(pid: libc::pid_t) -> Option<&'static str> {
 /// Whether a descriptor of a process is a file, not a pipe, a socket or a terminal.
 fn is_file(pid: libc::pid_t, descriptor: u64) -> bool {
     let link = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}"));
-    link.is_ok_and(|path| path.is_absolute() && !path.starts_with("/dev") && !path.starts_with("/proc"))
+    link.is_ok_and(|path| {
+        let is_device = path.starts_with("/dev") && !path.starts_with("/dev/shm");
+        path.is_absolute() && !is_device && !path.starts_with("/proc")
+    })
 }
 
 const WRITES: [(libc::c_long, &str); 9] = [
@@ -266,5 +374,24 @@ mod tests {
             let (traced, left) = run(n);
             assert_eq!(left, name.map(|name| (name.into(), bytes.into())), "{n}: {traced:?}");
         }
+    }
+
+    /// A shell is told that a write failed, and goes on.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_nth_call_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |n, then| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "echo x >one; echo y >two; true"]).current_dir(&dir);
+            shell.stderr(std::process::Stdio::null());
+            let traced = KillAt::start_to(shell, n, then).wait().unwrap();
+            let read = |name| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+            (traced.status.success(), traced.calls, read("one") + &read("two"))
+        };
+        assert_eq!(run(0, AtCall::Full), (true, 4, "x\ny\n".into()));
+        assert_eq!(run(2, AtCall::Fail(libc::EIO)), (true, 4, "y\n".into()));
+        std::fs::remove_file(dir.path().join("two")).unwrap();
+        assert_eq!(run(3, AtCall::Full), (true, 3, "x\n".into()), "the second file is not opened");
     }
 }

@@ -48,10 +48,27 @@ pub struct Transaction {
     most_in_memory: usize,
     pin: Option<Arc<FilePin>>,
     space: PrivateSpace,
+    /// Cuts the stripes to what is left, after `space` has given back its extents.
+    longer: Longer,
     dropped: Vec<TreeId>,
     may_use: MayUse,
     /// Given back last, when everything above is.
     _turn: Turn,
+}
+
+/// Whether stripes may have been made longer for a transaction that is not committed.
+struct Longer {
+    commits: Arc<Commits>,
+    is_so: bool,
+}
+
+impl Drop for Longer {
+    fn drop(&mut self) {
+        if self.is_so && self.commits.poison.get().is_none() {
+            // Only to give back the room early; a checkpoint and the next opening do it too.
+            let _ = self.commits.set_lengths();
+        }
+    }
 }
 
 /// A durable commit.
@@ -106,6 +123,7 @@ impl Store {
             most_in_memory: self.config.private_pages()?,
             pin: None,
             space: PrivateSpace::new(self.fetch.clone()),
+            longer: Longer { commits: commits.clone(), is_so: false },
             dropped: Vec::new(),
             may_use: MayUse::Journal,
             _turn: turn,
@@ -238,6 +256,7 @@ impl Transaction {
         let (commits, txn) = (self.store.commits.clone(), self.txn());
         // Should it end without commit, nobody else may go on under its number.
         commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
+        self.longer.is_so = true;
         let packed = pack_images(&self.pages.to_spill(), &commits.config.journal);
         for (record, pages) in packed {
             let record = [record];
@@ -376,6 +395,7 @@ impl Transaction {
                 note.take().into_iter().for_each(|note| note());
             });
             if let Some(appended) = appended {
+                self.longer.is_so = false;
                 packed.count(&self.store.fetch.core.meters, &commits.journal.meters);
                 return Ok(Pending { state: self.state.clone(), sequence: appended.sequence, commits });
             }

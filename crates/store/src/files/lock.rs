@@ -127,6 +127,19 @@ fn hold_super_block(dir: &Directory, name: &str) -> Result<Option<File>> {
     Ok(Some(file))
 }
 
+/// Locks a stripe that is written to; `None` where files cannot be locked, or there is none.
+pub(crate) fn hold_stripe(dir: &Directory, name: &Path) -> Result<Option<File>> {
+    let path = &dir.join(name);
+    let Ok(file) = dir.folder().and_then(|folder| folder.open_file(name, OFlags::RDWR)) else {
+        return Ok(None);
+    };
+    match hold(&file, path, FlockOperation::NonBlockingLockExclusive, || holder_of(&file)) {
+        Err(e @ StoreError::Locked { .. }) => Err(e),
+        Err(_) => Ok(None),
+        Ok(()) => Ok(Some(file)),
+    }
+}
+
 fn hold(
     file: &File,
     path: &Path,

@@ -16,6 +16,7 @@ use snowmelt_io::{
 
 use crate::error::{Result, StoreError};
 use crate::files::block_stripe::Claim;
+use crate::files::owner::OwnedStripe;
 use crate::page::geometry::{Geometry, Place};
 use crate::settings::config::StoreConfig;
 use crate::settings::opener::{Caching, Directory, Placed};
@@ -41,6 +42,8 @@ struct OpenDevice {
     is_block: bool,
     /// On a block device that is written to.
     claim: Option<Claim>,
+    /// Of a file outside of the folder that is written to.
+    owned: Option<OwnedStripe>,
 }
 
 impl OpenDevice {
@@ -74,12 +77,17 @@ impl OpenDevice {
         let opened = place.0.shared_device(&place.1, access, caching, config.descriptors);
         let file = opened.map_err(StoreError::device(path, what))?;
         let placed = Placed::of(&place.0, &place.1, &*file);
+        let is_owned = !is_block && config.files.is_none() && access != Access::Read;
+        let is_outside = !Arc::ptr_eq(&place.0, dir);
+        let owned = (is_owned && is_outside)
+            .then(|| OwnedStripe::take(dir, &place.0, &place.1, access))
+            .transpose()?;
         let device = match &config.devices {
             Some(wrap) => wrap.wrap(number, file.clone()).map_err(StoreError::device(path, what))?,
             None => file.clone(),
         };
         let is_wrapped = !Arc::ptr_eq(&device, &file);
-        Ok(OpenDevice { path: path.clone(), place, device, placed, is_wrapped, is_block, claim })
+        Ok(OpenDevice { path: path.clone(), place, device, placed, is_wrapped, is_block, claim, owned })
     }
 }
 
@@ -152,7 +160,7 @@ impl Devices {
     pub fn into_stripes(self, dir: &Path, config: &StoreConfig, sink: &Arc<dyn Sink>) -> Result<Stripes> {
         let mut list = Vec::new();
         for (number, open) in self.list.into_iter().enumerate() {
-            let OpenDevice { path, place, device, is_wrapped, is_block, claim, .. } = open;
+            let OpenDevice { path, place, device, is_wrapped, is_block, claim, owned, .. } = open;
             let mut settings = config.queue.clone();
             let mut probed = None;
             if settings.cost.is_none()
@@ -164,7 +172,7 @@ impl Devices {
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let place = Some(place).filter(|_| !is_block);
-            list.push(Stripe { path, queue, place, probed, _claim: claim });
+            list.push(Stripe { path, queue, place, probed, _claim: claim, _owned: owned });
         }
         Ok(Stripes { list, real: config.files.is_none() })
     }
@@ -210,6 +218,7 @@ struct Stripe {
     /// Times of reads as a probe measured them.
     probed: Option<ProbedReads>,
     _claim: Option<Claim>,
+    _owned: Option<OwnedStripe>,
 }
 
 impl Stripes {

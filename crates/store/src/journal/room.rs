@@ -135,6 +135,13 @@ impl Journal {
         (files.used.values().map(|f| f.bytes).sum(), files.free.iter().map(|f| f.bytes).sum())
     }
 
+    /// Looks whether the file that is being made still has its name, unless that goes on just now.
+    pub(super) fn look_at_making(&self) -> Result<()> {
+        let making = self.maker.making.try_lock();
+        let making = making.as_ref().and_then(|making| making.as_ref());
+        making.map_or(Ok(()), |making| making.file.look())
+    }
+
     /// Has a free file ready, so that no commit waits for one to be made: does one step of that.
     pub fn prepare(&self) -> Result<Made> {
         let half_full = {

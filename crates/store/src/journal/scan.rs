@@ -133,11 +133,19 @@ struct Slots {
 
 impl Slots {
     fn open(dir: &Arc<Directory>, config: &StoreConfig, needed: Needed) -> Result<Slots> {
-        let slots = JournalFile::open_all(dir, config)?;
-        if slots.len() < needed.slots as usize {
+        let mut slots = JournalFile::open_all(dir, config)?;
+        while slots.len() < needed.slots as usize {
             let path = dir.join(format!("journal-{}", slots.len()));
-            let why = "the file is missing, and with it perhaps commits";
-            return Err(StoreError::JournalDamaged { file: path, offset: 0, why: why.into() });
+            let why = format!("the file is missing, and with it perhaps commits; {SALVAGE}");
+            let missing = StoreError::JournalDamaged { file: path, offset: 0, why };
+            if config.journal.salvage != Salvage::CutJournal || config.is_read_only() {
+                return Err(missing);
+            }
+            snowmelt_io::notice(&format!("{missing}; an empty one takes its place, as asked"));
+            JournalFile::create(dir, slots.len() as u32, config)?;
+            dir.sync()?;
+            // Those behind it may be there.
+            slots = JournalFile::open_all(dir, config)?;
         }
         let mut found = Slots::default();
         for mut file in slots {

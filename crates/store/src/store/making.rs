@@ -9,25 +9,33 @@
 //!    Now it is a database. `making` goes.
 //!
 //! A try that was cut short leaves `making` and no `superblock`. The next one, which has the
-//! lock, removes what that try has made and begins anew. It removes names of a database's own in
-//! the folder, and of the stripes those that are the very files noted, or have no byte. Whatever
-//! else is at the name of a stripe is foreign, and the try fails as it would have before.
+//! lock, removes what that try has made and begins anew. In the folder it removes names of a
+//! database's own, and the stripe that the list says was made. Stripes elsewhere are removed if
+//! they have no byte, or are the very files noted (which takes a file system that tells times of
+//! birth); and only by a list that still lies in the folder it was written in: one in a copy of
+//! that folder speaks of the stripes of another database. Whatever else is at the name of a
+//! stripe is foreign, and the try fails as it would have before.
+//!
+//! The folder is opened once. A try whose folder was moved goes on and is undone where that is,
+//! and never touches what was put at its old path.
 //!
 //! A block device is not noted: all on it is given up by asking for a new database there
 //! (`--destroy`), this time and the next.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use snowmelt_io::is_block_device;
+use snowmelt_io::Folder;
 
 use crate::error::{Result, StoreError};
 use crate::files::lock::{self, Lock};
-use crate::files::stripes::sync_parent;
+use crate::files::owner::note_of;
+use crate::files::stripes::{profile_path, sync_parent};
 use crate::files::{PRIVATE_DIR, PRIVATE_FILE, reserve};
 use crate::read::warm;
 use crate::settings::opener::Directory;
@@ -43,9 +51,11 @@ pub const LOAD_DIR: &str = "load.tmp";
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
+    /// The folder that the list is of.
+    Of(FileId),
     /// The folder was made, too.
     Folder,
-    /// A stripe will be made.
+    /// A stripe will be made: by its name in the folder, or by its path elsewhere.
     Stripe(PathBuf),
     /// It was made, and is this file.
     Made(PathBuf, FileId),
@@ -64,13 +74,18 @@ impl FileId {
         let born = file.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         FileId { device: file.dev(), inode: file.ino(), born_ns: born.map(|at| at.as_nanos() as u64) }
     }
+
+    /// True when the other one is surely the same file.
+    fn is_surely(&self, other: &FileId) -> bool {
+        self.born_ns.is_some() && self == other
+    }
 }
 
 /// The making of a database under way; dropped before [`Creation::finish`] it takes everything
 /// back.
 #[derive(Debug)]
 pub(crate) struct Creation {
-    dir: PathBuf,
+    dir: Arc<Directory>,
     note: File,
     has_made_folder: bool,
     is_finished: bool,
@@ -80,45 +95,50 @@ pub(crate) struct Creation {
 
 impl Creation {
     /// Begins in a folder, which is made where there is none: takes its lock, removes what an
-    /// earlier try has left, and says which stripes will be made.
+    /// earlier try has left, and says which stripes will be made, as the super-block names them.
     ///
     /// # Errors
     /// There is a database, or one is being made, or files that may be of one.
-    pub fn begin(dir: &Path, stripes: &[PathBuf]) -> Result<Creation> {
-        let was_there = dir.exists();
-        let is_none = || match dir.join(superblock::FILE_NAME).exists() {
-            true => Err(StoreError::Exists { path: dir.to_path_buf() }),
-            false => Ok(()),
-        };
-        is_none()?;
-        make_dir(dir)?;
-        let lock = Arc::new(Lock::take(&*Directory::open(dir, None)?)?);
+    pub fn begin(path: &Path, stripes: &[PathBuf]) -> Result<Creation> {
+        let was_there = path.exists();
+        if path.join(superblock::FILE_NAME).exists() {
+            return Err(StoreError::Exists { path: path.to_path_buf() });
+        }
+        make_dir(path)?;
+        let dir = Directory::open(path, None)?;
+        let lock = Arc::new(Lock::take(&dir)?);
         // One may have been finished just now.
-        is_none()?;
-        let earlier = clear(dir)?;
-        refuse_foreign(dir)?;
+        if has(&dir, superblock::FILE_NAME)? {
+            return Err(StoreError::Exists { path: path.to_path_buf() });
+        }
+        let earlier = clear(&dir)?;
+        refuse_foreign(&dir)?;
         let has_made_folder = !was_there || earlier.contains(&Line::Folder);
-        let path = dir.join(FILE_NAME);
-        let made = OpenOptions::new().append(true).create_new(true).mode(PRIVATE_FILE).open(&path);
-        let note = made.map_err(StoreError::file(&path, "make the list of what is made"))?;
-        let this = Creation { dir: dir.to_path_buf(), note, has_made_folder, is_finished: false, lock };
+        let made = make_file(&dir, Path::new(FILE_NAME));
+        let note = made.map_err(StoreError::file(&dir.join(FILE_NAME), "make the list of what is made"))?;
+        let this = Creation { dir, note, has_made_folder, is_finished: false, lock };
+        let of = Line::Of(id_of_folder(&this.dir)?);
         let folder = has_made_folder.then_some(Line::Folder);
-        let files = stripes.iter().filter(|path| !is_block_device(path));
-        this.write(folder.into_iter().chain(files.cloned().map(Line::Stripe)))?;
-        sync_parent(&path)?;
+        this.write([of].into_iter().chain(folder).chain(stripes.iter().cloned().map(Line::Stripe)))?;
+        this.dir.sync()?;
         Ok(this)
     }
 
-    /// Makes the file of a stripe.
+    /// Makes the file of a stripe, by the name that the super-block gives it.
     ///
     /// # Errors
     /// Something has its name.
-    pub fn make_stripe(&self, path: &Path) -> Result<()> {
-        let made = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(path);
-        let file = made.map_err(StoreError::file(path, "create the stripe"))?;
-        let id = file.metadata().map_err(StoreError::file(path, "look at the stripe"))?;
-        self.write([Line::Made(path.to_path_buf(), FileId::of(&id))])?;
-        sync_parent(path)
+    pub fn make_stripe(&self, named: &Path) -> Result<()> {
+        let path = self.dir.join(named);
+        let made = if is_inside(named) {
+            make_file(&self.dir, named)
+        } else {
+            OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(&path)
+        };
+        let file = made.map_err(StoreError::file(&path, "create the stripe"))?;
+        let id = file.metadata().map_err(StoreError::file(&path, "look at the stripe"))?;
+        self.write([Line::Made(named.to_path_buf(), FileId::of(&id))])?;
+        if is_inside(named) { self.dir.sync() } else { sync_parent(&path) }
     }
 
     fn write(&self, lines: impl IntoIterator<Item = Line>) -> Result<()> {
@@ -136,18 +156,24 @@ impl Creation {
         &self.lock
     }
 
+    /// The folder, for the store.
+    pub fn dir(&self) -> &Arc<Directory> {
+        &self.dir
+    }
+
     /// Gives the super-block its name: all that it refers to is durable.
     ///
     /// # Errors
     /// The folder does not take the name; the database is taken back when this is dropped.
     pub fn finish(&mut self) -> Result<()> {
         let path = self.dir.join(superblock::FILE_NAME);
-        let named = std::fs::rename(self.dir.join(UNFINISHED_NAME), &path);
+        let folder = self.dir.folder().map_err(StoreError::file(&path, "open the directory"))?;
+        let named = folder.rename(Path::new(UNFINISHED_NAME), Path::new(superblock::FILE_NAME));
         named.map_err(StoreError::file(&path, "give the super-block its name"))?;
         // From here on it may be one, whatever comes.
         self.is_finished = true;
-        sync_parent(&path)?;
-        forget(&self.dir);
+        self.dir.sync()?;
+        let _ = folder.remove(Path::new(FILE_NAME));
         Ok(())
     }
 }
@@ -161,28 +187,24 @@ impl Drop for Creation {
             snowmelt_io::notice(&format!("{error}; what is left is removed by the next try"));
             return;
         }
-        let _ = std::fs::remove_file(self.dir.join(lock::FILE_NAME));
-        if self.has_made_folder {
-            let _ = std::fs::remove_dir(&self.dir);
+        let _ = self.dir.folder().and_then(|folder| folder.remove(Path::new(lock::FILE_NAME)));
+        if self.has_made_folder && self.dir.is_at_its_path() {
+            let _ = std::fs::remove_dir(self.dir.path());
         }
     }
 }
 
-/// Removes the list from a finished database, whose maker was killed just then.
-fn forget(dir: &Path) {
-    let _ = std::fs::remove_file(dir.join(FILE_NAME));
-}
-
 /// Removes what a process that was killed has left in the folder of a database: the caller has
 /// the lock. A file that cannot be removed is in no other's way.
-pub(crate) fn sweep(dir: &Path) {
+pub(crate) fn sweep(dir: &Directory) {
     let is_left = |name: &str| {
         let is_upload = name.starts_with("upload-") && name.ends_with(".tmp");
         is_upload || [FILE_NAME, LOAD_DIR, warm::NEW_NAME].contains(&name)
     };
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let left = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_left));
-    left.for_each(|entry| drop(remove(&entry.path())));
+    let Ok(folder) = dir.folder() else { return };
+    let names = folder.names().unwrap_or_default().into_iter();
+    let left = names.filter(|name| name.to_str().is_some_and(is_left));
+    left.for_each(|name| drop(folder.remove(Path::new(&name))));
 }
 
 /// Whether a folder holds what a try that was cut short has left, or one that is under way.
@@ -213,49 +235,76 @@ pub fn is_vacant(dir: &Path, besides: &[&str]) -> std::io::Result<bool> {
 
 /// Removes what an unfinished try has left, whose lock the caller has; answers what its list
 /// said.
-fn clear(dir: &Path) -> Result<Vec<Line>> {
+fn clear(dir: &Arc<Directory>) -> Result<Vec<Line>> {
     let list = dir.join(FILE_NAME);
-    let lines = match std::fs::read(&list) {
+    let mut text = Vec::new();
+    let folder = dir.folder().map_err(left(dir.path()))?;
+    match folder.open_file(Path::new(FILE_NAME), OFlags::RDONLY) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(StoreError::file(&list, "read what an earlier try has left"))?,
+        opened => opened.and_then(|mut file| file.read_to_end(&mut text)).map_err(left(&list))?,
     };
     // A line that was cut is of a stripe that has no byte yet.
-    let lines = lines.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    let lines = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     let lines: Vec<Line> = lines.collect();
+    let own = id_of_folder(dir)?;
+    let is_of_this = lines.iter().any(|line| matches!(line, Line::Of(id) if *id == own));
     for line in &lines {
-        let (path, id) = match line {
-            Line::Folder => continue,
-            Line::Stripe(path) => (path, None),
-            Line::Made(path, id) => (path, Some(*id)),
+        let (named, id) = match line {
+            Line::Of(_) | Line::Folder => continue,
+            Line::Stripe(named) => (named, None),
+            Line::Made(named, id) => (named, Some(id)),
         };
-        let Ok(found) = std::fs::symlink_metadata(path) else { continue };
-        if found.is_file() && (found.len() == 0 || id == Some(FileId::of(&found))) {
-            remove(path).map_err(left(path))?;
-            let profile = crate::files::stripes::profile_path(dir, 0, path);
-            remove(&profile).map_err(left(&profile))?;
+        match is_inside(named) {
+            true => clear_inside(folder, named, id.is_some()).map_err(left(&dir.join(named)))?,
+            false if is_of_this => clear_elsewhere(named, id)?,
+            false => {}
         }
     }
-    let entries = std::fs::read_dir(dir).map_err(left(dir))?;
-    let entries: Vec<_> = entries.collect::<std::io::Result<_>>().map_err(left(dir))?;
-    for entry in entries {
-        if entry.file_name().to_str().is_some_and(is_own) {
-            remove(&entry.path()).map_err(left(&entry.path()))?;
+    for name in folder.names().map_err(left(dir.path()))? {
+        if name.to_str().is_some_and(is_own) {
+            folder.remove(Path::new(&name)).map_err(left(&dir.join(&name)))?;
         }
     }
-    remove(&list).map_err(left(&list))?;
+    folder.remove(Path::new(FILE_NAME)).map_err(left(&list))?;
     Ok(lines)
+}
+
+/// Removes a stripe of a name in the folder if it was made, or has no byte.
+fn clear_inside(folder: &Folder, name: &Path, was_made: bool) -> std::io::Result<()> {
+    let file = match folder.open_file(name, OFlags::RDONLY | OFlags::NOFOLLOW) {
+        Ok(file) => file.metadata()?,
+        Err(_) => return Ok(()),
+    };
+    if file.is_file() && (was_made || file.len() == 0) { folder.remove(name) } else { Ok(()) }
+}
+
+/// Removes a stripe elsewhere if it is the one noted, or has no byte.
+fn clear_elsewhere(path: &Path, id: Option<&FileId>) -> Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let is_noted = id.is_some_and(|id| id.is_surely(&FileId::of(&found)));
+    if found.is_file() && (found.len() == 0 || is_noted) {
+        // Beside a stripe that is a file, whatever its number and database.
+        let profile = profile_path(Path::new(""), 0, path);
+        for path in [path, &profile, &note_of(path)] {
+            match std::fs::remove_file(path) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                removed => removed.map_err(left(path))?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a folder that has files with names of a database's own and no list: they are of a
 /// database whose super-block was lost, or foreign. Taking back would remove them.
-fn refuse_foreign(dir: &Path) -> Result<()> {
-    let entries = std::fs::read_dir(dir).map_err(StoreError::file(dir, "read the directory"))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    match names.into_iter().find(|name| is_own(name)) {
+fn refuse_foreign(dir: &Directory) -> Result<()> {
+    let names = dir.folder().and_then(Folder::names);
+    let names = names.map_err(StoreError::file(dir.path(), "read the directory"))?;
+    match names.iter().filter_map(|name| name.to_str()).find(|name| is_own(name)) {
         None => Ok(()),
         Some(name) => Err(StoreError::Config(format!(
             "{}: {name} is there, and no super-block: of a database that was damaged? Move it away, or name another directory",
-            dir.display()
+            dir.path().display()
         ))),
     }
 }
@@ -263,6 +312,27 @@ fn refuse_foreign(dir: &Path) -> Result<()> {
 /// The error for what cannot be removed.
 fn left(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError + '_ {
     StoreError::file(path, "remove what an earlier try has left")
+}
+
+/// Whether a stripe that is named so is a file of the folder.
+fn is_inside(named: &Path) -> bool {
+    named.file_name() == Some(named.as_os_str())
+}
+
+fn has(dir: &Directory, name: &str) -> Result<bool> {
+    let found = dir.folder().and_then(|folder| folder.has(Path::new(name)));
+    found.map_err(StoreError::file(&dir.join(name), "look whether it is there"))
+}
+
+/// Makes a file in the folder where nothing has its name.
+fn make_file(dir: &Directory, name: &Path) -> std::io::Result<File> {
+    dir.folder()?.open_file(name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
+}
+
+fn id_of_folder(dir: &Directory) -> Result<FileId> {
+    let found = dir.folder().and_then(|folder| folder.open_file(Path::new("."), OFlags::DIRECTORY));
+    let found = found.and_then(|folder| folder.metadata());
+    Ok(FileId::of(&found.map_err(StoreError::file(dir.path(), "look at the directory"))?))
 }
 
 /// Names that a database gives to files in its folder, but for its stripe, the lock and the
@@ -273,15 +343,6 @@ fn is_own(name: &str) -> bool {
     let own = [UNFINISHED_NAME, reserve::FILE_NAME, warm::FILE_NAME, warm::NEW_NAME, LOAD_DIR];
     let numbered = [number("journal-", ""), number("stripe-", ".profile.json")];
     own.contains(&name) || numbered.into_iter().any(is_numbered)
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    let is_dir = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let removed = if is_dir { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    match removed {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 /// Makes a folder for its owner alone, and those above it, durably.
@@ -311,11 +372,16 @@ mod tests {
         names
     }
 
+    fn clear_at(path: &Path) -> Vec<Line> {
+        clear(&Directory::open(path, None).unwrap()).unwrap()
+    }
+
     #[test]
     fn a_list_comes_back_and_a_cut_line_is_passed_over() {
         let dir = tempfile::tempdir().unwrap();
         let (db, own) = (dir.path().join("db"), dir.path().join("a stripe\nof two lines"));
         let making = Creation::begin(&db, std::slice::from_ref(&own)).unwrap();
+        let of = Line::Of(id_of_folder(making.dir()).unwrap());
         making.make_stripe(&own).unwrap();
         std::fs::write(&own, "pages").unwrap();
         std::fs::write(db.join("journal-0"), "records").unwrap();
@@ -325,9 +391,86 @@ mod tests {
         std::mem::forget(making);
         text.truncate(text.len() - 2);
         std::fs::write(db.join(FILE_NAME), &text).unwrap();
-        assert_eq!(clear(&db).unwrap(), [Line::Folder, Line::Stripe(own.clone())]);
+        assert_eq!(clear_at(&db), [of, Line::Folder, Line::Stripe(own.clone())]);
         assert!(own.exists(), "the line that says it was made was cut, and it has bytes");
         assert_eq!(names(&db), ["letter", "lock"]);
+    }
+
+    /// A try in `db` that was killed, with a stripe inside and one elsewhere.
+    fn killed(dir: &Path) -> (PathBuf, PathBuf) {
+        let (db, far) = (dir.join("db"), dir.join("far"));
+        let making = Creation::begin(&db, &["stripe-0".into(), far.clone()]).unwrap();
+        for (named, path) in [(Path::new("stripe-0"), db.join("stripe-0")), (&far, far.clone())] {
+            making.make_stripe(named).unwrap();
+            std::fs::write(path, "pages").unwrap();
+        }
+        std::fs::write(db.join(UNFINISHED_NAME), "state").unwrap();
+        // A killed process lets go of its lock, too.
+        std::fs::remove_file(db.join("lock")).unwrap();
+        std::mem::forget(making);
+        (db, far)
+    }
+
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir(to).unwrap();
+        for name in names(from) {
+            std::fs::copy(from.join(&name), to.join(&name)).unwrap();
+        }
+    }
+
+    /// The list of a copied folder names the stripes of the database that was copied.
+    #[test]
+    fn a_copy_of_what_was_not_finished_touches_nothing_of_the_original() {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, far) = killed(dir.path());
+        let copied = dir.path().join("copied");
+        copy(&db, &copied);
+        let before = names(&db);
+        assert_eq!(clear_at(&copied).len(), 6);
+        assert_eq!(names(&copied), [] as [&str; 0], "the copy can be made");
+        assert_eq!(names(&db), before, "the original is as it was");
+        assert!(far.exists(), "as is its stripe");
+    }
+
+    /// Leavings are found wherever their folder is by then.
+    #[test]
+    fn what_was_not_finished_is_taken_away_where_it_was_moved_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, far) = killed(dir.path());
+        let moved = dir.path().join("moved");
+        std::fs::rename(&db, &moved).unwrap();
+        clear_at(&moved);
+        assert_eq!(names(&moved), [] as [&str; 0]);
+        assert!(!far.exists());
+    }
+
+    /// A try is undone, or finished, where its folder went; another one at its old path is not
+    /// touched.
+    #[test]
+    fn a_try_whose_folder_is_moved_leaves_its_old_path_alone() {
+        for is_finished in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (db, moved) = (dir.path().join("db"), dir.path().join("moved"));
+            let begin = |what: &str| {
+                let making = Creation::begin(&db, &["stripe-0".into()]).unwrap();
+                making.make_stripe(Path::new("stripe-0")).unwrap();
+                std::fs::write(db.join(UNFINISHED_NAME), what).unwrap();
+                making
+            };
+            let mut first = begin("first");
+            std::fs::rename(&db, &moved).unwrap();
+            let second = begin("second");
+            let before = names(&db);
+            if is_finished {
+                first.finish().unwrap();
+                assert_eq!(names(&moved), ["lock", "stripe-0", "superblock"]);
+            }
+            drop(first);
+            assert_eq!(names(&db), before, "finished: {is_finished}");
+            assert_eq!(names(&moved).is_empty(), !is_finished);
+            drop(second);
+            assert!(!db.exists());
+        }
     }
 
     #[test]

@@ -114,20 +114,23 @@ impl Store {
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let (making, lock) = match config.files {
+        let (making, folder, lock) = match config.files {
             // A simulated disk has no names and no processes.
             Some(_) => {
                 make_dir(dir)?;
-                (None, Arc::new(Lock::take(&*Directory::open(dir, config.files.as_ref())?)?))
+                let folder = Directory::open(dir, config.files.as_ref())?;
+                let lock = Arc::new(Lock::take(&folder)?);
+                (None, folder, lock)
             }
             None => {
-                let making = Creation::begin(dir, &paths)?;
-                paths.iter().filter(|p| !is_block_device(p)).try_for_each(|p| making.make_stripe(p))?;
-                let lock = making.lock().clone();
-                (Some(making), lock)
+                let files = named.iter().zip(&paths).filter(|(_, path)| !is_block_device(path));
+                let files: Vec<PathBuf> = files.map(|(named, _)| named.clone()).collect();
+                let making = Creation::begin(dir, &files)?;
+                files.iter().try_for_each(|named| making.make_stripe(named))?;
+                let (folder, lock) = (making.dir().clone(), making.lock().clone());
+                (Some(making), folder, lock)
             }
         };
-        let folder = Directory::open(dir, config.files.as_ref())?;
         keep_profiles(dir, &paths, &config)?;
         let access = if making.is_some() { Access::Create } else { Access::CreateNew };
         let devices = Devices::open(&folder, &named, access, &config)?;
@@ -169,7 +172,7 @@ impl Store {
         let lock = if config.is_read_only() { Lock::share(&folder)? } else { Lock::take(&folder)? };
         let lock = Arc::new(lock);
         if !config.is_read_only() && config.files.is_none() {
-            making::sweep(dir);
+            making::sweep(&folder);
         }
         let Opened { file: super_file, block, notice, doubt } =
             SuperBlockFile::open_as(&folder, config.access())?;

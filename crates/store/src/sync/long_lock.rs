@@ -30,6 +30,11 @@ impl<T: Send> LongLock<T> {
         self.given_back.wait_until(|| !self.taken.swap(true, Ordering::Acquire));
         LongGuard { lock: self, value: Some(self.value.lock()) }
     }
+    /// The turn, if it is free.
+    pub fn try_lock(&self) -> Option<LongGuard<'_, T>> {
+        let is_free = !self.taken.swap(true, Ordering::Acquire);
+        is_free.then(|| LongGuard { lock: self, value: Some(self.value.lock()) })
+    }
 }
 
 /// The turn; given back when dropped.

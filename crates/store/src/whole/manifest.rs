@@ -14,7 +14,8 @@
 //! end is of all lines before it.
 //!
 //! It is written when a part is durable, under another name, synced, and given its name: from
-//! then on the part counts.
+//! then on the part counts. Then a second one is written in the same way, which is read where the
+//! first is damaged or missing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,6 +32,8 @@ use rustix::fs::OFlags;
 
 /// Name of the file.
 pub(crate) const FILE_NAME: &str = "manifest";
+/// Name of the second one.
+const COPY_NAME: &str = "manifest.copy";
 /// Its name while it is written.
 const NEW_NAME: &str = "manifest.new";
 const FORM: &str = "snowmelt-set 1";
@@ -163,30 +166,63 @@ impl Manifest {
 
     /// Reads that of a set; `None`: it has none.
     pub fn read(dir: &Path) -> Result<Option<Manifest>> {
-        let path = dir.join(FILE_NAME);
-        let bytes = match std::fs::read(&path) {
+        let first = Manifest::read_one(&dir.join(FILE_NAME));
+        if matches!(first, Ok(Some(_))) {
+            return first;
+        }
+        let Ok(Some(second)) = Manifest::read_one(&dir.join(COPY_NAME)) else { return first };
+        let why = first.err().map_or_else(|| "it is missing".to_owned(), |e| e.to_string());
+        snowmelt_io::notice(&format!("{}: {why}; {COPY_NAME} is read", dir.join(FILE_NAME).display()));
+        Ok(Some(second))
+    }
+
+    fn read_one(path: &Path) -> Result<Option<Manifest>> {
+        let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(StoreError::file(&path, "read the manifest")(e)),
+            Err(e) => return Err(StoreError::file(path, "read the manifest")(e)),
         };
         let advice = "put it back from a copy of the set, or restore the whole copy, which is a database";
         let text = std::str::from_utf8(&bytes).map_err(|_| "it is damaged");
         let read = text.and_then(Manifest::of_text);
-        read.map(Some).map_err(|why| unusable(&path, format!("{why}: {advice}")))
+        read.map(Some).map_err(|why| unusable(path, format!("{why}: {advice}")))
     }
 
-    /// Makes it that of the set, durably.
+    /// Makes it that of the set, durably. The second one follows: where that cannot be written, the
+    /// part is there all the same.
     pub fn write(&self, dir: &Directory) -> Result<()> {
-        let write = || {
-            let folder = dir.folder()?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-            let mut file = folder.open_file(Path::new(NEW_NAME), flags)?;
-            file.write_all(self.text().as_bytes())?;
-            file.sync_all()?;
-            folder.rename(Path::new(NEW_NAME), Path::new(FILE_NAME))?;
-            folder.sync()
+        let written = self.write_one(dir, FILE_NAME);
+        written.map_err(StoreError::file(&dir.join(FILE_NAME), "write the manifest"))?;
+        if let Err(e) = self.write_one(dir, COPY_NAME) {
+            snowmelt_io::notice(&format!("{}: cannot be written: {e}", dir.join(COPY_NAME).display()));
+        }
+        Ok(())
+    }
+
+    /// Writes what a cut, or damage, has left of the two other than this.
+    pub fn complete(&self, dir: &Directory) -> Result<()> {
+        let path = dir.join(FILE_NAME);
+        let clean = || {
+            dir.folder()?.remove(Path::new(NEW_NAME))?;
+            for name in [FILE_NAME, COPY_NAME] {
+                let found = Manifest::read_one(&dir.join(name));
+                if !self.entries.is_empty() && !matches!(found, Ok(Some(found)) if found == *self) {
+                    self.write_one(dir, name)?;
+                }
+            }
+            Ok(())
         };
-        write().map_err(StoreError::file(&dir.join(FILE_NAME), "write the manifest"))
+        clean().map_err(StoreError::file(&path, "write the manifest"))
+    }
+
+    fn write_one(&self, dir: &Directory, name: &str) -> std::io::Result<()> {
+        let folder = dir.folder()?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let mut file = folder.open_file(Path::new(NEW_NAME), flags)?;
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()?;
+        folder.rename(Path::new(NEW_NAME), Path::new(name))?;
+        folder.sync()
     }
 }
 

@@ -13,13 +13,13 @@
 //! 4. the next backup removes what is called `.new` and is not in the manifest, and gives parts
 //!    that are their names.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::{Result, StoreError};
 use crate::format::lineage::Relation;
@@ -37,6 +37,8 @@ use crate::whole::old_set;
 
 /// The end of the name of a part that is not finished.
 const NEW: &str = ".new";
+/// Is locked while a part is added.
+const LOCK_NAME: &str = "manifest.lock";
 
 /// The backups in a directory, the oldest first.
 #[derive(Debug)]
@@ -143,11 +145,12 @@ impl BackupSet {
     ) -> Result<Option<(BackupPart, CopyProgress)>> {
         make_dir(&self.dir)?;
         let dir = Directory::open(&self.dir, None)?;
-        lock(&dir)?;
+        let _lock = lock(&dir)?;
         // As it is now that no other backup changes it.
         *self = BackupSet::read(&self.dir)?;
         let manifest = self.manifest_to_add(store)?;
         self.tidy(&manifest)?;
+        manifest.complete(&dir)?;
         let added = match manifest.entries.last() {
             None => Some(self.add_whole(store, progress)?),
             Some(last) => self.add_changes(store, &manifest, last, progress)?,
@@ -342,15 +345,19 @@ fn rename_new(dir: &Path, name: &str) -> Result<()> {
         .map_err(StoreError::file(&path, "give the part its name"))
 }
 
-/// Keeps others from adding while the directory is open.
-fn lock(dir: &Arc<Directory>) -> Result<()> {
-    let folder = dir.folder().map_err(StoreError::file(dir.path(), "open the directory"))?;
-    match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+/// Keeps others from adding while the answer is there. A file is locked and not the directory:
+/// that cannot be on NFS, where many backups go.
+fn lock(dir: &Directory) -> Result<File> {
+    let path = dir.join(LOCK_NAME);
+    let flags = OFlags::RDWR | OFlags::CREATE;
+    let file = dir.folder().and_then(|folder| folder.open_file(Path::new(LOCK_NAME), flags));
+    let file = file.map_err(StoreError::file(&path, "open the lock file"))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => {
             Err(unusable(dir.path(), "another backup is being added to it: try again when that has ended"))
         }
-        // Where directories cannot be locked, two backups at a time are not noticed.
-        _ => Ok(()),
+        // Where files cannot be locked, two backups at a time are not noticed.
+        _ => Ok(file),
     }
 }
 
