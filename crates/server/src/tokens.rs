@@ -283,7 +283,8 @@ impl TokenFile {
     }
 }
 
-/// Gives a file to the owner of another one, if that is there: what root changes stays the server's.
+/// Gives a file to the owner of another one, if that is there: a file that root changes stays the
+/// server's.
 fn give_to_owner_of(other: &Path, file: &std::fs::File) -> io::Result<()> {
     let Ok(wanted) = std::fs::metadata(other) else { return Ok(()) };
     let made = file.metadata()?;

@@ -52,7 +52,7 @@ use crate::exec::source::Source;
 use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
 use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
-use crate::text::described::Cut;
+use crate::text::described::ParsedApart;
 use crate::text::parameter::GroundTerm;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
@@ -342,7 +342,7 @@ impl Engine {
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
         if text.len() > SHORT_TEXT_BYTES {
             // A text beyond a limit is told which one.
-            self.text_limits.measure(&Cut::of(text).text)?;
+            self.text_limits.measure(&ParsedApart::of(text).text)?;
         }
         let least = Shares::of(self.db.memory().total(), self.db.pool_bytes(), options.memory).least;
         let asked = (options.memory_wait, sign_of(&options.account));
@@ -500,7 +500,7 @@ impl Engine {
             if let Some(template) = self.kept(&key, source, limits)? {
                 return Ok((template, params));
             }
-            self.text_limits.measure(&Cut::of(text).text)?;
+            self.text_limits.measure(&ParsedApart::of(text).text)?;
             // what only parses as it was written is kept as it was written
             let shaped = (&*shaped.text, &*params);
             if let Some(template) = self.shaped_template(shaped, text, seen, source, limits)? {
@@ -546,10 +546,10 @@ impl Engine {
         base: Option<&str>,
         then: impl FnOnce(Query, Parsed<'_>) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
-        let mut cut = Cut::of(text);
+        let mut cut = ParsedApart::of(text);
         let mut described = cut.iris(base);
         if described.is_none() {
-            cut = Cut::whole(text);
+            cut = ParsedApart::whole(text);
             described = cut.iris(base);
         }
         let room = self.text_limits.measure(&cut.text)?.stack_bytes();

@@ -28,8 +28,8 @@ pub fn refusal(error: DatasetError) -> Refusal {
         DatasetError::Memory(_) => StatusCode::SERVICE_UNAVAILABLE,
         DatasetError::NoBackups => StatusCode::FORBIDDEN,
         DatasetError::Failed(why) => {
-            // It names files, which are the administrator's affair. Not eprintln!, which panics when
-            // the reader is gone.
+            // It names files, which are the administrator's affair. Not eprintln!, which panics
+            // when the reader is gone.
             drop(writeln!(std::io::stderr(), "snowmelt: a dataset cannot be had: {why}"));
             let message = "the dataset cannot be had; see the log of the server".to_owned();
             return (StatusCode::INTERNAL_SERVER_ERROR, message);

@@ -187,8 +187,8 @@ fn work_grows_as_the_text_does_and_looks_at_the_clock() {
                     break;
                 }
             }
-            // A plan holds for each group the variables before it. Limits bound that square, and it is
-            // weighed.
+            // A plan holds for each group the variables before it. Limits bound that square, and
+            // it is weighed.
             let weight = Weight::of(&text).bytes() as f64;
             let (less, lighter) = before.unwrap_or((u64::MAX, weight));
             let (ratio, due) = (work as f64 / less as f64, (weight / lighter).max(2.0) / 2.0);

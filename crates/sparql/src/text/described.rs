@@ -17,17 +17,17 @@ use super::tokens::Tokens;
 const FEW: usize = 64;
 
 /// A text, and what was taken out of it.
-pub(crate) struct Cut<'a> {
+pub(crate) struct ParsedApart<'a> {
     /// the query that is left
     pub text: Cow<'a, str>,
     /// a query whose rows are what was taken out
     pub rows: Option<String>,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> ParsedApart<'a> {
     /// Nothing is taken out.
     pub fn whole(text: &'a str) -> Self {
-        Cut { text: Cow::Borrowed(text), rows: None }
+        ParsedApart { text: Cow::Borrowed(text), rows: None }
     }
 
     /// Takes the list out of a text if it has a long one.
@@ -46,7 +46,7 @@ impl<'a> Cut<'a> {
         }
         rows.push_str(" } }");
         let left = String::from_utf8(left).expect("whole tokens became blanks");
-        Cut { text: Cow::Owned(left), rows: Some(rows) }
+        ParsedApart { text: Cow::Owned(left), rows: Some(rows) }
     }
 
     /// The IRIs that were taken out; `None` where they are none.
@@ -93,7 +93,7 @@ mod tests {
         let text = format!(
             "BASE <urn:b/> PREFIX e: <urn:e/> # DESCRIBE <x>\nDESCRIBE {iris} FROM <g> {{ ?v1 <p> <o> }}"
         );
-        let cut = Cut::of(&text);
+        let cut = ParsedApart::of(&text);
         assert_eq!(cut.text.len(), text.len());
         assert_eq!(cut.text.find("FROM"), text.find("FROM"));
         assert_eq!(cut.text.matches('\n').count(), text.matches('\n').count());
@@ -112,7 +112,7 @@ mod tests {
             format!("DESCRIBE ?x {{ VALUES ?x {{ {many} }} }}"),
             String::new(),
         ] {
-            let cut = Cut::of(&text);
+            let cut = ParsedApart::of(&text);
             assert!(cut.rows.is_none() && cut.text == text, "{text}");
         }
     }

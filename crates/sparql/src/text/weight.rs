@@ -103,7 +103,7 @@ struct Scale<'a> {
     /// the longest name of a graph: each quad may have it
     graph: usize,
     /// brackets within the data under way; none: it is no data
-    data: Option<Block>,
+    data: Option<DataBlock>,
     /// what is open in round brackets may be a list, each member of which is two quads
     lists: usize,
     weight: Weight,
@@ -111,7 +111,7 @@ struct Scale<'a> {
 
 /// Data of an update.
 #[derive(Clone, Copy)]
-struct Block {
+struct DataBlock {
     begin: usize,
     braces: usize,
 }
@@ -173,7 +173,7 @@ impl<'a> Scale<'a> {
             () if is("BASE") => Next::Base,
             () if is("GRAPH") || is("WITH") => Next::Graph,
             () if is("DATA") && self.data.is_none() => {
-                self.data = Some(Block { begin: self.text, braces: 0 });
+                self.data = Some(DataBlock { begin: self.text, braces: 0 });
                 Next::Any
             }
             () => {
