@@ -149,6 +149,7 @@ impl Database {
         f: impl FnOnce(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut transaction = self.begin()?;
+        transaction.is_for_a_call();
         let value = f(&mut transaction)?;
         transaction.commit()?;
         Ok(value)

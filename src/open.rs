@@ -14,8 +14,17 @@ pub(crate) struct Open {
     pub engine: Engine,
     /// the directory of a database in memory
     pub in_memory: Option<TempDir>,
-    /// the thread that has the transaction under way
-    writer: Mutex<Option<ThreadId>>,
+    /// who has the transaction under way
+    writer: Mutex<Writer>,
+}
+
+/// The threads that a transaction under way would wait for.
+#[derive(Default)]
+struct Writer {
+    /// the one that has used it last
+    user: Option<ThreadId>,
+    /// the one that runs the function it was begun for, whoever uses it there
+    caller: Option<ThreadId>,
 }
 
 /// While it lives, the thread that works on a transaction may not wait for another one.
@@ -30,13 +39,18 @@ impl Writing {
 
     /// The transaction is this thread's from now on.
     pub fn is_by_this_thread(&self) {
-        *self.0.writer.lock().expect("no holder panics") = Some(std::thread::current().id());
+        self.0.writer.lock().expect("no holder panics").user = Some(std::thread::current().id());
+    }
+
+    /// It does not end before a function that this thread runs does.
+    pub fn is_for_a_call(&self) {
+        self.0.writer.lock().expect("no holder panics").caller = Some(std::thread::current().id());
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        *self.0.writer.lock().expect("no holder panics") = None;
+        *self.0.writer.lock().expect("no holder panics") = Writer::default();
     }
 }
 
@@ -47,11 +61,9 @@ impl Open {
 
     /// Refuses to wait for the writer before when that is this thread.
     pub fn may_wait(&self) -> Result<()> {
-        let writer = *self.writer.lock().expect("no holder panics");
-        match writer == Some(std::thread::current().id()) {
-            true => Err(Error::InTransaction),
-            false => Ok(()),
-        }
+        let me = Some(std::thread::current().id());
+        let writer = self.writer.lock().expect("no holder panics");
+        if writer.user == me || writer.caller == me { Err(Error::InTransaction) } else { Ok(()) }
     }
 
     pub fn graph(&self) -> &Arc<Graph> {

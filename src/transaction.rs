@@ -105,6 +105,11 @@ impl Transaction {
         Ok(())
     }
 
+    /// It is the work of a function that this thread runs.
+    pub(crate) fn is_for_a_call(&self) {
+        self.writing.is_for_a_call();
+    }
+
     pub(crate) fn open(&self) -> &Open {
         &self.open
     }

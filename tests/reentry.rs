@@ -89,6 +89,23 @@ fn within_a_transaction_changes_by_another_way_are_refused() {
 }
 
 #[test]
+fn a_transaction_lent_to_another_thread_is_still_its_callers() {
+    for (name, changes, call) in CALLS.iter().filter(|(_, changes, _)| *changes) {
+        let done = ends(name, move || {
+            let (_dir, db) = filled();
+            db.transaction(|tx| {
+                let lent = std::thread::scope(|s| {
+                    s.spawn(|| tx.update("INSERT DATA { <urn:own> <urn:p> 1 }")).join().unwrap()
+                });
+                lent.map(|_| call(&db))
+            })
+            .unwrap()
+        });
+        assert!(*changes && matches!(done, Err(Error::InTransaction)), "{name}: {done:?}");
+    }
+}
+
+#[test]
 fn within_a_transaction_of_a_handle_too() {
     for (name, changes, call) in CALLS.iter().filter(|(_, changes, _)| *changes) {
         let done = ends(name, move || {
