@@ -182,7 +182,9 @@ impl Database {
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;
     /// let first = db.begin()?;
-    /// std::thread::scope(|s| s.spawn(|| assert!(matches!(db.begin_while(&|| false), Ok(None)))));
+    /// std::thread::scope(|s| {
+    ///     s.spawn(|| assert!(matches!(db.begin_while(&|| false), Ok(None))));
+    /// });
     /// # drop(first);
     /// # Ok::<(), snowmelt::Error>(())
     /// ```

@@ -21,9 +21,9 @@ pub(crate) struct Open {
 /// The threads that a transaction under way would wait for.
 #[derive(Default)]
 struct Writer {
-    /// the one that has used it last
+    /// has used it last
     user: Option<ThreadId>,
-    /// the one that runs the function it was begun for, whoever uses it there
+    /// runs the function it was begun for, whichever thread uses it there
     caller: Option<ThreadId>,
 }
 
