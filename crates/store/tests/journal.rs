@@ -6,7 +6,7 @@ mod rounds;
 mod support;
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rounds::{Pages, dir, on, small, with_journal};
@@ -217,6 +217,20 @@ fn a_page_given_back_and_taken_again_is_logged_whole() {
     }
 }
 
+/// Salvage opens a damaged database at one of its rounds, and the damage is behind it then.
+fn is_salvaged(at: &Path, disk: &PowerDisk, pages: &Pages) {
+    let mut c = on(disk);
+    c.journal.salvage = Salvage::CutJournal;
+    let store = Store::open(at, c).unwrap();
+    let round = pages.round(&store).unwrap();
+    assert!((3..8).contains(&round), "round {round}");
+    store.settle_salvage().unwrap();
+    drop(store);
+    let store = Store::open(at, on(disk)).unwrap();
+    assert_eq!(pages.round(&store).unwrap(), round);
+    pages.write(&store, 99).unwrap();
+}
+
 #[test]
 fn salvage_opens_what_is_before_the_damage() {
     let at = dir();
@@ -231,16 +245,7 @@ fn salvage_opens_what_is_before_the_damage() {
         copy.set_bytes(path, bytes);
         let Err(e) = Store::open(at.path(), on(&copy)) else { continue };
         assert!(matches!(&e, StoreError::JournalDamaged { .. }), "{e}");
-        let mut c = on(&copy);
-        c.journal.salvage = Salvage::CutJournal;
-        let store = Store::open(at.path(), c).unwrap();
-        let round = pages.round(&store).unwrap();
-        assert!((3..8).contains(&round), "round {round}");
-        store.settle_salvage().unwrap();
-        drop(store);
-        let store = Store::open(at.path(), on(&copy)).unwrap();
-        assert_eq!(pages.round(&store).unwrap(), round);
-        pages.write(&store, 99).unwrap();
+        is_salvaged(at.path(), &copy, &pages);
         salvaged += 1;
     }
     assert!(salvaged > 0);
@@ -264,16 +269,7 @@ fn salvage_opens_without_journal_files() {
             matches!(&e, StoreError::JournalDamaged { .. }) && e.to_string().contains("--salvage"),
             "{e}"
         );
-        let mut c = on(&copy);
-        c.journal.salvage = Salvage::CutJournal;
-        let store = Store::open(at.path(), c).unwrap();
-        let round = pages.round(&store).unwrap();
-        assert!((3..8).contains(&round), "round {round}");
-        store.settle_salvage().unwrap();
-        drop(store);
-        let store = Store::open(at.path(), on(&copy)).unwrap();
-        assert_eq!(pages.round(&store).unwrap(), round);
-        pages.write(&store, 99).unwrap();
+        is_salvaged(at.path(), &copy, &pages);
     }
 }
 

@@ -101,9 +101,9 @@ impl Folder {
     /// # Errors
     /// The system does not say.
     pub fn has(&self, name: &Path) -> io::Result<bool> {
-        match retry_on_intr(|| rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)) {
+        match FileId::at(self.handle.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
-            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(Errno::NOENT) => Ok(false),
             Err(e) => Err(e.into()),
         }
     }
