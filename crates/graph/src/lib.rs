@@ -33,11 +33,11 @@ mod transaction;
 
 pub use snowmelt_store::{
     Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
-    EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, Mode, PageTimes,
-    Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample, SampleKind,
-    SampleValue, Samples, ScanPlace, StoreError, TREE_COLUMNS, TempBytes, TempSpace, WaitFor, WaitSign,
-    Waiter, as_json, as_prometheus, as_text, is_vacant, remove_database, remove_dropped, rename_database,
-    since, sort_trees, stripe_elsewhere,
+    EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, MeteredWait, Mode,
+    PageTimes, Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample,
+    SampleKind, SampleValue, Samples, ScanPlace, ShownWait, StoreError, TREE_COLUMNS, TempBytes, TempSpace,
+    WaitFor, WaitSign, Waiter, as_json, as_prometheus, as_text, is_vacant, remove_database, remove_dropped,
+    rename_database, since, sort_trees, stripe_elsewhere,
 };
 
 pub use check::{CheckProgress, CheckReport};

@@ -286,3 +286,41 @@ fn json_ld_may_name_the_contexts_of_the_server() {
         server.get("SELECT ?o { { ?s <urn:name> ?o } UNION { GRAPH ?g { ?s <urn:name> ?o } } }", "text/csv");
     assert_eq!(csv.matches("Ann").count(), 2, "{csv}");
 }
+
+/// The documents that wait until others are parsed are listed, can be ended, end at the time limit,
+/// and are counted.
+#[test]
+fn what_waits_to_be_parsed_is_listed_metered_and_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let allow_load = vec![LoadPermission::new(dir.path().to_str().unwrap()).unwrap()];
+    let server = Running::start("", ServerConfig { allow_load, ..config() });
+    // Documents that never end, as many as are parsed at once.
+    let waits = || server.engine().database().report().parsing_waits;
+    let (mut slow, mut pipes) = (Vec::new(), Vec::new());
+    while waits().now == 0 {
+        assert!(slow.len() <= 8, "{:?}", listed(&server));
+        let place = dir.path().join(slow.len().to_string());
+        std::fs::create_dir(&place).unwrap();
+        let (path, mut writer) = pipe(&place);
+        let load = format!("LOAD <file://{}>", path.display());
+        slow.push(send_part(&server, "POST /update", load.len(), &load));
+        // Its format is looked for before its turn to be parsed.
+        writer.write_all("<urn:loaded> <urn:p> \"1\" .\n".repeat(3000).as_bytes()).unwrap();
+        pipes.push(writer);
+        let begun = Instant::now();
+        let parsing = || listed(&server).iter().filter(|entry| entry["phase"] == "parsing").count();
+        while parsing() < slow.len() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", listed(&server));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let waiting = listed(&server);
+    let waiting: Vec<_> = waiting.iter().filter(|e| e["waiting_for"] == "a turn to parse").collect();
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    end(&server, waiting[0]["request"].as_u64().unwrap());
+    assert_eq!(status(&answer_of(slow.pop().unwrap())), "503");
+    assert_eq!((waits().now, waits().count), (0, 1));
+    listed(&server).iter().for_each(|entry| end(&server, entry["request"].as_u64().unwrap()));
+    server.wait_until_idle();
+}

@@ -22,6 +22,7 @@ mod grammars;
 mod graph;
 #[cfg(test)]
 mod hostile;
+mod memory_wait;
 mod reads;
 mod result;
 mod template;
@@ -36,9 +37,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_graph::{
-    Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitFor, WaitSign,
-};
+use snowmelt_graph::{Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitSign};
 use spargebra::Query;
 use spargebra::term::NamedNode;
 
@@ -57,6 +56,7 @@ use crate::text::parameter::GroundTerm;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
+use memory_wait::MemoryWait;
 use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
@@ -374,8 +374,8 @@ impl Engine {
         let room = TextRoom { total: budget.total(), pool, least };
         let bytes = text_bytes(kind, text.len(), Weight::of(text).bytes(), room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
-        let _shown = sign.map(|sign| sign.show(WaitFor::Memory));
+        let waits = MemoryWait::new(&self.db, sign);
+        let sleep_ns = |ns| waits.sleep_ns(ns);
         let what = "the text of a query";
         let mut reserved = self.texts.reserve(budget, what, bytes + least, wait, limits, &sleep_ns)?;
         let least = (least > 0).then(|| reserved.split(least as u64));
@@ -415,9 +415,8 @@ impl Engine {
             return Ok(MemoryShare::of(shares, budget, least));
         }
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let sleep_ns = |ns| self.db.clock().sleep_ns(ns);
-        let _shown = sign_of(&options.account).map(|sign| sign.show(WaitFor::Memory));
-        MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)
+        let waits = MemoryWait::new(&self.db, sign_of(&options.account));
+        MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| waits.sleep_ns(ns))
     }
 
     fn run(

@@ -31,6 +31,7 @@ use crate::read::waits::WaitStats;
 use crate::recovery::RecoveryTrace;
 use crate::report::sample::Sample;
 use crate::store::Store;
+use crate::sync::waits::WaitTimes;
 
 /// All meters of a store at one moment.
 ///
@@ -49,6 +50,10 @@ pub struct Report {
     pub pool: PoolStats,
     /// Commits, journal, versions and checkpoints.
     pub journal: JournalStats,
+    /// Waits for memory of the budget.
+    pub memory_waits: WaitTimes,
+    /// Waits for a turn to parse.
+    pub parsing_waits: WaitTimes,
     /// How long readers waited for versions that only the journal has.
     pub journal_waits: WaitStats,
     /// Reads of the journal at opening.
@@ -117,6 +122,8 @@ impl Store {
             trees,
             devices: devices.map(device).collect(),
             journal: self.journal_stats(),
+            memory_waits: self.upper_waits().memory.read(),
+            parsing_waits: self.upper_waits().parsing.read(),
             journal_waits: self.fetch.waits.read_journal(),
             recovery: self.recovery().clone(),
         }

@@ -39,7 +39,7 @@ use crate::space::extent::Extent;
 use crate::space::meta_pages::MetaPlacing;
 use crate::store::background::{BackgroundThread, Work};
 use crate::sync::turn::WriterGate;
-use crate::sync::waits::Waiter;
+use crate::sync::waits::{UpperWaits, Waiter};
 
 /// Name of the only stripe of a database that was made without any.
 pub const DEFAULT_STRIPE: &str = "stripe-0";
@@ -58,6 +58,7 @@ pub struct Store {
     pub(crate) commits: Arc<Commits>,
     pub(crate) writers: Arc<WriterGate>,
     pub(crate) building: AtomicBool,
+    upper_waits: UpperWaits,
     recovery: RecoveryTrace,
     memory: MemoryBudget,
     _lock: Arc<Lock>,
@@ -251,6 +252,11 @@ impl Store {
     /// waiting.
     pub fn journal_stats(&self) -> JournalStats {
         JournalStats { turn_waits: self.writers.waits(), ..self.commits.stats() }
+    }
+
+    /// Meters of the waits of what uses the store.
+    pub fn upper_waits(&self) -> &UpperWaits {
+        &self.upper_waits
     }
 
     /// What opening read from the journal.

@@ -6,6 +6,8 @@
 //! once no longer matter, is measured again, and counts if it is that steep each time. Only
 //! neighbours that end alike are compared: to refuse is cheaper than to answer.
 
+use std::time::Instant;
+
 use crate::shot::Place;
 use crate::suite::{Outcome, Suite};
 
@@ -19,6 +21,9 @@ const MOST_RATIO: f64 = 2.6;
 /// CPU seconds below which nothing is compared.
 const FLOOR_SECONDS: f64 = 0.2;
 
+/// Where the time limit ended one size, the next is so many times as large: each takes all of it.
+const AFTER_TIME_LIMIT: usize = 8;
+
 /// Measurements of a steep step.
 const TRIES: usize = 4;
 
@@ -29,6 +34,7 @@ pub fn grows_evenly(suite: &mut Suite<'_>, place: &Place) -> Result<String, Stri
     let mut told = String::from("refused from 64 on");
     let mut n = FROM;
     while n <= TO {
+        let begun = Instant::now();
         let (outcome, seconds) = measure(suite, place, n).map_err(|error| format!("× {n}: {error}"))?;
         let is_steep = |before: (Outcome, f64), now: f64| {
             before.0 == outcome && now > FLOOR_SECONDS && now > MOST_RATIO * before.1
@@ -51,8 +57,9 @@ pub fn grows_evenly(suite: &mut Suite<'_>, place: &Place) -> Result<String, Stri
         if outcome == Outcome::Taken {
             told = format!("× {n} taken in {seconds:.2} s of a core");
         }
-        before = Some((outcome, seconds));
-        n *= 2;
+        let is_late = begun.elapsed() >= suite.time_limit();
+        before = (!is_late).then_some((outcome, seconds));
+        n *= if is_late { AFTER_TIME_LIMIT } else { 2 };
     }
     Ok(told)
 }

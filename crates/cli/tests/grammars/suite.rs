@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::client::{Reply, ask, percent_encode};
 use crate::shot::{Place, Shot};
@@ -63,6 +63,11 @@ impl<'a> Suite<'a> {
         wrong
     }
 
+    /// What a request may take.
+    pub fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.bounds.timeout_s)
+    }
+
     /// Seconds of a core that the server has used.
     pub fn cpu_seconds(&self) -> f64 {
         self.target.cpu_ticks() as f64 / rustix::param::clock_ticks_per_second() as f64
@@ -72,8 +77,16 @@ impl<'a> Suite<'a> {
 fn send(shot: &Shot, target: &Target, bounds: &Bounds, clients: Clients) -> Result<Outcome, String> {
     let host = target.address.to_string();
     let send = |out: &mut dyn Write| shot.send(&host, out);
+    let begun = Instant::now();
     let reply = ask(target.address, bounds.patience(clients), true, &send);
-    let Reply::Answer(answer) = &reply else { return Err(reply.tell()) };
+    let answer = match &reply {
+        Reply::Answer(answer) => answer,
+        // Joins of copies have more rows than time: their answer has begun when that is over.
+        Reply::Cut(answer) if answer.status == 200 && begun.elapsed().as_secs() >= bounds.timeout_s => {
+            return Ok(Outcome::Refused);
+        }
+        _ => return Err(reply.tell()),
+    };
     match answer.status {
         200 | 201 | 204 => Ok(Outcome::Taken),
         status if status >= 400 && is_named(&answer.body, shot.copies, clients) => Ok(Outcome::Refused),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use snowmelt_store::{Store, WaitFor, WaitSign};
 
 use crate::interrupt::Interrupt;
 
@@ -30,15 +31,25 @@ pub(crate) struct ParseSlot {
 }
 
 impl ParseSlots {
-    /// Waits for a turn under a budget of so many bytes; `None` when it is not wanted any more.
-    pub fn take(self: &Arc<Self>, budget_bytes: u64, cancel: &dyn Interrupt) -> Option<ParseSlot> {
-        let most = ((budget_bytes / BYTES_EACH) as usize).clamp(1, MOST);
+    /// Waits for a turn to parse into `store`; `None` when it is not wanted any more. The wait is
+    /// told to `sign`.
+    pub fn take(
+        self: &Arc<Self>,
+        store: &Store,
+        sign: Option<&WaitSign>,
+        cancel: &dyn Interrupt,
+    ) -> Option<ParseSlot> {
+        let most = ((store.memory().total() / BYTES_EACH) as usize).clamp(1, MOST);
         let mut taken = self.taken.lock();
-        while *taken >= most {
-            if cancel.is_set() {
-                return None;
+        if *taken >= most {
+            let _shown = sign.map(|sign| sign.show(WaitFor::Parsing));
+            let _metered = store.upper_waits().parsing.wait(&store.config().clock);
+            while *taken >= most {
+                if cancel.is_set() {
+                    return None;
+                }
+                self.freed.wait_for(&mut taken, LOOK);
             }
-            self.freed.wait_for(&mut taken, LOOK);
         }
         *taken += 1;
         Some(ParseSlot { slots: Arc::clone(self) })

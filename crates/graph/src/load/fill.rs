@@ -100,7 +100,7 @@ pub(super) fn insert(
     let mut teller = Teller::new(progress, bytes_total);
     let read_bytes = Arc::new(AtomicU64::new(0));
     let (mut triples, mut left_out) = (0, AllLeftOut::default());
-    let mut staged = Staged::new(database);
+    let mut staged = Staged::new(database, Some(&database.account(ACCOUNT)));
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
         progress.input(&input.name, input.format, input.told_by);

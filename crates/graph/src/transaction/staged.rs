@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use snowmelt_store::{Charge, TempSpace};
+use snowmelt_store::{Account, Charge, TempSpace};
 
 use crate::database::Database;
 use crate::error::{GraphError, Result};
@@ -42,6 +42,8 @@ const KEPT_BYTES: usize = 8 << 20;
 /// Statements on their way into a transaction.
 pub struct Staged {
     database: Arc<Database>,
+    /// whose waits are shown
+    account: Option<Arc<Account>>,
     chunks: VecDeque<StagedChunk>,
     space: Option<TempSpace>,
     /// of the chunks in memory
@@ -62,11 +64,12 @@ enum ChunkPlace {
 }
 
 impl Staged {
-    /// Of no document yet.
-    pub fn new(database: &Arc<Database>) -> Self {
+    /// Of no document yet; what it waits for is shown at `account`.
+    pub fn new(database: &Arc<Database>, account: Option<&Arc<Account>>) -> Self {
         Staged {
             charge: database.memory().charge("a document"),
             database: database.clone(),
+            account: account.cloned(),
             chunks: VecDeque::new(),
             space: None,
             kept_bytes: 0,
@@ -106,7 +109,9 @@ impl Staged {
         told: &mut dyn FnMut(&mut Parsed),
     ) -> Result<(), LoadError> {
         let database = self.database.clone();
-        let _turn = database.parsing.take(database.memory().total(), cancel).ok_or(LoadError::Cancelled)?;
+        let sign = self.account.as_ref().map(|account| account.sign());
+        let turn = database.parsing.take(database.store(), sign, cancel);
+        let _turn = turn.ok_or(LoadError::Cancelled)?;
         let mut options = document.options(database.longest_term_bytes(), database.memory())?;
         // They are inserted when other things have memory, too.
         let free = database.memory().free() as usize;

@@ -113,7 +113,8 @@ impl Database {
         wanted: &ChangeFor<'_>,
     ) -> Result<GraphStored, LoadError> {
         let into = StageInto { graph: name, base: Some(base), is_one_graph: true };
-        let staged = self.stage(documents, into, wanted.interrupt, wanted.progress)?;
+        let staged =
+            self.stage(documents, into, Some(wanted.account), (wanted.interrupt, wanted.progress))?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut session = txn.session();
         let (id, was_there) = (session.graph_id(name)?, session.has_graph(name)?);
@@ -141,7 +142,8 @@ impl Database {
         wanted: &ChangeFor<'_>,
     ) -> Result<Changed, LoadError> {
         let into = StageInto { graph: None, base: Some(base), is_one_graph: false };
-        let staged = self.stage(documents, into, wanted.interrupt, wanted.progress)?;
+        let staged =
+            self.stage(documents, into, Some(wanted.account), (wanted.interrupt, wanted.progress))?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut changed = Changed::default();
         if write == GraphWrite::Replace {
@@ -152,7 +154,7 @@ impl Database {
         Ok(changed)
     }
 
-    /// Parses documents, to be inserted later.
+    /// Parses documents, to be inserted later. A wait for the turn to do so is shown at `account`.
     ///
     /// # Errors
     /// A document that is not what its format says, no memory or no room for it,
@@ -161,11 +163,11 @@ impl Database {
         self: &Arc<Self>,
         documents: Vec<GraphDocument>,
         into: StageInto<'_>,
-        interrupt: &dyn Interrupt,
-        progress: &ChangeProgress,
+        account: Option<&Arc<Account>>,
+        (interrupt, progress): (&dyn Interrupt, &ChangeProgress),
     ) -> Result<Staged, LoadError> {
         progress.enter(ChangePhase::Parsing);
-        let mut staged = Staged::new(self);
+        let mut staged = Staged::new(self, account);
         for GraphDocument { source, format, contexts } in documents {
             let input = source.open(format, &Arc::default(), interrupt)?;
             let document = Document {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions, Term, TermId};
+use snowmelt_graph::{Database, OpenOptions, Term, TermId, WaitFor};
 
 use super::{Engine, QueryOptions};
 use crate::{QueryError, ResultFormat, UpdateOptions};
@@ -453,6 +453,29 @@ fn limits_end_a_query() {
     assert!(matches!(rows(&f.engine, endless, &cancelled), Err(QueryError::Cancelled)));
     let few = QueryOptions { max_rows: Some(10), ..QueryOptions::default() };
     assert!(matches!(rows(&f.engine, "SELECT * { ?s ?p ?o }", &few), Err(QueryError::Rows(10))));
+}
+
+#[test]
+fn a_wait_for_memory_is_shown_and_metered() {
+    let Fixture { engine, _dir } = open(DATA);
+    let (db, account) = (engine.database(), engine.database().account("who waits"));
+    let waits = || db.report().memory_waits;
+    let options = QueryOptions { account: Some(account.clone()), ..QueryOptions::default() };
+    let ask = || rows(&engine, "SELECT * { ?s <e:l> ?o }", &options).unwrap().len();
+    assert_eq!((ask(), waits().count), (3, 0), "who need not wait is not counted");
+    let taken = db.memory().reserve("a test", db.memory().free()).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(ask);
+        let begun = std::time::Instant::now();
+        while account.sign().read() != Some(WaitFor::Memory) || waits().now == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", waits());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(taken);
+        assert_eq!(waiter.join().unwrap(), 3);
+    });
+    assert_eq!((waits().now, waits().count, account.sign().read()), (0, 1, None));
+    assert!(waits().longest_ns > 0);
 }
 
 #[test]

@@ -88,7 +88,12 @@ impl Engine {
         let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
         let contexts = options.contexts.clone();
         let document = GraphDocument { source: Source::File(path), format: None, contexts };
-        let staged = self.database().stage(vec![document], into, limits, &options.progress);
+        let staged = self.database().stage(
+            vec![document],
+            into,
+            options.account.as_ref(),
+            (limits, &options.progress),
+        );
         staged.map_err(|error| limits.of_load(error))
     }
 }

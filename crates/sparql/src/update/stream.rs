@@ -89,7 +89,7 @@ enum WaitingPiece {
 
 impl<'a> PieceLine<'a> {
     fn new(engine: &'a Engine) -> Result<Self, QueryError> {
-        let (staged, space) = (Staged::new(engine.database()), engine.database().temp_space()?);
+        let (staged, space) = (Staged::new(engine.database(), None), engine.database().temp_space()?);
         Ok(Self { engine, staged, space, pieces: VecDeque::new() })
     }
 

@@ -23,12 +23,12 @@ use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::error::Result;
 use crate::settings::config::{Checkpoints, Plant};
 use crate::superblock::SuperBlock;
-use crate::sync::waits::{LOOK, WaitFor, WaitTimes, Waiter, WriterWaits};
+use crate::sync::waits::{LOOK, WaitFor, WaitMeter, WaitTimes, Waiter};
 
 /// See the head of the file.
 pub(crate) struct JournalRoom {
     given: EventCount,
-    waits: WriterWaits,
+    waits: WaitMeter,
     /// Bytes of files that the journal took lately; falls slowly.
     taken: AtomicU64,
 }
@@ -38,7 +38,7 @@ impl JournalRoom {
     pub fn new(clock: &Clock) -> JournalRoom {
         JournalRoom {
             given: EventCount::named(clock, WaitFor::Room.name()),
-            waits: WriterWaits::default(),
+            waits: WaitMeter::default(),
             taken: AtomicU64::new(0),
         }
     }

@@ -13,6 +13,7 @@ use crate::read::activity::Activity;
 use crate::read::meters::{AheadStats, TreeStats};
 use crate::read::system_statistics::SystemStatistics;
 use crate::read::waits::WaitStats;
+use crate::sync::waits::WaitTimes;
 
 /// How a derived meter is made of two others with the same labels.
 pub(super) struct Formula {
@@ -190,6 +191,8 @@ fn pool(out: &mut Samples, report: &Report) {
     out.level("memory.total_bytes", "bytes", pool.memory_bytes);
     out.level("memory.used_bytes", "bytes", pool.memory_used_bytes);
     out.level("memory.peak_bytes", "bytes", pool.memory_peak_bytes);
+    waits(out, "memory.waits", "requests", &report.memory_waits);
+    waits(out, "memory.waits_to_parse", "requests", &report.parsing_waits);
 }
 
 fn journal(out: &mut Samples, report: &Report) {
@@ -222,13 +225,16 @@ fn journal(out: &mut Samples, report: &Report) {
     out.count("journal.slowed_near_the_bound.transactions", "transactions", j.slowed);
     out.count("journal.slowed_near_the_bound.seconds", "s", j.slowed_ns as f64 / 1e9);
     out.level("journal.slowed_near_the_bound.longest_seconds", "s", j.longest_slowed_ns as f64 / 1e9);
-    for (name, waits) in [("journal.waits_for_turn", j.turn_waits), ("journal.waits_for_room", j.room_waits)]
-    {
-        out.level(format!("{name}.now"), "transactions", waits.now);
-        out.count(format!("{name}.transactions"), "transactions", waits.count);
-        out.count(format!("{name}.seconds"), "s", waits.ns as f64 / 1e9);
-        out.level(format!("{name}.longest_seconds"), "s", waits.longest_ns as f64 / 1e9);
-    }
+    waits(out, "journal.waits_for_turn", "transactions", &j.turn_waits);
+    waits(out, "journal.waits_for_room", "transactions", &j.room_waits);
+}
+
+/// Waits of requests, or of the transactions among them.
+fn waits(out: &mut Samples, name: &str, who: &'static str, waits: &WaitTimes) {
+    out.level(format!("{name}.now"), who, waits.now);
+    out.count(format!("{name}.{who}"), who, waits.count);
+    out.count(format!("{name}.seconds"), "s", waits.ns as f64 / 1e9);
+    out.level(format!("{name}.longest_seconds"), "s", waits.longest_ns as f64 / 1e9);
 }
 
 fn versions_and_checkpoints(out: &mut Samples, report: &Report) {

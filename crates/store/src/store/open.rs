@@ -45,6 +45,7 @@ use crate::superblock::{MetaForm, SuperBlock, SuperBlockFile, UNFINISHED_NAME};
 use crate::sync::bell::Bell;
 use crate::sync::long_lock::LongLock;
 use crate::sync::turn::WriterGate;
+use crate::sync::waits::UpperWaits;
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{Access, Sink, is_block_device};
 use std::hash::{BuildHasher, RandomState};
@@ -271,6 +272,7 @@ impl Store {
             background,
             commits,
             writers: WriterGate::new(&config.clock),
+            upper_waits: UpperWaits::default(),
             config,
             building: AtomicBool::new(false),
             recovery,

@@ -1,4 +1,4 @@
-//! Waits of writers: what each is for, whether it goes on, and how long all of them took.
+//! Waits of requests: what each is for, whether it goes on, and how long all of them took.
 //!
 //! A waiter brings a [`Waiter`]: whether it still wants what it waits for, and the sign that
 //! says what that is while it waits. So each wait has an end, a place where it is shown, and a
@@ -25,6 +25,8 @@ pub enum WaitFor {
     Room,
     /// Memory, which others have.
     Memory,
+    /// A turn to parse: as many documents as there is memory for are parsed already.
+    Parsing,
 }
 
 impl WaitFor {
@@ -34,6 +36,7 @@ impl WaitFor {
             WaitFor::Turn => "the turn of the writers",
             WaitFor::Room => "room in the journal",
             WaitFor::Memory => "memory",
+            WaitFor::Parsing => "a turn to parse",
         }
     }
 }
@@ -49,6 +52,7 @@ impl WaitSign {
             1 => Some(WaitFor::Turn),
             2 => Some(WaitFor::Room),
             3 => Some(WaitFor::Memory),
+            4 => Some(WaitFor::Parsing),
             _ => None,
         }
     }
@@ -66,6 +70,7 @@ impl WaitSign {
             Some(WaitFor::Turn) => 1,
             Some(WaitFor::Room) => 2,
             Some(WaitFor::Memory) => 3,
+            Some(WaitFor::Parsing) => 4,
         };
         self.0.store(number, Relaxed);
     }
@@ -107,13 +112,22 @@ impl fmt::Debug for Waiter<'_> {
 
 /// Waits of one kind, all together.
 #[derive(Debug, Default)]
-pub(crate) struct WriterWaits {
+pub struct WaitMeter {
     now: AtomicU64,
     /// When the first of those came who wait now, or of those before whom they came.
     since_ns: AtomicU64,
     count: AtomicU64,
     ns: AtomicU64,
     longest: Longest,
+}
+
+/// Waits of what uses a store, for what is not the store's own.
+#[derive(Debug, Default)]
+pub struct UpperWaits {
+    /// For memory of the budget.
+    pub memory: WaitMeter,
+    /// For a turn to parse.
+    pub parsing: WaitMeter,
 }
 
 /// How often and how long was waited.
@@ -129,7 +143,7 @@ pub struct WaitTimes {
     pub longest_ns: u64,
 }
 
-impl WriterWaits {
+impl WaitMeter {
     /// Measures until the answer is dropped.
     pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
         let since_ns = clock.now_ns();
@@ -155,9 +169,9 @@ impl WriterWaits {
     }
 }
 
-/// See [`WriterWaits::wait`].
-pub(crate) struct MeteredWait<'a> {
-    of: &'a WriterWaits,
+/// See [`WaitMeter::wait`].
+pub struct MeteredWait<'a> {
+    of: &'a WaitMeter,
     clock: &'a Clock,
     since_ns: u64,
 }
