@@ -212,3 +212,24 @@ fn only_the_servers_user_and_root_are_obeyed() {
     assert!(!output.status.success() && said.contains("user 65534 may not"), "{said}");
     assert!(bench.ok(&["stats", "db"]).contains("psog"));
 }
+
+/// What the server says of its folder it says once, however often it looks.
+#[test]
+fn a_folder_that_was_moved_is_told_once() {
+    let bench = Bench::loaded();
+    let (db, moved) = (bench.path("db"), bench.path("moved"));
+    let server = Server::start(&db, &[]);
+    let mut client = server.client();
+    std::fs::rename(&db, &moved).unwrap();
+    for n in 0..30 {
+        let (status, said) = client.update(&format!("INSERT DATA {{ <urn:s> <urn:p> {n} }}")).unwrap();
+        assert_eq!(status, 200, "{said}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let said = server.last_words();
+    assert_eq!(said.matches("the folder is no longer there").count(), 1, "{said}");
+    assert!(!said.contains("error"), "{said}");
+    let rows =
+        bench.ok(&["query", "moved", "SELECT (COUNT(*) AS ?n) { <urn:s> <urn:p> ?o }", "--format", "csv"]);
+    assert!(rows.contains("30"), "{rows}");
+}

@@ -80,6 +80,15 @@ impl Server {
         let status = self.child.wait().expect("it ends");
         (status, begun.elapsed())
     }
+
+    /// SIGTERM, and all that it said on standard error.
+    pub fn last_words(mut self) -> String {
+        let mut stderr = self.child.stderr.take().expect("it is piped");
+        assert!(self.terminate().0.success());
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).expect("it is text");
+        said
+    }
 }
 
 impl Drop for Server {
