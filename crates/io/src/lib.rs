@@ -60,7 +60,7 @@ pub use latency::{Latency, LatencyMeter};
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
-pub use memory::heap::{bound_heap, trim_heap};
+pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
 pub use queue::config::{Engine, InPlace, Policy, QueueConfig, Tuning};

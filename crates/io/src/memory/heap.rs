@@ -9,6 +9,7 @@
 
 #[cfg(target_env = "gnu")]
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Arenas: more only let more threads allocate at the same moment.
 #[cfg(target_env = "gnu")]
@@ -47,14 +48,71 @@ pub fn trim_heap() {
     }
 }
 
+/// Bytes of this process in memory; `None` where the system does not say.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages = statm.split(' ').nth(1)?.parse::<u64>().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// Gives back what many small things have left free, when the process has grown by much: what
+/// each of them held was not worth a look.
+///
+/// Resident memory is what is looked at, since the heap itself does not say how much of what is
+/// free in it has been given back. So a process that grew because it needs more looks once for
+/// each [`HeapWatch::GROWN_BYTES`], in vain.
+#[derive(Debug, Default)]
+pub struct HeapWatch {
+    /// resident after the last time, or since
+    least: AtomicU64,
+}
+
+impl HeapWatch {
+    const GROWN_BYTES: u64 = 24 << 20;
+
+    /// To be called now and then; answers whether memory was given back.
+    pub fn look(&self) -> bool {
+        let Some(now) = resident_bytes() else { return false };
+        if !self.has_grown(now) {
+            return false;
+        }
+        trim_heap();
+        self.least.store(resident_bytes().unwrap_or(now), Ordering::Relaxed);
+        true
+    }
+
+    fn has_grown(&self, now: u64) -> bool {
+        now >= self.least.fetch_min(now, Ordering::Relaxed) + Self::GROWN_BYTES
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Resident bytes of this process.
     fn resident() -> usize {
-        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+        resident_bytes().unwrap() as usize
+    }
+
+    #[test]
+    fn a_process_that_does_not_grow_is_left_alone() {
+        let watch = HeapWatch::default();
+        watch.least.store(100 << 20, Ordering::Relaxed);
+        let grown = [110, 123, 60, 83, 84].map(|now| watch.has_grown(now << 20));
+        assert_eq!(grown, [false, false, false, false, true], "since it was least");
+    }
+
+    #[test]
+    fn what_many_have_left_goes_back() {
+        bound_heap();
+        let watch = HeapWatch::default();
+        let mut small: Vec<Vec<u8>> = (0..400_000).map(|i| vec![i as u8; 300]).collect();
+        let full = resident();
+        // each page of the heap keeps nothing, but for the last
+        small.drain(..small.len() - 1);
+        assert!(watch.look(), "it has grown");
+        let now = resident();
+        assert!(full - now > 50 << 20, "{full} bytes before, {now} after");
     }
 
     #[test]

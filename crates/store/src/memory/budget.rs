@@ -12,6 +12,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use snowmelt_io::HeapWatch;
+
 use crate::error::{Result, StoreError};
 
 /// Bytes a [`Charge`] takes at once, so that the shared counter is not touched for every value.
@@ -26,19 +28,18 @@ pub struct MemoryBudget {
     inner: Arc<BudgetState>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BudgetState {
     total: u64,
     used: AtomicU64,
     peak: AtomicU64,
+    heap: HeapWatch,
 }
 
 impl MemoryBudget {
     /// A budget of `total` bytes.
     pub fn new(total: u64) -> Self {
-        MemoryBudget {
-            inner: Arc::new(BudgetState { total, used: AtomicU64::new(0), peak: AtomicU64::new(0) }),
-        }
+        MemoryBudget { inner: Arc::new(BudgetState { total, ..BudgetState::default() }) }
     }
 
     /// The whole budget in bytes.
@@ -74,6 +75,11 @@ impl MemoryBudget {
         if most >= LARGE_BYTES {
             snowmelt_io::trim_heap();
         }
+    }
+
+    /// The same for all that ended and held little each; to be called now and then.
+    pub fn look_at_heap(&self) {
+        self.inner.heap.look();
     }
 
     /// A charge of nothing yet; `what` names its holder in errors.

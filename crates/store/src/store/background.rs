@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use snowmelt_io::{ClientTicket, EventCount};
 
 use crate::commit::Commits;
 use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::journal::room::Made;
+use crate::memory::budget::MemoryBudget;
 use crate::read::account::Shares;
 use crate::read::activity::Activity;
 use crate::read::fetch::Fetch;
@@ -131,9 +132,12 @@ struct Signals {
 }
 
 impl BackgroundThread {
-    pub fn start(work: Arc<Work>) -> std::io::Result<BackgroundThread> {
+    pub fn start(work: Arc<Work>, memory: MemoryBudget) -> std::io::Result<BackgroundThread> {
         /// The longest time between two looks at what there is to do.
         const MOST_NS: u64 = 60_000_000_000;
+        /// How often the heap is looked at, while there is something to do. In real time: it is
+        /// none of the store's answers.
+        const HEAP_LOOK: Duration = Duration::from_millis(250);
         let clock = &work.commits.config.clock;
         let over = EventCount::named(clock, "the end of the background thread");
         let signals =
@@ -143,8 +147,13 @@ impl BackgroundThread {
         let run = move || {
             let _taking_part = ticket.map(ClientTicket::enter);
             let over = Over(of_thread.clone());
+            let mut looked = Instant::now();
             while !of_thread.stop.load(Acquire) {
                 let wait_ns = work_of_thread.step().min(MOST_NS);
+                if looked.elapsed() >= HEAP_LOOK {
+                    memory.look_at_heap();
+                    looked = Instant::now();
+                }
                 if wait_ns > 0 && !of_thread.stop.load(Acquire) {
                     work_of_thread.commits.bell.wait(Duration::from_nanos(wait_ns));
                 }

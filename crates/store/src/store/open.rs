@@ -261,7 +261,7 @@ impl Store {
         let work = Arc::new(Work::new(commits.clone(), folder.clone()));
         let background = config
             .runs_background()
-            .then(|| BackgroundThread::start(work.clone()))
+            .then(|| BackgroundThread::start(work.clone(), memory.clone()))
             .transpose()
             .map_err(StoreError::file(dir, "start the background thread"))?;
         Ok(Arc::new(Store {
