@@ -164,6 +164,25 @@ fn disguises(n: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// A text of honest data is read in pieces that fit, however dense it is.
+#[test]
+fn dense_data_is_taken_in_pieces_that_fit() {
+    let (_dir, engine) = engine();
+    type Line = fn(usize) -> String;
+    let lines: [(u64, Line); 3] = [
+        (4, |i| format!("ex:t{i} ex:name \"N{i}\"; ex:age {i}; ex:of ex:a, ex:b .\n")),
+        (8, |i| format!("[] ex:name \"N{i}\"; ex:list ({i} 2 3) .\n")),
+        (2, |i| format!("GRAPH ex:g{i} {{ ex:t{i} ex:of ex:a, ex:b }}\n")),
+    ];
+    for (each, line) in lines {
+        let text: String = (0..30_000).map(line).collect();
+        let text = format!("PREFIX ex: <http://example.org/vocabulary/of/things/> INSERT DATA {{ {text} }}");
+        let done = engine.update_from(text.as_bytes(), usize::MAX / 4, &UpdateOptions::default());
+        let inserted = done.map(|done| done.changed.inserted);
+        assert!(matches!(inserted, Ok(n) if n == 30_000 * each), "{}: {inserted:?}", line(1));
+    }
+}
+
 #[test]
 fn a_disguise_takes_no_more_than_what_is_reserved_for_it() {
     const BESIDE: u64 = 8 << 20;
