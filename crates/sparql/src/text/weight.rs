@@ -59,7 +59,7 @@ impl Weight {
         if is_sure {
             return weight;
         }
-        // What each bracket holds says which of them compare.
+        // The kinds of brackets say which of them compare.
         Scale::weigh(text, Tokens::comparing(text, &comparisons(text))).0
     }
 
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(grown(&graph), 4 * long.len());
     }
 
-    /// What the parser takes for a name is counted as one, however it is written.
+    /// A name for the parser is counted as one, however it is written.
     #[test]
     fn no_spelling_hides_a_name() {
         let long = "urn:long:long:long:long";

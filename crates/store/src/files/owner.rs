@@ -113,11 +113,11 @@ fn folder_of(mut bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// What a cut leaves is the note before or the new one: it is written under another name first.
+/// A cut leaves the note before or the new one: it is written under another name first.
 fn write(note: &Path, own: &Path) -> std::io::Result<()> {
     let mut new = note.as_os_str().to_os_string();
     new.push(".new");
-    // Whatever has the name, a link among it.
+    // A link may have the name.
     let _ = std::fs::remove_file(&new);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(&new)?;
     file.write_all(own.as_os_str().as_bytes())?;

@@ -78,8 +78,8 @@ pub fn stripe_elsewhere(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(stripes.find(|stripe| !lies_in(dir, stripe)))
 }
 
-/// Whether a file is in a folder, by whatever way it is named, and is no link. One that is
-/// missing is where its folder is.
+/// Whether a file is in a folder, with links and `..` on its way or not, and is no link. One that
+/// is missing is where its folder is.
 fn lies_in(dir: &Path, file: &Path) -> bool {
     let there = file.parent().unwrap_or(dir).canonicalize();
     !file.is_symlink() && there.is_ok_and(|there| dir.canonicalize().is_ok_and(|dir| there.starts_with(dir)))

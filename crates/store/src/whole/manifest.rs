@@ -302,7 +302,7 @@ mod tests {
         }
     }
 
-    /// A file system may lose a rename, and so may somebody who puts one file back.
+    /// A file system may lose a rename, and one file may be put back.
     #[test]
     fn of_two_manifests_of_a_set_the_longer_one_counts() {
         let dir = tempfile::tempdir().unwrap();
