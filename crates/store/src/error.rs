@@ -110,10 +110,10 @@ pub enum StoreError {
         /// Process id of the holder as it wrote it, "unknown" if it did not.
         holder: String,
     },
-    /// A stripe outside of the folder is that of the database in another folder.
-    #[error("{}: it is a stripe of the database in {}, and {} is a copy of that folder alone; open that one, or make a database of your own of it with backup or restore", .stripe.display(), .owner.display(), .copy.display())]
+    /// A file outside of the folder is that of the database in another folder.
+    #[error("{}: it is a file of the database in {}, and {} is a copy of that folder alone; open that one, or make a database of your own of it with backup or restore", .stripe.display(), .owner.display(), .copy.display())]
     StripeOf {
-        /// The stripe.
+        /// The file.
         stripe: PathBuf,
         /// The folder of its database.
         owner: PathBuf,

@@ -352,6 +352,83 @@ fn a_copy_of_the_folder_does_not_write_to_stripes_elsewhere() {
     }
 }
 
+/// Stripes and journal files that were put elsewhere, with links to them in the folder: a copy of
+/// that has the same links.
+#[test]
+fn a_copy_of_the_folder_does_not_write_through_links() {
+    set_notice(|_| {});
+    for linked in [["stripe-0"].as_slice(), &["journal-"], &["stripe-0", "journal-"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, far, copied) = (dir.path().join("db"), dir.path().join("far"), dir.path().join("copied"));
+        fs::create_dir(&far).unwrap();
+        let store = Store::create(&db, &[], config()).unwrap();
+        let pages = Pages::create(&store, 20);
+        pages.write(&store, 1).unwrap();
+        drop(store);
+        for name in fs::read_dir(&db).unwrap().map(|entry| entry.unwrap().file_name()) {
+            if linked.iter().any(|linked| name.to_str().unwrap().starts_with(linked)) {
+                fs::rename(db.join(&name), far.join(&name)).unwrap();
+                std::os::unix::fs::symlink(far.join(&name), db.join(&name)).unwrap();
+            }
+        }
+        let store = Store::open(&db, config()).unwrap();
+        fs::create_dir(&copied).unwrap();
+        for path in fs::read_dir(&db).unwrap().map(|entry| entry.unwrap().path()) {
+            let to = copied.join(path.file_name().unwrap());
+            match fs::read_link(&path) {
+                Ok(link) => std::os::unix::fs::symlink(link, to).unwrap(),
+                Err(_) => drop(fs::copy(&path, to).unwrap()),
+            }
+        }
+        let refused = Store::open(&copied, config()).unwrap_err();
+        assert!(matches!(&refused, StoreError::Locked { .. }), "{linked:?}: {refused}");
+        // It grows, so that the copy would cut what is new.
+        pages.write(&store, 2).unwrap();
+        let mut txn = store.begin().unwrap();
+        let tree = txn.new_tree("more");
+        for _ in 0..200 {
+            txn.allocate(tree, None).unwrap();
+        }
+        txn.commit().unwrap();
+        drop(store);
+        let refused = Store::open(&copied, config()).unwrap_err();
+        let is_told = matches!(&refused, StoreError::StripeOf { owner, .. } if *owner == fs::canonicalize(&db).unwrap());
+        assert!(is_told, "{linked:?}: {refused}");
+        let store = Store::open(&db, config()).unwrap();
+        assert_eq!(pages.round(&store).unwrap(), 2, "{linked:?}");
+        is_sound(&store, "linked");
+    }
+}
+
+/// A stripe that was asked for in the folder goes with it, however that was named; and has no name
+/// that the database gives to another file.
+#[test]
+fn a_stripe_in_the_folder_moves_with_it() {
+    set_notice(|_| {});
+    for named in ["db/data", "db/../db/data", "link/data"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, moved) = (dir.path().join("db"), dir.path().join("moved"));
+        fs::create_dir(&db).unwrap();
+        std::os::unix::fs::symlink(&db, dir.path().join("link")).unwrap();
+        let store = Store::create(&db, &[dir.path().join(named)], config()).unwrap();
+        let pages = Pages::create(&store, 20);
+        pages.write(&store, 1).unwrap();
+        drop(store);
+        fs::rename(&db, &moved).unwrap();
+        let store = Store::open(&moved, config()).unwrap_or_else(|e| panic!("{named}: {e}"));
+        assert_eq!(pages.round(&store).unwrap(), 1);
+    }
+    for name in
+        ["superblock", "superblock.making", "lock", "making", "journal-7", "reserve", "warm", "server"]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let db = dir.path().join("db");
+        let error = Store::create(&db, &[db.join(name)], config()).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Config(_)), "{name}: {error}");
+        assert!(!db.exists(), "{name}");
+    }
+}
+
 #[test]
 fn a_folder_that_is_deleted_ends_writing() {
     for (n, how) in [(0, Lost::WithFolder), (1, Lost::WithFolder), (2, Lost::Deleted)] {

@@ -153,7 +153,7 @@ struct GuardedText<'r> {
 }
 
 fn guarded<'r>(read: impl Read + 'r, options: &DocumentOptions) -> GuardedText<'r> {
-    let charge = Some(options.budget.charge("a document that nests"));
+    let charge = Some(options.budget.charge("a document that nests, or has many prefixes,"));
     let bounds = Bounds { longest: options.longest, charge };
     let read = Guarded::new(read, options.format, bounds);
     if !options.checks_terms() {

@@ -1,10 +1,10 @@
 //! Bounds on documents, kept while their bytes are read: the parsers behind have none.
 //!
-//! A parser keeps a stack for what is nested and the text of a term until its end. Each of these
-//! can be made as large as an attacker likes by a small document. So the bytes are looked at on
-//! their way to the parser, by a scanner that knows just enough of the format, and what is over
-//! a bound ends the reading with an error that names it. Scanners may count too much (a comment
-//! as nesting), never too little. The reader of RDF/XML has bounds of its own.
+//! A parser keeps a stack for what is nested, the text of a term until its end, and all prefixes.
+//! Each of these can be made as large as an attacker likes by a small document. So the bytes are
+//! looked at on their way to the parser, by a scanner that knows just enough of the format, and
+//! what is over a bound ends the reading with an error that names it. Scanners may count too much
+//! (a comment as nesting), never too little. The reader of RDF/XML has bounds of its own.
 
 mod nesting;
 
@@ -30,6 +30,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
 const FREE_NAME_BYTES: usize = 256;
+/// Bytes of prefixes and what they stand for that are not charged.
+const FREE_PREFIX_BYTES: usize = 64 << 10;
 
 /// Bytes that the buffers of the parsers behind hold: a longer token would end them with an
 /// error that names no setting.
@@ -107,11 +109,14 @@ impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
         // Levels that open and close within a piece are open meanwhile.
-        let (levels, name) = match &mut self.scanner {
-            GuardScanner::Nesting(nesting) => (nesting.take_deepest(), nesting.name_bytes()),
-            GuardScanner::Lines(..) => (0, 0),
+        let (levels, name, prefixes) = match &mut self.scanner {
+            GuardScanner::Nesting(nesting) => {
+                (nesting.take_deepest(), nesting.name_bytes(), nesting.prefix_bytes())
+            }
+            GuardScanner::Lines(..) => (0, 0, 0),
         };
-        let mut bytes = levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
+        let mut bytes = prefixes.saturating_sub(FREE_PREFIX_BYTES) as u64;
+        bytes += levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
         bytes += levels as u64 * name.saturating_sub(FREE_NAME_BYTES) as u64;
         if let Some(json) = &mut self.json_bytes {
             *json += n as u64;
@@ -200,11 +205,17 @@ mod tests {
     fn levels_are_charged() {
         for (opened, format) in [("[", RdfFormat::Turtle), ("(", RdfFormat::TriG)] {
             let budget = snowmelt_store::MemoryBudget::new(1 << 20);
-            let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
+            let bounds = Bounds {
+                longest: 1 << 16,
+                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
+            };
             let text = opened.repeat(FREE_LEVELS + 8192);
             let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
             let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
-            assert!(error.to_string().starts_with("a document that nests needs"), "{error}");
+            assert!(
+                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
+                "{error}"
+            );
         }
     }
 
@@ -215,13 +226,56 @@ mod tests {
         let bases = format!("BASE <http://{long}/> ").repeat(5);
         for head in [format!("@prefix p: <urn:{long}> . "), format!("@base\n<urn:{long}> . "), bases] {
             let budget = snowmelt_store::MemoryBudget::new(4 << 20);
-            let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document that nests")) };
+            let bounds = Bounds {
+                longest: 1 << 16,
+                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
+            };
             // all in one piece, at whose end nothing is open
             let text = format!("{head}<s> {} p: 1 {} .", "p: [ ".repeat(500), "] ".repeat(500));
             let mut guarded = Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds);
             let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
-            assert!(error.to_string().starts_with("a document that nests needs"), "{error}");
+            assert!(
+                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
+                "{error}"
+            );
         }
+    }
+
+    /// A parser keeps all prefixes, each with the base that its IRI does not write.
+    #[test]
+    fn prefixes_are_charged() {
+        let long = "x".repeat(10_000);
+        let read = |text: &str| {
+            let budget = snowmelt_store::MemoryBudget::new(4 << 20);
+            let bounds = Bounds {
+                longest: 1 << 16,
+                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
+            };
+            Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds).read_to_end(&mut Vec::new())
+        };
+        for declared in ["@prefix p%:<x>.", "prefix p% : \n <x> ", "PREFIX a%a: # a:\n <x>"] {
+            let prefixes: String = (0..1000).map(|n| declared.replace('%', &n.to_string())).collect();
+            let error = read(&format!("@base <http://{long}/> . {prefixes}")).unwrap_err();
+            assert!(
+                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
+                "{error}"
+            );
+            // each many times: the last one counts
+            read(&format!("@base <http://short/> . {}", prefixes.repeat(100))).unwrap();
+            read(&format!("@base <http://{long}/> . {}", declared.repeat(10_000))).unwrap();
+        }
+    }
+
+    /// A base that is absolute takes the place of the one before.
+    #[test]
+    fn documents_behind_each_other_have_their_own_bases() {
+        let budget = snowmelt_store::MemoryBudget::new(1 << 20);
+        let bounds = Bounds {
+            longest: 1 << 16,
+            charge: Some(budget.charge("a document that nests, or has many prefixes,")),
+        };
+        let text = "@base <http://example.org/a/b/c/> . <s> <p> [ <p> ( 1 [ <p> 2 ] ) ] .\n".repeat(50_000);
+        Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds).read_to_end(&mut Vec::new()).unwrap();
     }
 
     #[test]

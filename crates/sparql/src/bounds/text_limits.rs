@@ -11,7 +11,7 @@
 //! | `query_depth` | brackets, calls, groups, `!` within each other | a level costs the parser some ten calls |
 //! | `query_chain` | OPTIONAL, MINUS, BIND, EXISTS of a group; `+ - * /` of an expression; steps of a path | a level each |
 //! | `query_branches` | UNION, `\|\|`, `&&`, FILTER, groups side by side | flat here, but a level each in the parser's tree |
-//! | `query_parsing` | tokens that the parser reads again | it tries some constructs twice, nested ones 2ⁿ times |
+//! | `query_parsing` | tokens that the parser reads again | it tries some constructs twice, nested ones 2ⁿ times; a list of columns is compared with all variables before it |
 //! | `query_variables` | different variables | some work grows with their square |
 //! | `query_patterns` | triple patterns, after paths have become patterns | each is an operator |
 
@@ -86,7 +86,26 @@ pub(crate) fn plan_stack_bytes(text_bytes: usize, levels: usize) -> usize {
     text_bytes + levels * OPERATOR_BYTES
 }
 
+/// The places of the signs `<` in a text that compare: only there does what follows up to a `>`
+/// not stand for an IRI.
+pub(crate) fn comparisons(text: &str) -> Vec<usize> {
+    scan::comparisons(text)
+}
+
 impl TextLimits {
+    const NONE: Self = {
+        let most = usize::MAX;
+        Self {
+            // each open bracket takes memory
+            depth: 1 << 16,
+            chain: most,
+            branches: most,
+            parsing: u64::MAX,
+            variables: most,
+            patterns: most,
+        }
+    };
+
     /// Measures a text.
     ///
     /// # Errors

@@ -120,8 +120,84 @@ fn spellings(text: &str) -> Vec<(&'static str, String)> {
     ];
     if text.len() < 100_000 {
         all.push(("long", respelt(String::new(), &format!("<urn:{long}$1>"))));
+        // with many objects, behind commas
+        let term = regex::Regex::new(r"(\?|_:)([a-z]+[0-9]*)").unwrap();
+        all.push((
+            "by long variables and labels",
+            term.replace_all(text, format!("$1{long}$2")).into_owned(),
+        ));
     }
     all
+}
+
+/// Texts in which names stand that are not seen at once: the parser wants no blanks between
+/// tokens, takes three quotes for two and one, and `<` up to `>` for two comparisons.
+fn disguises(n: usize) -> Vec<(&'static str, String)> {
+    const LONG: usize = 3000;
+    let long = "x".repeat(LONG);
+    let values = |row: &str| format!("PREFIX x: <urn:{long}> ASK {{ VALUES ?v {{ {} }} }}", row.repeat(n));
+    let filter = |before: &str, after: &str| {
+        let names = "x:,".repeat(n);
+        format!("PREFIX x: <urn:{long}> ASK {{ FILTER({before}{names}{after}) }}")
+    };
+    let objects = "1,".repeat(n);
+    let stars = |n: usize| ("{{ SELECT * ".repeat(n), "}}".repeat(n));
+    let columns: String = (0..1500).map(|i| format!("?{i} ")).collect();
+    let (open, close) = stars(80);
+    vec![
+        ("query", filter("1 IN (1<", "2>1)")),
+        ("query", filter("1<'>'&&COALESCE(", "1)='1'")),
+        ("query", values("x: ").replacen("{ x:", "{ '''a' x:", 1)),
+        ("query", values("1x: ")),
+        ("query", values("truex: ")),
+        ("query", values("x: ").replacen("PREFIX ", "PREFIX", 1)),
+        ("query", format!("CONSTRUCT {{ ?{long} <urn:p> {objects} 1 }} WHERE {{}}")),
+        ("query", format!("CONSTRUCT {{ ?s ?{long} {objects} 1 }} WHERE {{}}")),
+        ("query", format!("SELECT * {open} {{ VALUES ({columns}) {{}} }} {close}")),
+        ("query", format!("SELECT * {open} {{ ?{} ?p ?o }} {close}", long.repeat(40))),
+        ("update", format!("INSERT DATA {{ _:{long} <urn:p> {objects} 1 }}")),
+        ("update", format!("INSERT {{ GRAPH ?{long} {{ ?s <urn:p> {objects} 1 }} }} WHERE {{}}")),
+        ("update", {
+            let quads = "<urn:s> <urn:p> 1 . ".repeat(n);
+            format!("PREFIX x: <urn:{long}> INSERT DATA {{ GRAPHx:{{ {quads} }} }}")
+        }),
+    ]
+}
+
+/// A text of honest data is read in pieces that fit, however dense it is.
+#[test]
+fn dense_data_is_taken_in_pieces_that_fit() {
+    let (_dir, engine) = engine();
+    type Line = fn(usize) -> String;
+    let lines: [(u64, Line); 3] = [
+        (4, |i| format!("ex:t{i} ex:name \"N{i}\"; ex:age {i}; ex:of ex:a, ex:b .\n")),
+        (8, |i| format!("[] ex:name \"N{i}\"; ex:list ({i} 2 3) .\n")),
+        (2, |i| format!("GRAPH ex:g{i} {{ ex:t{i} ex:of ex:a, ex:b }}\n")),
+    ];
+    for (each, line) in lines {
+        let text: String = (0..30_000).map(line).collect();
+        let text = format!("PREFIX ex: <http://example.org/vocabulary/of/things/> INSERT DATA {{ {text} }}");
+        let done = engine.update_from(text.as_bytes(), usize::MAX / 4, &UpdateOptions::default());
+        let inserted = done.map(|done| done.changed.inserted);
+        assert!(matches!(inserted, Ok(n) if n == 30_000 * each), "{}: {inserted:?}", line(1));
+    }
+}
+
+#[test]
+fn a_disguise_takes_no_more_than_what_is_reserved_for_it() {
+    const BESIDE: u64 = 8 << 20;
+    let (_dir, engine) = engine();
+    let mut wrong = Vec::new();
+    for (number, (language, text)) in disguises(10_000).into_iter().enumerate() {
+        let reckoned = Weight::of(&text).bytes() as u64;
+        let mut ended = Ok(());
+        let most = allocation_counter::measure(|| ended = trees(&engine, language, &text)).bytes_max;
+        println!("{number}: {} of {} MiB, {ended:?}", most >> 20, reckoned >> 20);
+        if most > reckoned + BESIDE {
+            wrong.push(format!("{number}: {} MiB of {}: {ended:?}", most >> 20, reckoned >> 20));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Makes the trees of a text, and what is made of them before anything runs.

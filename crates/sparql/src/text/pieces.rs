@@ -118,6 +118,9 @@ pub(crate) struct Pieces<R> {
     operation: u32,
     longest: usize,
     piece_bytes: usize,
+    /// in the piece so far, and at the first chance after how many it is cut
+    tokens: usize,
+    piece_tokens: usize,
     read_bytes: usize,
 }
 
@@ -141,6 +144,8 @@ impl<R: Read> Pieces<R> {
             operation: 0,
             longest,
             piece_bytes: PIECE_BYTES.min(longest),
+            tokens: 0,
+            piece_tokens: usize::MAX,
             read_bytes: READ_BYTES,
         }
     }
@@ -151,9 +156,15 @@ impl<R: Read> Pieces<R> {
         self
     }
 
+    /// Cuts after so many tokens, too: dense data becomes many quads.
+    pub fn of_tokens(mut self, piece_tokens: usize) -> Self {
+        self.piece_tokens = piece_tokens;
+        self
+    }
+
     /// Cuts only where it must.
     pub fn uncut(mut self) -> Self {
-        self.piece_bytes = usize::MAX;
+        (self.piece_bytes, self.piece_tokens) = (usize::MAX, usize::MAX);
         self
     }
 
@@ -193,7 +204,9 @@ impl<R: Read> Pieces<R> {
             }
             self.token(start, end)?;
             self.at = end;
-            let enough = self.cut.as_ref().is_some_and(|cut| cut.at >= self.piece_bytes);
+            self.tokens += 1;
+            let is_dense = self.tokens >= self.piece_tokens;
+            let enough = self.cut.as_ref().is_some_and(|cut| cut.at >= self.piece_bytes || is_dense);
             if enough || self.at > self.longest || std::mem::take(&mut self.must_cut) {
                 return Ok(Some(self.cut_off()?));
             }
@@ -347,7 +360,7 @@ impl<R: Read> Pieces<R> {
         }
         text += &self.text;
         self.text.clear();
-        self.at = 0;
+        (self.at, self.tokens) = (0, 0);
         Piece { text, goes_on: self.goes_on, begin: self.begin, lines_before }
     }
 

@@ -35,6 +35,10 @@ impl Engine {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         options.progress.enter(ChangePhase::Parsing);
         let mut pieces = Pieces::of(source, longest).of_about(self.piece_bytes());
+        // one with parameters stays whole
+        if options.bindings.is_empty() {
+            pieces = pieces.of_tokens(self.piece_tokens());
+        }
         let first = pieces.next()?;
         if pieces.is_over() {
             let text = first.as_ref().map_or("", |piece| &piece.text);
@@ -67,6 +71,16 @@ impl Engine {
         const OF_MEMORY: u64 = 256;
         const LEAST: u64 = 64 << 10;
         (self.database().memory().total() / OF_MEMORY).clamp(LEAST, PIECE_BYTES as u64) as usize
+    }
+
+    /// Tokens of a piece: no more than a quarter of what texts may take is weighed for it.
+    fn piece_tokens(&self) -> usize {
+        // A comma and its object are weighed as a quad, with long names as more.
+        const EACH_TOKEN: u64 = 1024;
+        const LEAST: u64 = 1 << 10;
+        let database = self.database();
+        let room = database.memory().total().saturating_sub(database.pool_bytes());
+        (room / 4 / EACH_TOKEN).max(LEAST) as usize
     }
 }
 

@@ -1,13 +1,13 @@
-//! The database that a stripe outside of its folder belongs to.
+//! The database that a file outside of its folder belongs to: a stripe that the super-block names
+//! by its path, a stripe or journal file that is a symbolic link in the folder.
 //!
-//! A super-block names such a stripe by its path, and so does that of a copy of the folder: two
-//! databases, of which each takes the stripe for its own, cuts it to the length that it knows,
-//! and writes over the other one's pages. So
+//! A copy of the folder names the same file: two databases, of which each takes the file for its
+//! own, cuts it to the length that it knows, and writes over the other one's pages. So
 //!
-//! 1. a stripe that is written to is locked, as the super-block is;
-//! 2. the file `STRIPE.of` beside it says in which folder its database is. A database in another
-//!    folder is refused while the one that is named there has the same identity and this stripe.
-//!    When that is gone the folder was moved, or put back from a copy, and the note is
+//! 1. a file that is written to is locked, as the super-block is;
+//! 2. the file `STRIPE.of` beside it, where it really is, says in which folder its database is. A
+//!    database in another folder is refused while there is one in the folder named, which has this
+//!    file. When that is gone the folder was moved, or put back from a copy, and the note is
 //!    written anew.
 //!
 //! Databases that only read write nothing, and see from the pages that these are not theirs.
@@ -42,8 +42,9 @@ impl OwnedStripe {
     /// Another process has it; it is another database's.
     pub fn take(dir: &Directory, place: &Directory, name: &Path, access: Access) -> Result<OwnedStripe> {
         let lock = lock::hold_stripe(place, name)?;
-        let (stripe, note) = (place.join(name), note_of(&place.join(name)));
-        let own = std::fs::canonicalize(dir.reachable()).unwrap_or_else(|_| dir.path().to_path_buf());
+        let stripe = real(&place.join(name));
+        let note = note_of(&stripe);
+        let own = own_path(dir);
         let noted = std::fs::read(&note).ok().map(folder_of);
         if noted.as_ref() != Some(&own) {
             let is_new = matches!(access, Access::Create | Access::CreateNew);
@@ -60,6 +61,42 @@ impl OwnedStripe {
         }
         Ok(OwnedStripe { _lock: lock })
     }
+
+    /// Takes the journal files of the database in `dir` that are links.
+    ///
+    /// # Errors
+    /// As for a stripe.
+    pub fn take_linked_journal(dir: &Directory) -> Result<Vec<OwnedStripe>> {
+        let Ok(names) = dir.folder().and_then(|folder| folder.names()) else { return Ok(Vec::new()) };
+        let is_journal = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("journal-"));
+        let linked = names.into_iter().filter(|name| is_journal(name) && is_link(&dir.join(name)));
+        linked.map(|name| OwnedStripe::take(dir, dir, Path::new(&name), Access::ReadWrite)).collect()
+    }
+}
+
+/// Whether a path is that of a symbolic link.
+fn is_link(path: &Path) -> bool {
+    path.is_symlink()
+}
+
+/// The path of a file with no link in it.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// Whether anything says that a stripe is that of a database in another folder: a lock that is
+/// held, or the note.
+pub(crate) fn is_claimed(dir: &Directory, stripe: &Path) -> bool {
+    let name = stripe.file_name().map(Path::new);
+    let place = Directory::of(stripe, None).ok().zip(name);
+    let is_held = place.is_some_and(|(place, name)| lock::hold_stripe(&place.0, name).is_err());
+    let noted = std::fs::read(note_of(&real(stripe))).ok().map(folder_of);
+    is_held || noted.is_some_and(|noted| noted != own_path(dir))
+}
+
+/// The path of a folder that a note names.
+fn own_path(dir: &Directory) -> PathBuf {
+    std::fs::canonicalize(dir.reachable()).unwrap_or_else(|_| dir.path().to_path_buf())
 }
 
 /// The file beside a stripe that says whose it is.
@@ -76,24 +113,30 @@ fn folder_of(mut bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// The same name for all of it: what a cut leaves is the note before or the new one.
+/// A cut leaves the note before or the new one: it is written under another name first.
 fn write(note: &Path, own: &Path) -> std::io::Result<()> {
     let mut new = note.as_os_str().to_os_string();
     new.push(".new");
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&new)?;
+    // A link may have the name.
+    let _ = std::fs::remove_file(&new);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(&new)?;
     file.write_all(own.as_os_str().as_bytes())?;
     file.write_all(b"\n")?;
+    file.sync_all()?;
     std::fs::rename(&new, note)
 }
 
-/// Whether there is a database in `owner`, another one than in `dir`, that has this stripe.
-fn is_of_another(owner: &Path, dir: &Directory, stripe: &Path) -> bool {
+/// Whether there is a database in `owner`, another one than in `dir`, that has this file.
+fn is_of_another(owner: &Path, dir: &Directory, file: &Path) -> bool {
     let Ok(there) = Directory::open(owner, None) else { return false };
     let id = |dir: &Directory| dir.folder().and_then(|folder| folder.id_of(Path::new(FILE_NAME)));
-    let (there, here) = (id(&there).ok().flatten(), id(dir).ok().flatten());
-    let Some(there) = there else { return false };
+    let (there_id, here) = (id(&there).ok().flatten(), id(dir).ok().flatten());
+    if there_id.is_none() || there_id == here {
+        return false;
+    }
+    let links = there.folder().and_then(|folder| folder.names()).unwrap_or_default();
+    let links = links.into_iter().map(|name| owner.join(name)).filter(|path| is_link(path));
     let block = SuperBlockFile::peek(owner);
-    let is_named = |named: &PathBuf| resolve(owner, named) == stripe;
-    Some(there) != here && block.is_ok_and(|block| block.stripes.iter().any(is_named))
+    let named = block.into_iter().flat_map(|block| block.stripes).map(|named| resolve(owner, &named));
+    links.chain(named).any(|path| real(&path) == *file)
 }

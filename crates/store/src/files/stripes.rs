@@ -29,6 +29,7 @@ pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
 /// The devices of a store that is being opened: enough to read its meta run.
 pub(crate) struct Devices {
     list: Vec<OpenDevice>,
+    linked_journal: Vec<OwnedStripe>,
 }
 
 struct OpenDevice {
@@ -42,7 +43,7 @@ struct OpenDevice {
     is_block: bool,
     /// On a block device that is written to.
     claim: Option<Claim>,
-    /// Of a file outside of the folder that is written to.
+    /// Of a file outside of the folder, or a link in it, that is written to.
     owned: Option<OwnedStripe>,
 }
 
@@ -78,7 +79,7 @@ impl OpenDevice {
         let file = opened.map_err(StoreError::device(path, what))?;
         let placed = Placed::of(&place.0, &place.1, &*file);
         let is_owned = !is_block && config.files.is_none() && access != Access::Read;
-        let is_outside = !Arc::ptr_eq(&place.0, dir);
+        let is_outside = !Arc::ptr_eq(&place.0, dir) || path.is_symlink();
         let owned = (is_owned && is_outside)
             .then(|| OwnedStripe::take(dir, &place.0, &place.1, access))
             .transpose()?;
@@ -105,7 +106,12 @@ impl Devices {
             wrap.check(named.len())?;
         }
         let open = |(number, named): (usize, &PathBuf)| OpenDevice::open(number, dir, named, access, config);
-        Ok(Devices { list: named.iter().enumerate().map(open).collect::<Result<_>>()? })
+        let list = named.iter().enumerate().map(open).collect::<Result<_>>()?;
+        let linked_journal = match access {
+            Access::ReadWrite if config.files.is_none() => OwnedStripe::take_linked_journal(dir)?,
+            _ => Vec::new(),
+        };
+        Ok(Devices { list, linked_journal })
     }
 
     /// The files with their names, of those that can be deleted or replaced.
@@ -174,7 +180,7 @@ impl Devices {
             let place = Some(place).filter(|_| !is_block);
             list.push(Stripe { path, queue, place, probed, _claim: claim, _owned: owned });
         }
-        Ok(Stripes { list, real: config.files.is_none() })
+        Ok(Stripes { list, real: config.files.is_none(), _linked_journal: self.linked_journal })
     }
 }
 
@@ -207,6 +213,7 @@ pub(crate) struct Stripes {
     list: Vec<Stripe>,
     /// They are files of the file system, with directories.
     real: bool,
+    _linked_journal: Vec<OwnedStripe>,
 }
 
 struct Stripe {

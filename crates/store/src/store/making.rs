@@ -11,10 +11,12 @@
 //! A try that was cut short leaves `making` and no `superblock`. The next one, which has the
 //! lock, removes what that try has made and begins anew. In the folder it removes names of a
 //! database's own, and the stripe that the list says was made. Stripes elsewhere are removed if
-//! they have no byte, or are the very files noted (which takes a file system that tells times of
-//! birth); and only by a list that still lies in the folder it was written in: one in a copy of
+//! they are the very files noted (which takes a file system that tells times of birth), or have no
+//! byte and nothing says that they are another database's, whose stripes are empty, too, at first.
+//! That is done only by a list that still lies in the folder it was written in: one in a copy of
 //! that folder speaks of the stripes of another database. Whatever else is at the name of a
-//! stripe is foreign, and the try fails as it would have before.
+//! stripe is foreign, and the try fails as it would have before; the list never names a stripe
+//! that was there.
 //!
 //! The folder is opened once. A try whose folder was moved goes on and is undone where that is,
 //! and never touches what was put at its old path.
@@ -34,7 +36,7 @@ use snowmelt_io::Folder;
 
 use crate::error::{Result, StoreError};
 use crate::files::lock::{self, Lock};
-use crate::files::owner::note_of;
+use crate::files::owner::{self, note_of};
 use crate::files::stripes::{profile_path, sync_parent};
 use crate::files::{PRIVATE_DIR, PRIVATE_FILE, reserve};
 use crate::read::warm;
@@ -73,6 +75,12 @@ impl FileId {
     fn of(file: &std::fs::Metadata) -> FileId {
         let born = file.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         FileId { device: file.dev(), inode: file.ino(), born_ns: born.map(|at| at.as_nanos() as u64) }
+    }
+
+    /// True when nothing tells the other one from it.
+    fn may_be(&self, other: &FileId) -> bool {
+        let is_as_old = self.born_ns.zip(other.born_ns).is_none_or(|(own, other)| own == other);
+        is_as_old && (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// True when the other one is surely the same file.
@@ -117,6 +125,7 @@ impl Creation {
         let made = make_file(&dir, Path::new(FILE_NAME));
         let note = made.map_err(StoreError::file(&dir.join(FILE_NAME), "make the list of what is made"))?;
         let this = Creation { dir, note, has_made_folder, is_finished: false, lock };
+        stripes.iter().filter(|named| !is_inside(named)).try_for_each(|named| refuse_taken(named))?;
         let of = Line::Of(id_of_folder(&this.dir)?);
         let folder = has_made_folder.then_some(Line::Folder);
         this.write([of].into_iter().chain(folder).chain(stripes.iter().cloned().map(Line::Stripe)))?;
@@ -256,7 +265,7 @@ fn clear(dir: &Arc<Directory>) -> Result<Vec<Line>> {
         };
         match is_inside(named) {
             true => clear_inside(folder, named, id.is_some()).map_err(left(&dir.join(named)))?,
-            false if is_of_this => clear_elsewhere(named, id)?,
+            false if is_of_this => clear_elsewhere(dir, named, id)?,
             false => {}
         }
     }
@@ -278,11 +287,27 @@ fn clear_inside(folder: &Folder, name: &Path, was_made: bool) -> std::io::Result
     if file.is_file() && (was_made || file.len() == 0) { folder.remove(name) } else { Ok(()) }
 }
 
-/// Removes a stripe elsewhere if it is the one noted, or has no byte.
-fn clear_elsewhere(path: &Path, id: Option<&FileId>) -> Result<()> {
+/// An error when there is something at the path of a stripe elsewhere. The list does not name it
+/// then, and so nothing takes it for a stripe that was made.
+fn refuse_taken(path: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(_) => {
+            let taken = std::io::Error::from_raw_os_error(rustix::io::Errno::EXIST.raw_os_error());
+            Err(StoreError::file(path, "create the stripe")(taken))
+        }
+    }
+}
+
+/// Removes a stripe elsewhere if it is the one noted, or has no byte and may be.
+fn clear_elsewhere(dir: &Directory, path: &Path, id: Option<&FileId>) -> Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     let is_noted = id.is_some_and(|id| id.is_surely(&FileId::of(&found)));
-    if found.is_file() && (found.len() == 0 || is_noted) {
+    let may_be = || {
+        let is_unknown = id.is_none_or(|id| id.may_be(&FileId::of(&found)));
+        found.len() == 0 && is_unknown && !owner::is_claimed(dir, path)
+    };
+    if found.is_file() && (is_noted || may_be()) {
         // Beside a stripe that is a file, whatever its number and database.
         let profile = profile_path(Path::new(""), 0, path);
         for path in [path, &profile, &note_of(path)] {
@@ -343,6 +368,12 @@ fn is_own(name: &str) -> bool {
     let own = [UNFINISHED_NAME, reserve::FILE_NAME, warm::FILE_NAME, warm::NEW_NAME, LOAD_DIR];
     let numbered = [number("journal-", ""), number("stripe-", ".profile.json")];
     own.contains(&name) || numbered.into_iter().any(is_numbered)
+}
+
+/// Whether a stripe in the folder of its database cannot have this name.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let others = [superblock::FILE_NAME, lock::FILE_NAME, FILE_NAME, "server", "control"];
+    is_own(name) || others.contains(&name) || name.ends_with(".profile.json") || name.starts_with("upload-")
 }
 
 /// Makes a folder for its owner alone, and those above it, durably.
@@ -473,6 +504,48 @@ mod tests {
         }
     }
 
+    /// A stripe of a database without data has no byte. A try that names it, too, fails, whether
+    /// it is there before the try begins, appears while that goes on, or after it was killed.
+    #[test]
+    fn an_empty_stripe_of_another_database_is_left_alone() {
+        use crate::settings::config::StoreConfig;
+        use crate::store::Store;
+        for (when, is_open) in [0, 1, 2].into_iter().flat_map(|when| [(when, false), (when, true)]) {
+            let dir = tempfile::tempdir().unwrap();
+            let (db, stripe) = (dir.path().join("db"), dir.path().join("stripe"));
+            let make_other = || {
+                let config = StoreConfig { memory_bytes: 16 << 20, ..StoreConfig::default() };
+                let other = Store::create(&dir.path().join("other"), std::slice::from_ref(&stripe), config);
+                Some(other.unwrap()).filter(|_| is_open)
+            };
+            let begin = || Creation::begin(&db, std::slice::from_ref(&stripe));
+            let _other = match when {
+                0 => {
+                    let other = make_other();
+                    assert!(begin().is_err());
+                    other
+                }
+                1 => {
+                    let making = begin().unwrap();
+                    let other = make_other();
+                    assert!(making.make_stripe(&stripe).is_err());
+                    other
+                }
+                _ => {
+                    let killed = begin().unwrap();
+                    std::fs::remove_file(db.join("lock")).unwrap();
+                    std::mem::forget(killed);
+                    let other = make_other();
+                    assert!(begin().is_err());
+                    other
+                }
+            };
+            let case = format!("{when}, open: {is_open}");
+            assert_eq!(std::fs::metadata(&stripe).map(|file| file.len()).ok(), Some(0), "{case}");
+            assert!(note_of(&stripe).exists() && !db.exists(), "{case}");
+        }
+    }
+
     #[test]
     fn a_stripe_is_known_by_its_inode() {
         let dir = tempfile::tempdir().unwrap();
@@ -504,9 +577,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("stripe-0"), "pages").unwrap();
         let stripe = dir.path().join("stripe-0");
-        let making = Creation::begin(dir.path(), std::slice::from_ref(&stripe)).unwrap();
-        assert!(making.make_stripe(&stripe).is_err());
-        drop(making);
+        assert!(Creation::begin(dir.path(), std::slice::from_ref(&stripe)).is_err());
         assert_eq!(names(dir.path()), ["stripe-0"]);
     }
 }

@@ -441,6 +441,23 @@ fn most_pages(geometry: Geometry, extents: u64) -> u64 {
     (extents * geometry.extent_pages as u64 * 4).max(1 << 28)
 }
 
+/// How the super-block names a stripe: one that is in the folder by its name alone, so that both
+/// can be moved together.
+fn named_in(dir: &Path, file: PathBuf) -> Result<PathBuf> {
+    let is_same = |parent: &Path| {
+        let both = || Some((parent.canonicalize().ok()?, dir.canonicalize().ok()?));
+        parent == dir || both().is_some_and(|(parent, dir)| parent == dir)
+    };
+    let Some(name) = file.file_name().filter(|_| file.parent().is_some_and(is_same)) else { return Ok(file) };
+    match name.to_str().is_some_and(making::is_reserved) {
+        true => Err(StoreError::Config(format!(
+            "{}: no stripe can have this name in the directory of its database: choose another one",
+            file.display()
+        ))),
+        false => Ok(PathBuf::from(name)),
+    }
+}
+
 /// The paths the super-block will name.
 fn stripe_files(dir: &Path, stripes: &[PathBuf]) -> Result<Vec<PathBuf>> {
     if stripes.is_empty() {
@@ -449,7 +466,8 @@ fn stripe_files(dir: &Path, stripes: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let name = dir.file_name().map_or("database".into(), |n| n.to_string_lossy().into_owned());
     let absolute = |p: &Path| std::path::absolute(p).map_err(StoreError::file(p, "find the stripe"));
     let file = |(i, p): (usize, &PathBuf)| {
-        if p.is_dir() { absolute(&p.join(format!("{name}.stripe-{i}"))) } else { absolute(p) }
+        let file = if p.is_dir() { absolute(&p.join(format!("{name}.stripe-{i}"))) } else { absolute(p) };
+        named_in(&absolute(dir)?, file?)
     };
     let files = stripes.iter().enumerate().map(file).collect::<Result<Vec<_>>>()?;
     for (i, f) in files.iter().enumerate() {

@@ -75,7 +75,14 @@ pub fn remove_dropped(folder: &Path) -> Result<()> {
 pub fn stripe_elsewhere(dir: &Path) -> Result<Option<PathBuf>> {
     let stripes = SuperBlockFile::peek(dir)?.stripes;
     let mut stripes = stripes.iter().map(|stripe| resolve(dir, stripe));
-    Ok(stripes.find(|stripe| !stripe.starts_with(dir)))
+    Ok(stripes.find(|stripe| !lies_in(dir, stripe)))
+}
+
+/// Whether a file is in a folder, with links and `..` on its way or not, and is no link. One that
+/// is missing is where its folder is.
+fn lies_in(dir: &Path, file: &Path) -> bool {
+    let there = file.parent().unwrap_or(dir).canonicalize();
+    !file.is_symlink() && there.is_ok_and(|there| dir.canonicalize().is_ok_and(|dir| there.starts_with(dir)))
 }
 
 /// Removes a folder that was going to be removed, unless another process is at it.
@@ -107,4 +114,25 @@ fn lock_closed(dir: &Path) -> Result<Lock> {
         });
     }
     Lock::take(&*Directory::open(dir, None)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_lies_where_its_way_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, link) = (dir.path().join("db"), dir.path().join("link"));
+        std::fs::create_dir_all(db.join("sub")).unwrap();
+        std::os::unix::fs::symlink(&db, &link).unwrap();
+        std::fs::write(dir.path().join("far"), "").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("far"), db.join("linked")).unwrap();
+        for inside in ["stripe-0", "sub/stripe", "sub/../stripe", "../db/stripe", "../link/sub/stripe"] {
+            assert!(lies_in(&db, &db.join(inside)) && lies_in(&link, &db.join(inside)), "{inside}");
+        }
+        for outside in ["../far", "sub/../../far", "linked", "../none/stripe", "../db2/stripe"] {
+            assert!(!lies_in(&db, &db.join(outside)), "{outside}");
+        }
+    }
 }

@@ -15,7 +15,7 @@
 //!
 //! It is written when a part is durable, under another name, synced, and given its name: from
 //! then on the part counts. Then a second one is written in the same way, which is read where the
-//! first is damaged or missing.
+//! first is damaged or missing, or is an older one of the same set.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -167,13 +167,23 @@ impl Manifest {
     /// Reads that of a set; `None`: it has none.
     pub fn read(dir: &Path) -> Result<Option<Manifest>> {
         let first = Manifest::read_one(&dir.join(FILE_NAME));
-        if matches!(first, Ok(Some(_))) {
-            return first;
-        }
-        let Ok(Some(second)) = Manifest::read_one(&dir.join(COPY_NAME)) else { return first };
-        let why = first.err().map_or_else(|| "it is missing".to_owned(), |e| e.to_string());
+        let second = Manifest::read_one(&dir.join(COPY_NAME));
+        let Ok(Some(second)) = second else { return first };
+        let why = match &first {
+            Ok(Some(first)) if !second.grew_from(first) => return Ok(Some(first.clone())),
+            Ok(Some(_)) => "it is an older one".to_owned(),
+            Ok(None) => "it is missing".to_owned(),
+            Err(e) => e.to_string(),
+        };
         snowmelt_io::notice(&format!("{}: {why}; {COPY_NAME} is read", dir.join(FILE_NAME).display()));
         Ok(Some(second))
+    }
+
+    /// Whether it is the other one with more parts.
+    fn grew_from(&self, other: &Manifest) -> bool {
+        (self.set, self.identity) == (other.set, other.identity)
+            && self.entries.len() > other.entries.len()
+            && self.entries.starts_with(&other.entries)
     }
 
     fn read_one(path: &Path) -> Result<Option<Manifest>> {
@@ -289,6 +299,29 @@ mod tests {
                 assert!(changed, "byte {at}");
             }
             assert!(Manifest::of_text(&text[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    /// A file system may lose a rename, and one file may be put back.
+    #[test]
+    fn of_two_manifests_of_a_set_the_longer_one_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = manifest();
+        let of = |parts: usize| Manifest { entries: whole.entries[..parts].to_vec(), ..whole.clone() };
+        let read = |first: &Manifest, second: &Manifest| {
+            std::fs::write(dir.path().join(FILE_NAME), first.text()).unwrap();
+            std::fs::write(dir.path().join(COPY_NAME), second.text()).unwrap();
+            Manifest::read(dir.path()).unwrap().unwrap()
+        };
+        for (first, second) in [(2, 3), (1, 3), (3, 2), (3, 3)] {
+            assert_eq!(read(&of(first), &of(second)), whole, "{first} {second}");
+        }
+        // Those that are none of its past say nothing about it.
+        let mut fork = of(3);
+        fork.entries[1].seal += 1;
+        let other = Manifest { set: 8, ..of(3) };
+        for second in [&fork, &other] {
+            assert_eq!(read(&of(2), second), of(2));
         }
     }
 

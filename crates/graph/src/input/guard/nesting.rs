@@ -1,4 +1,8 @@
-//! Brackets and braces that are open, in Turtle and its kin and in JSON.
+//! Brackets and braces that are open, in Turtle and its kin and in JSON, and names that stand for
+//! longer ones.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
 use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS, too_long};
 
@@ -20,7 +24,18 @@ enum NestingState {
     /// Behind so many quotes that may begin a string.
     Quotes(u8, u8),
     Iri,
+    /// That of a base, of which so many letters of a scheme were seen.
+    Base(Scheme),
     Comment,
+}
+
+/// Whether an IRI is absolute.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Unknown,
+    Letters,
+    Is,
+    None,
 }
 
 pub(super) struct Nesting {
@@ -34,12 +49,22 @@ pub(super) struct Nesting {
     term: usize,
     /// the last bytes outside of terms
     behind: u64,
-    /// the IRI it is in is a base
-    is_base: bool,
-    /// bytes of the longest IRI, and of all bases: a few letters may stand for both
+    /// bytes of the longest IRI, and of the base with those it builds on: a few letters may stand
+    /// for both; and the most of them under another base
     longest_iri: usize,
     bases: usize,
+    most_name: usize,
+    /// the word it is in, or behind, as a number, which `factor` makes hard to foresee
+    word: u64,
+    is_behind_word: bool,
+    factor: u64,
+    /// bytes of what each word stands for that may be a prefix
+    prefixes: HashMap<u64, usize>,
+    prefix_bytes: usize,
 }
+
+/// Bytes of a prefix beside its IRI.
+const PREFIX_BYTES: usize = 128;
 
 impl Quotes {
     /// Most levels of a document.
@@ -61,17 +86,31 @@ impl Nesting {
             longest,
             term: 0,
             behind: 0,
-            is_base: false,
             longest_iri: 0,
             bases: 0,
+            most_name: 0,
+            word: 0,
+            is_behind_word: false,
+            factor: RandomState::new().hash_one(0) | 1,
+            prefixes: HashMap::new(),
+            prefix_bytes: 0,
         }
     }
 
     fn open(&mut self, byte: u8) -> Result<(), String> {
-        if !byte.is_ascii_whitespace() {
-            self.behind = (self.behind << 8) | u64::from(byte);
-        }
         let turtle = self.quotes == Quotes::Turtle;
+        if byte.is_ascii_whitespace() || byte == b'#' && turtle {
+            self.is_behind_word = true;
+        } else {
+            self.behind = (self.behind << 8) | u64::from(byte);
+            // A colon may stand behind a blank, and its IRI behind another.
+            if !matches!(byte, b'<' | b':') {
+                if std::mem::take(&mut self.is_behind_word) {
+                    self.word = 0;
+                }
+                self.word = self.word.wrapping_mul(self.factor).wrapping_add(u64::from(byte));
+            }
+        }
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
@@ -90,8 +129,10 @@ impl Nesting {
             b'"' => NestingState::String(byte, 1, 0),
             b'<' if turtle => {
                 let word = ((self.behind >> 8) as u32).to_be_bytes();
-                self.is_base = word.eq_ignore_ascii_case(b"base");
-                NestingState::Iri
+                match word.eq_ignore_ascii_case(b"base") {
+                    true => NestingState::Base(Scheme::Unknown),
+                    false => NestingState::Iri,
+                }
             }
             b'#' if turtle => NestingState::Comment,
             _ => NestingState::Open,
@@ -108,14 +149,44 @@ impl Nesting {
 
     /// Bytes of the longest IRI that a name may stand for.
     pub(super) fn name_bytes(&self) -> usize {
-        self.longest_iri + self.bases
+        self.most_name.max(self.longest_iri + self.bases)
+    }
+
+    /// Bytes of what prefixes stand for.
+    pub(super) fn prefix_bytes(&self) -> usize {
+        self.prefix_bytes + self.prefixes.len() * PREFIX_BYTES
     }
 
     /// An IRI has come to its end.
     fn end_iri(&mut self) {
         self.longest_iri = self.longest_iri.max(self.term);
-        if std::mem::take(&mut self.is_base) {
-            self.bases += self.term;
+        // Behind a colon it may be what a prefix stands for.
+        if (self.behind >> 8) as u8 == b':' {
+            let bytes = self.term + self.bases;
+            let before = self.prefixes.insert(self.word, bytes).unwrap_or(0);
+            self.prefix_bytes = self.prefix_bytes + bytes - before;
+        }
+    }
+
+    fn end_base(&mut self, scheme: Scheme) {
+        self.longest_iri = self.longest_iri.max(self.term);
+        self.most_name = self.name_bytes();
+        match scheme {
+            Scheme::Is => self.bases = self.term,
+            _ => self.bases += self.term,
+        }
+    }
+}
+
+impl Scheme {
+    /// Behind one more byte of the IRI.
+    fn behind(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Scheme::Unknown | Scheme::Letters, b'a'..=b'z' | b'A'..=b'Z') => Scheme::Letters,
+            (Scheme::Letters, b'0'..=b'9' | b'+' | b'-' | b'.') => Scheme::Letters,
+            (Scheme::Letters, b':') => Scheme::Is,
+            (Scheme::Is, _) => Scheme::Is,
+            _ => Scheme::None,
         }
     }
 }
@@ -159,6 +230,11 @@ impl Nesting {
                 NestingState::Open
             }
             NestingState::Iri => NestingState::Iri,
+            NestingState::Base(scheme) if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
+                self.end_base(scheme);
+                NestingState::Open
+            }
+            NestingState::Base(scheme) => NestingState::Base(scheme.behind(byte)),
             NestingState::Comment if byte == b'\n' => NestingState::Open,
             NestingState::Comment => NestingState::Comment,
         };

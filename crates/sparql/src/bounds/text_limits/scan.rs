@@ -62,41 +62,67 @@ struct Scan<'a> {
     /// the keyword before was DELETE; it and WHERE were the beginning of the operation
     deletes: bool,
     deletes_where: bool,
+    /// signs `<` that compare
+    comparisons: Vec<usize>,
+    /// variables where they stand, and lists of columns
+    named: u64,
+    selects: u64,
 }
 
 type Step = Result<bool, Over>;
 
 /// Measures a text; `Err` with the first limit that it goes beyond.
 pub(super) fn measure(text: &str, limits: &TextLimits) -> Result<Measure, Over> {
-    let mut scan = Scan {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        limits,
-        frames: vec![Frame::new(Kind::Group, 0, 0, 0)],
-        last: Last::Other,
-        nots: 0,
-        depth: 0,
-        deepest: 0,
-        chain: 0,
-        branches: 0,
-        tokens: 0,
-        work: 0,
-        variables: FxHashSet::default(),
-        deletes: false,
-        deletes_where: false,
-    };
-    while scan.token()? {}
-    while scan.frames.len() > 1 {
-        scan.close()?;
-    }
-    scan.check()?;
+    let mut scan = Scan::of(text, limits);
+    scan.whole()?;
     let whole = &scan.frames[0];
     Ok(Measure {
         depth: scan.deepest,
         chain: scan.chain.max(whole.whole_chain()),
         branches: scan.branches.max(whole.whole_branches()),
     })
+}
+
+/// The places of the signs `<` that compare, in a text of any depth and length.
+pub(super) fn comparisons(text: &str) -> Vec<usize> {
+    let mut scan = Scan::of(text, &TextLimits::NONE);
+    // Where there is no limit none is passed.
+    let _ = scan.whole();
+    scan.comparisons
+}
+
+impl<'a> Scan<'a> {
+    fn of(text: &'a str, limits: &'a TextLimits) -> Self {
+        Scan {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            limits,
+            frames: vec![Frame::new(Kind::Group, 0, 0, 0)],
+            last: Last::Other,
+            nots: 0,
+            depth: 0,
+            deepest: 0,
+            chain: 0,
+            branches: 0,
+            tokens: 0,
+            work: 0,
+            variables: FxHashSet::default(),
+            deletes: false,
+            deletes_where: false,
+            comparisons: Vec::new(),
+            named: 0,
+            selects: 0,
+        }
+    }
+
+    fn whole(&mut self) -> Result<(), Over> {
+        while self.token()? {}
+        while self.frames.len() > 1 {
+            self.close()?;
+        }
+        self.check()
+    }
 }
 
 impl Scan<'_> {
@@ -156,14 +182,27 @@ impl Scan<'_> {
     fn count(&mut self) -> Result<(), Over> {
         self.tokens += 1;
         let doublings = self.frame().doublings.min(40);
-        self.work += 1 << doublings;
-        if self.work - self.tokens > self.limits.parsing {
+        self.work = self.work.saturating_add(1 << doublings);
+        if self.work.saturating_sub(self.tokens) > self.limits.parsing {
             return self.over("query_parsing", self.limits.parsing);
         }
         // each quad of a graph is a part of a join there, and a token of a list is two quads
         if self.deletes_where && self.frames.len() > 2 {
             self.frame().branches += 2;
             return self.check();
+        }
+        Ok(())
+    }
+
+    /// The parser compares each variable with those that a list of columns has so far: where
+    /// they stand, and once more for each list, which may be that of `*`.
+    fn check_columns(&mut self) -> Result<(), Over> {
+        /// Comparisons that take as long as it takes to read a token.
+        const EACH_TOKEN: u64 = 1024;
+        let variables = self.variables.len() as u64;
+        let compared = self.named.saturating_add(self.selects.saturating_mul(variables)) / 2;
+        if self.selects > 0 && compared.saturating_mul(variables) / EACH_TOKEN > self.limits.parsing {
+            return self.over("query_parsing", self.limits.parsing);
         }
         Ok(())
     }

@@ -43,6 +43,27 @@ fn brackets_behind_a_comparison_count() {
     assert_eq!(measure("ASK { VALUES ?x { '''(' } FILTER((((1)))) }").0, 5);
 }
 
+/// Each list of columns may be that of `*`: the parser compares each variable with all of it.
+#[test]
+fn lists_of_many_columns_are_work() {
+    let text = |selects: usize, columns: usize, times: usize| {
+        let names: String = (0..columns).map(|i| format!("?{i} ")).collect();
+        let (open, close) = ("{{ SELECT * ".repeat(selects), "}}".repeat(selects));
+        let again = "?1 ".repeat(times);
+        format!("SELECT * {open} {{ VALUES ({names}) {{}} ?s ?p ({again}) }} {close}")
+    };
+    let refused = |text: String| {
+        let said = TextLimits::default().measure(&text).unwrap_err().to_string();
+        assert!(said.contains("query_parsing"), "{said}");
+    };
+    for (selects, columns, times) in [(0, 9900, 0), (90, 100, 0), (5, 4000, 1000), (0, 20, 100_000)] {
+        TextLimits::default().measure(&text(selects, columns, times)).unwrap();
+    }
+    refused(text(20, 9000, 0));
+    refused(text(90, 3000, 0));
+    refused(text(0, 9000, 100_000));
+}
+
 #[test]
 fn rows_are_counted_along_the_deepest_way() {
     assert_eq!(measure("ASK { ?s ?p ?o OPTIONAL {} OPTIONAL { OPTIONAL {} } BIND(1+2+3 AS ?x) }").1, 5);

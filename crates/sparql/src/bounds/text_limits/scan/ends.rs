@@ -13,6 +13,7 @@ impl Scan<'_> {
         let compares =
             self.frame().kind == Kind::Expression && matches!(self.last, Last::Operand | Last::Name);
         if compares {
+            self.comparisons.push(self.at);
             self.at += 1;
             self.last = Last::Other;
             self.nots = 0;
@@ -110,7 +111,8 @@ impl Scan<'_> {
         if self.variables.len() > self.limits.variables {
             return self.over("query_variables", self.limits.variables as u64);
         }
+        self.named += 1;
         self.operand(Last::Operand);
-        Ok(())
+        self.check_columns()
     }
 }

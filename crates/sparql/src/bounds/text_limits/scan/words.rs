@@ -62,6 +62,10 @@ impl Scan<'_> {
         }
         self.deletes_where |= self.deletes && is("WHERE");
         self.deletes = is("DELETE");
+        if is("SELECT") || is("DESCRIBE") {
+            self.selects += 1;
+            self.check_columns()?;
+        }
         if is("OPTIONAL") || is("MINUS") || is("BIND") || is("EXISTS") {
             let group = self.group();
             group.chain += 1;
