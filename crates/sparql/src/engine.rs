@@ -396,7 +396,7 @@ impl Engine {
         let memory = self.admit(options, limits, text.as_mut().and_then(|text| text.least.take()))?;
         let mut run = self.run(&template, (params, consts), source, options, limits, memory)?;
         if options.batch_rows.is_none() {
-            run.batch = run.batch.of_each(plan.nodes, run.memory.least());
+            run.fit_batches(&plan)?;
         }
         run.plan = Some(plan.clone());
         Ok(Prepared { template, plan, run, text })
@@ -467,6 +467,7 @@ impl Engine {
                 || BatchRows::within(memory.least()),
                 |n| BatchRows { first: n.max(1), most: n.max(1) },
             ),
+            wide: memory.held(),
             memory,
             longest,
             default_graphs,

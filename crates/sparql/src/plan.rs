@@ -263,6 +263,8 @@ pub(crate) struct Plan {
     pub root: PlanNode,
     /// how many operators: `PlanNode::id` is below it
     pub nodes: usize,
+    /// the columns of all of them together
+    pub columns: usize,
     /// stack bytes that running it takes
     pub room: usize,
     /// its assumptions about reads
@@ -272,14 +274,15 @@ pub(crate) struct Plan {
 impl Plan {
     /// A plan of an algebra over which to go takes `text_room`.
     pub fn new(root: PlanNode, nodes: usize, text_room: usize, reads: Reads) -> Self {
-        let (mut levels, mut open) = (0, vec![(&root, 1)]);
+        let (mut levels, mut columns, mut open) = (0, 0, vec![(&root, 1)]);
         while let Some((node, level)) = open.pop() {
             levels = levels.max(level);
+            columns += node.vars.len();
             open.extend(children(&node.op).into_iter().map(|c| (c, level + 1)));
         }
         let room = plan_stack_bytes(text_room, levels);
         with_room(room, || sound::assert_sound(&root, nodes));
-        Self { root, nodes, room, reads }
+        Self { root, nodes, columns, room, reads }
     }
 }
 

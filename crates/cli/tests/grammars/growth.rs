@@ -15,11 +15,13 @@ use crate::suite::{Outcome, Suite};
 const FROM: usize = 64;
 const TO: usize = 1 << 17;
 
-/// Twice the work costs twice the time, and caches that are too small some more.
-const MOST_RATIO: f64 = 2.6;
+/// Twice the work costs twice the time, and up to three times where it no longer fits caches, or
+/// trees get a level more. Squares cost four times as much.
+const MOST_RATIO: f64 = 3.2;
 
-/// CPU seconds below which nothing is compared.
-const FLOOR_SECONDS: f64 = 0.2;
+/// CPU seconds below which nothing is compared: the clock's grain is a hundredth, and the smaller
+/// size has a tenth then.
+const FLOOR_SECONDS: f64 = 0.3;
 
 /// Where the time limit ended one size, the next is so many times as large: each takes all of it.
 const AFTER_TIME_LIMIT: usize = 8;

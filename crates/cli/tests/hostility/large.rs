@@ -124,6 +124,28 @@ fn products() -> Vec<Case> {
         ),
         hog("all rows of a product", move |_| format!("SELECT * {{ {three} }}"), Right::Never),
         hog(
+            "all columns of a wide product",
+            |_| format!("SELECT * {{ {} }}", joined(600, " . ", |i| format!("?s{i} <urn:next> ?o{i}"))),
+            Right::Never,
+        ),
+        hog(
+            "all columns of a wide star",
+            |_| {
+                format!(
+                    "SELECT * {{ ?s <urn:next> ?n {} }}",
+                    joined(600, "", |i| format!(". ?s ?p{i} ?o{i}"))
+                )
+            },
+            Right::Never,
+        ),
+        update("a wide star of an update", |_| {
+            format!(
+                "DELETE {{}} WHERE {{ ?s <urn:next> ?n {} }}",
+                joined(600, "", |i| format!(". ?s ?p{i} [ ?q{i} ?s ]"))
+            )
+        })
+        .hog(),
+        hog(
             "products of VALUES",
             |_| {
                 let list = |v: &str| format!("VALUES ?{v} {{ {} }}", joined(1000, " ", |i| i.to_string()));

@@ -13,7 +13,7 @@ use spargebra::algebra::Expression;
 use super::shared::{SharedScan, SharedScans};
 use super::{Profile, Result};
 use crate::algebra::{Algebra, Const, Var, map};
-use crate::bounds::{Limits, MemoryShare};
+use crate::bounds::{Held, Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::exec::source::Source;
@@ -40,15 +40,23 @@ impl BatchRows {
         Self { first: most.min(1 << 10), most }
     }
 
-    /// The same for a plan of so many operators, each of which has a batch and what it makes it
-    /// of: together no more than half of `least`.
-    pub fn of_each(self, operators: usize, least: usize) -> Self {
-        /// Bytes for each row that an operator begins with, measured.
+    /// The same for a plan of so many operators with so many columns in all, each of which has a
+    /// batch and what it makes it of: together no more than half of `least`.
+    pub fn of_each(self, (operators, columns): (usize, usize), least: usize) -> Self {
+        /// Bytes for each row that an operator begins with, measured, with few columns.
         const ROW_BYTES: usize = 48;
-        let first = (least / 2 / ROW_BYTES / operators.max(1)).clamp(16, self.first.max(16));
+        /// Bytes of a value: in the batch, in the one it was made of, in the one that grows.
+        const VALUE_BYTES: usize = 24;
+        let many = many_columns(operators, columns);
+        let row_bytes = (operators * ROW_BYTES).saturating_add(many * VALUE_BYTES).max(1);
+        let first = (least / 2 / row_bytes).clamp(1, self.first.max(16));
         // larger batches come with rows, of which a long chain of operators makes fewer at a
         // time
-        let most = if first < self.first { (8 * first).min(self.most) } else { self.most };
+        let most = match first < self.first {
+            true if many > 0 => first,
+            true => (8 * first).min(self.most),
+            false => self.most,
+        };
         Self { first, most }
     }
 }
@@ -86,6 +94,8 @@ pub(crate) struct Run {
     pub consts: Vec<Option<TermId>>,
     pub limits: Limits,
     pub memory: MemoryShare,
+    /// of batches with many columns
+    pub wide: Held,
     /// bytes of the longest term
     pub longest: usize,
     pub batch: BatchRows,
@@ -114,7 +124,29 @@ pub(crate) struct Run {
     pub patterns: Patterns,
 }
 
+/// The columns of a plan beyond those that few are for each of its operators.
+fn many_columns(operators: usize, columns: usize) -> usize {
+    const FEW: usize = 16;
+    columns.saturating_sub(FEW * operators)
+}
+
 impl Run {
+    /// Sizes its batches for a plan: the operators have them all at the same time.
+    ///
+    /// # Errors
+    /// There is no memory for so many columns, however few rows they have.
+    pub fn fit_batches(&mut self, plan: &Plan) -> Result<()> {
+        /// Bytes of a column with few rows, in all batches of an operator; measured.
+        const COLUMN_BYTES: usize = 320;
+        self.batch = self.batch.of_each((plan.nodes, plan.columns), self.memory.least());
+        let many = many_columns(plan.nodes, plan.columns);
+        if many > 0 {
+            // Each thread would have them all.
+            self.threads = 1;
+        }
+        self.wide.set(many * COLUMN_BYTES, "the columns of so many operators")
+    }
+
     /// Called by every operator for every batch.
     pub fn check(&self) -> Result<()> {
         Ok(self.limits.check()?)
@@ -162,6 +194,7 @@ impl Run {
             params,
             consts,
             limits,
+            wide: memory.held(),
             memory,
             longest,
             batch,
@@ -244,5 +277,22 @@ pub(crate) fn fill(expr: &Expression, params: &[GroundTerm]) -> Expression {
     match filled {
         Ok(e) => e,
         Err(never) => match never {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_many_operators_and_columns_are_small() {
+        let of = |operators: usize, width: usize| {
+            let batch = BatchRows::within(4 << 20).of_each((operators, operators * width), 4 << 20);
+            (batch.first, batch.most)
+        };
+        assert_eq!(of(15, 16), (1024, 8192), "a query as people write it");
+        assert_eq!(of(1000, 2), (43, 344));
+        assert_eq!(of(1000, 500), (1, 1), "half a million values in each row");
+        assert_eq!(of(0, 0), (1024, 8192));
     }
 }

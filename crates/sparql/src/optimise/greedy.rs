@@ -1,8 +1,10 @@
 //! The order of a long join: the cheapest next step each time.
 //!
-//! n steps that each look at all elements left: n² looks, so a look must be short. It asks for
-//! the rows of a join alone, and of the conditions only those that read a variable of the
+//! Each step looks at the elements left, as far as [`AMONG`], so a look must be short. It asks
+//! for the rows of a join alone, and of the conditions only those that read a variable of the
 //! element.
+
+use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
@@ -12,6 +14,10 @@ use crate::algebra::{Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 
+/// Elements that a step looks at. A join of more is ordered in the order of its text, where that
+/// says nothing better: to look at all of them costs the square of their number.
+const AMONG: usize = 1 << 10;
+
 /// Looks between two at the clock.
 const LOOKS: usize = 1 << 12;
 
@@ -19,6 +25,9 @@ struct Greedy<'a> {
     problem: &'a Problem<'a>,
     estimate: Estimate,
     bound: VarSet,
+    left: BTreeSet<usize>,
+    /// of those left: connected to what is there, or too small to matter
+    welcome: BTreeSet<usize>,
     /// shares a variable with what is joined
     connected: Vec<bool>,
     /// the elements of a variable
@@ -32,20 +41,18 @@ struct Greedy<'a> {
 /// The elements' positions in the order to join them.
 pub(super) fn greedy(problem: &Problem<'_>, limits: &Limits) -> Result<Vec<usize>, QueryError> {
     let mut greedy = Greedy::new(problem);
-    let mut left: Vec<usize> = (0..problem.elements.len()).collect();
-    let mut order = Vec::with_capacity(left.len());
+    let mut order = Vec::with_capacity(problem.elements.len());
     let mut looks = 0;
-    while !left.is_empty() {
-        looks += left.len();
+    while !greedy.left.is_empty() {
+        let among = greedy.among();
+        looks += among.len().min(AMONG);
         if looks >= LOOKS {
             limits.check()?;
             looks = 0;
         }
-        let welcome = left.iter().any(|e| greedy.is_welcome(*e));
-        let among = left.iter().enumerate().filter(|(_, e)| !welcome || greedy.is_welcome(**e));
-        let worth = among.map(|(at, e)| (at, greedy.worth(*e, order.is_empty(), left.len())));
-        let (at, _) = worth.min_by(|a, b| a.1.total_cmp(&b.1)).expect("not empty");
-        let next = left.remove(at);
+        let (is_first, left) = (order.is_empty(), greedy.left.len());
+        let worth = among.iter().take(AMONG).map(|e| (*e, greedy.worth(*e, is_first, left)));
+        let (next, _) = worth.min_by(|a, b| a.1.total_cmp(&b.1)).expect("not empty");
         greedy.take(next);
         order.push(next);
     }
@@ -70,6 +77,10 @@ impl<'a> Greedy<'a> {
         let missing = |vars: &VarSet| Some(vars.minus(&problem.bound)).filter(|m| !m.is_empty());
         let mut greedy = Self {
             problem,
+            left: (0..problem.elements.len()).collect(),
+            welcome: (0..problem.elements.len())
+                .filter(|e| problem.elements[*e].estimate.rows <= 2.0)
+                .collect(),
             estimate: problem.start.clone(),
             bound: VarSet::default(),
             connected: vec![false; problem.elements.len()],
@@ -83,14 +94,19 @@ impl<'a> Greedy<'a> {
 
     fn bind(&mut self, vars: &VarSet) {
         for v in vars.minus(&self.bound).iter() {
-            self.having.get(&v).into_iter().flatten().for_each(|e| self.connected[*e] = true);
+            for e in self.having.get(&v).into_iter().flatten() {
+                self.connected[*e] = true;
+                if self.left.contains(e) {
+                    self.welcome.insert(*e);
+                }
+            }
         }
         self.bound = self.bound.union(vars);
     }
 
-    /// Connected to what is there, or too small to matter, or the first.
-    fn is_welcome(&self, e: usize) -> bool {
-        self.bound.is_empty() || self.connected[e] || self.problem.elements[e].estimate.rows <= 2.0
+    /// Those that may be next.
+    fn among(&self) -> &BTreeSet<usize> {
+        if self.bound.is_empty() || self.welcome.is_empty() { &self.left } else { &self.welcome }
     }
 
     /// The share of rows that the conditions let pass which an element makes decidable.
@@ -112,6 +128,8 @@ impl<'a> Greedy<'a> {
     }
 
     fn take(&mut self, e: usize) {
+        self.left.remove(&e);
+        self.welcome.remove(&e);
         let element = &self.problem.elements[e];
         let selectivity = self.selectivity(e);
         self.estimate = self.estimate.join(&element.estimate).scaled(selectivity);

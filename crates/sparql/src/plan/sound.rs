@@ -1,11 +1,13 @@
 //! Invariants of every plan: operators trust the positions of their columns.
 
+use rustc_hash::FxHashSet;
+
 use super::{JoinKind, Op, PathGraph, PlanNode, Src, children};
 use crate::algebra::ExistsKind;
 
 /// Asserts it of a plan of `nodes` operators.
 pub(super) fn assert_sound(root: &PlanNode, nodes: usize) {
-    let (mut seen, mut open) = (vec![false; nodes], vec![root]);
+    let (mut seen, mut open, mut columns) = (vec![false; nodes], vec![root], FxHashSet::default());
     while let Some(node) = open.pop() {
         assert!(node.id < nodes, "operator {} of {nodes} has no counters", node.id);
         assert!(!seen[node.id], "two operators have the number {}", node.id);
@@ -15,8 +17,9 @@ pub(super) fn assert_sound(root: &PlanNode, nodes: usize) {
             "operator {} has no estimate",
             node.id
         );
-        let distinct = |(at, v)| !node.vars[..at].contains(v);
-        assert!(node.vars.iter().enumerate().all(distinct), "operator {} has a column twice", node.id);
+        columns.clear();
+        let distinct = node.vars.iter().all(|v| columns.insert(*v));
+        assert!(distinct, "operator {} has a column twice", node.id);
         assert_columns(node);
         open.extend(children(&node.op));
     }

@@ -30,7 +30,8 @@ impl<'a> Planner<'a> {
                 estimate.rows = estimate.rows.max(left.estimate.rows);
             }
             // a common variable that the left may leave open is taken from the pair
-            let from_right = |v: Var| !left.vars().contains(v) || (loose && !left.certain.contains(v));
+            let of_left = left.vars();
+            let from_right = |v: Var| !of_left.contains(v) || (loose && !left.certain.contains(v));
             keep_left.retain(|c| {
                 !from_right(left.node.vars[*c as usize])
                     || right.node.col(left.node.vars[*c as usize]).is_none()
@@ -95,9 +96,10 @@ impl<'a> Planner<'a> {
             });
             branches.push(self.lower(node, seed, want)?);
         }
-        let mut vars: Vec<Var> = Vec::new();
+        let (mut vars, mut seen): (Vec<Var>, _) = (Vec::new(), VarSet::default());
         for v in branches.iter().flat_map(|b| &b.node.vars) {
-            if !vars.contains(v) {
+            if !seen.contains(*v) {
+                seen.insert(*v);
                 vars.push(*v);
             }
         }
