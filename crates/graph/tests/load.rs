@@ -510,6 +510,7 @@ fn documents_that_are_kept_are_charged() {
     let error = load_text(&dir.path().join("db"), text.as_bytes(), &options).unwrap_err();
     let said = with_causes(&error);
     assert!(said.contains("a document of JSON-LD needs"), "{said}");
+    assert!(error.is_of_memory() && !error.is_of_input(), "{said}");
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {

@@ -114,14 +114,10 @@ impl Engine {
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
         match self.update_whole(text, TextKind::Bounded, options) {
             // Its trees are too large together.
-            Err(QueryError::TextMemory { .. })
-                if options.bindings.is_empty() && text.len() > self.piece_bytes() =>
-            {
+            Err(QueryError::TextMemory { .. }) if options.bindings.is_empty() => {
                 self.update_from(text.as_bytes(), text.len(), options)
             }
-            Err(QueryError::TextMemory { .. }) if !options.bindings.is_empty() => {
-                self.update_whole(text, TextKind::Own, options)
-            }
+            Err(QueryError::TextMemory { .. }) => self.update_whole(text, TextKind::Own, options),
             done => done,
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::client::{Reply, ask, percent_encode};
+use crate::client::{Answer, Reply, ask, percent_encode};
 use crate::shot::{Place, Shot};
 use crate::storm::{Bounds, Clients, state_after, storm};
 use crate::target::Target;
@@ -81,8 +81,9 @@ fn send(shot: &Shot, target: &Target, bounds: &Bounds, clients: Clients) -> Resu
     let reply = ask(target.address, bounds.patience(clients), true, &send);
     let answer = match &reply {
         Reply::Answer(answer) => answer,
-        // Joins of copies have more rows than time: their answer has begun when that is over.
-        Reply::Cut(answer) if answer.status == 200 && begun.elapsed().as_secs() >= bounds.timeout_s => {
+        // Joins of copies have more rows than time, or than memory that others want, too: their
+        // answer has begun when that is over.
+        Reply::Cut(answer) if answer.status == 200 && ends_within(answer, begun, bounds, clients) => {
             return Ok(Outcome::Refused);
         }
         _ => return Err(reply.tell()),
@@ -92,6 +93,11 @@ fn send(shot: &Shot, target: &Target, bounds: &Bounds, clients: Clients) -> Resu
         status if status >= 400 && is_named(&answer.body, shot.copies, clients) => Ok(Outcome::Refused),
         _ => Err(reply.tell()),
     }
+}
+
+/// Whether an answer may have met a limit on its way.
+fn ends_within(answer: &Answer, begun: Instant, bounds: &Bounds, clients: Clients) -> bool {
+    begun.elapsed() >= Duration::from_secs(bounds.timeout_s) || (clients == Clients::Many && answer.lines > 0)
 }
 
 /// Whether an error says which limit it is, by that word or by its switch, or what is not

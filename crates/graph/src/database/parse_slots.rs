@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use snowmelt_store::{Store, WaitFor, WaitSign};
 
 use crate::interrupt::Interrupt;
 
@@ -31,19 +30,18 @@ pub(crate) struct ParseSlot {
 }
 
 impl ParseSlots {
-    /// Waits for a turn to parse into `store`; `None` when it is not wanted any more. The wait is
-    /// told to `sign`.
-    pub fn take(
+    /// Waits for a turn under a budget of so many bytes; `None` when it is not wanted any more.
+    /// What `waits` answers is held while it waits.
+    pub fn take<W>(
         self: &Arc<Self>,
-        store: &Store,
-        sign: Option<&WaitSign>,
+        budget_bytes: u64,
+        waits: impl FnOnce() -> W,
         cancel: &dyn Interrupt,
     ) -> Option<ParseSlot> {
-        let most = ((store.memory().total() / BYTES_EACH) as usize).clamp(1, MOST);
+        let most = ((budget_bytes / BYTES_EACH) as usize).clamp(1, MOST);
         let mut taken = self.taken.lock();
         if *taken >= most {
-            let _shown = sign.map(|sign| sign.show(WaitFor::Parsing));
-            let _metered = store.upper_waits().parsing.wait(&store.config().clock);
+            let _wait = waits();
             while *taken >= most {
                 if cancel.is_set() {
                     return None;
@@ -73,12 +71,12 @@ mod tests {
     fn few_parse_at_once_and_who_waits_can_be_stopped() {
         let slots = Arc::<ParseSlots>::default();
         let go_on = AtomicBool::new(false);
-        let first = slots.take(BYTES_EACH, &go_on).unwrap();
-        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_none(), "there is one turn");
-        let second = slots.take(2 * BYTES_EACH, &go_on).unwrap();
+        let first = slots.take(BYTES_EACH, || (), &go_on).unwrap();
+        assert!(slots.take(BYTES_EACH, || (), &AtomicBool::new(true)).is_none(), "there is one turn");
+        let second = slots.take(2 * BYTES_EACH, || (), &go_on).unwrap();
         drop(first);
-        assert!(slots.take(BYTES_EACH, &AtomicBool::new(true)).is_none(), "the second still has it");
+        assert!(slots.take(BYTES_EACH, || (), &AtomicBool::new(true)).is_none(), "the second still has it");
         drop(second);
-        slots.take(1, &go_on).unwrap();
+        slots.take(1, || (), &go_on).unwrap();
     }
 }

@@ -101,14 +101,15 @@ pub enum LoadError {
 impl LoadError {
     /// True when the input is at fault: it cannot be read, or is not what its format says.
     pub fn is_of_input(&self) -> bool {
-        matches!(
+        let is_of_input = matches!(
             self,
             LoadError::Syntax { .. }
                 | LoadError::Input { .. }
                 | LoadError::Format { .. }
                 | LoadError::TooManyLeftOut { .. }
                 | LoadError::Foreign { .. }
-        )
+        );
+        is_of_input && !self.is_of_memory()
     }
 
     /// True when memory did not suffice.
@@ -116,6 +117,8 @@ impl LoadError {
         match self {
             LoadError::Graph(error) => error.is_of_memory(),
             LoadError::Store(error) => matches!(error, StoreError::Memory { .. }),
+            // The guard before a parser has no other way to say it.
+            LoadError::Input { source, .. } => source.kind() == io::ErrorKind::OutOfMemory,
             _ => false,
         }
     }

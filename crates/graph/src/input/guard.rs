@@ -66,8 +66,10 @@ pub(super) struct Guarded<R> {
     json_bytes: Option<u64>,
 }
 
-/// Bytes a parser takes for one of JSON-LD that it keeps: events, names, values.
-const JSON_KEPT: u64 = 16;
+/// Bytes a parser takes for one of JSON-LD that it keeps, and for each value: as it was read and
+/// as it was expanded. Measured: documents of short members and of lists took up to 300.
+const JSON_KEPT: u64 = 8;
+const JSON_VALUE_BYTES: u64 = 320;
 
 impl<R: Read> Guarded<R> {
     pub(super) fn new(read: R, format: RdfFormat, bounds: Bounds) -> Self {
@@ -109,13 +111,13 @@ impl<R> Guarded<R> {
     /// Reserves what the parser keeps, with `n` more bytes.
     fn charge(&mut self, n: usize) -> io::Result<()> {
         // Levels that open and close within a piece are open meanwhile.
-        let (levels, name, prefixes) = match &mut self.scanner {
+        let (levels, name, prefixes, values) = match &mut self.scanner {
             GuardScanner::Nesting(nesting) => {
-                (nesting.take_deepest(), nesting.name_bytes(), nesting.prefix_bytes())
+                (nesting.take_deepest(), nesting.name_bytes(), nesting.prefix_bytes(), nesting.values())
             }
-            GuardScanner::Lines(..) => (0, 0, 0),
+            GuardScanner::Lines(..) => (0, 0, 0, 0),
         };
-        let mut bytes = prefixes.saturating_sub(FREE_PREFIX_BYTES) as u64;
+        let mut bytes = values * JSON_VALUE_BYTES + prefixes.saturating_sub(FREE_PREFIX_BYTES) as u64;
         bytes += levels.saturating_sub(FREE_LEVELS) as u64 * LEVEL_BYTES;
         bytes += levels as u64 * name.saturating_sub(FREE_NAME_BYTES) as u64;
         if let Some(json) = &mut self.json_bytes {
@@ -123,7 +125,7 @@ impl<R> Guarded<R> {
             bytes += *json * JSON_KEPT;
         }
         match &mut self.charge {
-            Some(charge) => charge.set(bytes).map_err(|e| invalid(e.to_string())),
+            Some(charge) => charge.set(bytes).map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e)),
             None => Ok(()),
         }
     }

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use snowmelt_store::{Account, Charge, TempSpace};
+use snowmelt_store::{Account, Charge, TempSpace, WaitFor};
 
 use crate::database::Database;
 use crate::error::{GraphError, Result};
@@ -110,7 +110,11 @@ impl Staged {
     ) -> Result<(), LoadError> {
         let database = self.database.clone();
         let sign = self.account.as_ref().map(|account| account.sign());
-        let turn = database.parsing.take(database.store(), sign, cancel);
+        let waits = || {
+            let metered = database.store().upper_waits().parsing.wait(database.clock());
+            (sign.map(|sign| sign.show(WaitFor::Parsing)), metered)
+        };
+        let turn = database.parsing.take(database.memory().total(), waits, cancel);
         let _turn = turn.ok_or(LoadError::Cancelled)?;
         let mut options = document.options(database.longest_term_bytes(), database.memory())?;
         // They are inserted when other things have memory, too.

@@ -183,6 +183,16 @@ fn dense_data_is_taken_in_pieces_that_fit() {
     }
 }
 
+/// A text that is shorter than a piece may be, and too heavy as one.
+#[test]
+fn many_small_operations_are_taken_in_pieces_that_fit() {
+    let (_dir, engine) = engine();
+    let text = "DELETE WHERE { ?s <urn:none> ?s } ; ".repeat(25_000);
+    assert!(text.len() < 1 << 20, "{} bytes", text.len());
+    let done = engine.update(&text, &UpdateOptions::default()).map(|done| done.changed.deleted);
+    assert!(matches!(done, Ok(0)), "{done:?}");
+}
+
 #[test]
 fn a_disguise_takes_no_more_than_what_is_reserved_for_it() {
     const BESIDE: u64 = 8 << 20;

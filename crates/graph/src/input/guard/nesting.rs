@@ -58,6 +58,8 @@ pub(super) struct Nesting {
     word: u64,
     is_behind_word: bool,
     factor: u64,
+    /// members and elements so far, where they are JSON's
+    values: u64,
     /// bytes of what each word stands for that may be a prefix
     prefixes: HashMap<u64, usize>,
     prefix_bytes: usize,
@@ -92,6 +94,7 @@ impl Nesting {
             word: 0,
             is_behind_word: false,
             factor: RandomState::new().hash_one(0) | 1,
+            values: 0,
             prefixes: HashMap::new(),
             prefix_bytes: 0,
         }
@@ -111,6 +114,7 @@ impl Nesting {
                 self.word = self.word.wrapping_mul(self.factor).wrapping_add(u64::from(byte));
             }
         }
+        self.values += u64::from(!turtle && matches!(byte, b'[' | b'{' | b','));
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
@@ -150,6 +154,11 @@ impl Nesting {
     /// Bytes of the longest IRI that a name may stand for.
     pub(super) fn name_bytes(&self) -> usize {
         self.most_name.max(self.longest_iri + self.bases)
+    }
+
+    /// Objects, arrays, and what is in them, in JSON.
+    pub(super) fn values(&self) -> u64 {
+        self.values
     }
 
     /// Bytes of what prefixes stand for.
