@@ -118,7 +118,10 @@ impl LoadError {
             LoadError::Graph(error) => error.is_of_memory(),
             LoadError::Store(error) => matches!(error, StoreError::Memory { .. }),
             // The guard before a parser has no other way to say it.
-            LoadError::Input { source, .. } => source.kind() == io::ErrorKind::OutOfMemory,
+            LoadError::Input { source, .. } => {
+                let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
+                matches!(inner, Some(StoreError::Memory { .. }))
+            }
             _ => false,
         }
     }

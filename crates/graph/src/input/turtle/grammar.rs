@@ -51,6 +51,10 @@ enum Due {
 struct Level {
     kind: LevelKind,
     due: Due,
+    /// `[` and `(` that are open here, this one among them: a stray bracket must not look through
+    /// all levels for what it closes.
+    open: [usize; 2],
+    in_graph: bool,
 }
 
 /// The tokens that may follow a string.
@@ -113,7 +117,12 @@ impl Grammar {
             has_base,
             odd,
             prefixes: HashMap::new(),
-            levels: vec![Level { kind: LevelKind::Document, due: Due::Subject }],
+            levels: vec![Level {
+                kind: LevelKind::Document,
+                due: Due::Subject,
+                open: [0; 2],
+                in_graph: false,
+            }],
             suffix: Suffix::None,
             directive: None,
             skip: None,
@@ -142,12 +151,26 @@ impl Grammar {
         self.levels.last_mut().expect("the document's level stays")
     }
 
+    fn top(&self) -> &Level {
+        self.levels.last().expect("the document's level stays")
+    }
+
+    fn push(&mut self, kind: LevelKind, due: Due) {
+        let Level { mut open, in_graph, .. } = *self.top();
+        match kind {
+            LevelKind::Properties => open[0] += 1,
+            LevelKind::Collection => open[1] += 1,
+            LevelKind::Document | LevelKind::Graph => {}
+        }
+        self.levels.push(Level { kind, due, open, in_graph: in_graph || kind == LevelKind::Graph });
+    }
+
     fn due(&self) -> Due {
-        self.levels.last().expect("the document's level stays").due
+        self.top().due
     }
 
     fn kind(&self) -> LevelKind {
-        self.levels.last().expect("the document's level stays").kind
+        self.top().kind
     }
 
     fn expect(&mut self, due: Due) {
@@ -432,7 +455,7 @@ impl Grammar {
         let in_brackets = matches!(self.kind(), LevelKind::Properties | LevelKind::Collection);
         let next = match (skip, sign) {
             (_, b'.') => None,
-            (_, b'}') if self.levels.iter().any(|level| level.kind == LevelKind::Graph) => None,
+            (_, b'}') if self.top().in_graph => None,
             (Skip::Statement(depth), b'[' | b'(') => Some(Skip::Statement(depth + 1)),
             (Skip::Brackets(depth), b'[' | b'(') => Some(Skip::Brackets(depth + 1)),
             (Skip::Statement(0), b']' | b')') if in_brackets => None,
@@ -547,10 +570,10 @@ impl Grammar {
                     self.expect(Due::End);
                 }
                 self.keep(text);
-                self.levels.push(match sign {
-                    b'[' => Level { kind: LevelKind::Properties, due: Due::FirstVerb },
-                    _ => Level { kind: LevelKind::Collection, due: Due::Object },
-                });
+                match sign {
+                    b'[' => self.push(LevelKind::Properties, Due::FirstVerb),
+                    _ => self.push(LevelKind::Collection, Due::Object),
+                }
             }
             Due::GraphName if sign == b'[' => {
                 self.keep(text);
@@ -575,16 +598,11 @@ impl Grammar {
             return self.expect(Due::GraphBegin);
         }
         let kind = if sign == b']' { LevelKind::Properties } else { LevelKind::Collection };
-        let brackets = self
-            .levels
-            .iter()
-            .rev()
-            .take_while(|l| !matches!(l.kind, LevelKind::Document | LevelKind::Graph));
-        let Some(inner) = brackets.into_iter().position(|level| level.kind == kind) else {
+        if self.top().open[usize::from(sign == b')')] == 0 {
             faults.loose(&format!("{} closes nothing here", char::from(sign)));
             return self.leave(text);
-        };
-        for _ in 0..inner {
+        }
+        while self.kind() != kind {
             let missing = if self.kind() == LevelKind::Properties { b']' } else { b')' };
             faults.loose(&format!("a {} is missing", char::from(missing)));
             self.end_brackets(missing, faults);
@@ -601,12 +619,12 @@ impl Grammar {
         self.mark = None;
         self.keep(text);
         self.expect(Due::Subject);
-        self.levels.push(Level { kind: LevelKind::Graph, due: Due::Subject });
+        self.push(LevelKind::Graph, Due::Subject);
     }
 
     /// `}`
     fn close_graph(&mut self, text: &[u8], faults: &mut Faults) {
-        if !self.levels.iter().any(|level| level.kind == LevelKind::Graph) {
+        if !self.top().in_graph {
             faults.loose("} ends no graph here");
             return self.leave(text);
         }
