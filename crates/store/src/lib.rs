@@ -110,7 +110,7 @@ pub use store::making::{LOAD_DIR, is_vacant};
 pub use store::open::NewStore;
 pub use store::place::{remove_database, remove_dropped, rename_database, stripe_elsewhere};
 pub use store::{DEFAULT_STRIPE, Store};
-pub use sync::waits::{MeteredWait, ShownWait, UpperWaits, WaitFor, WaitMeter, WaitSign, WaitTimes, Waiter};
+pub use sync::waits::{MeteredWait, ShownWait, UpperWaits, WaitFor, WaitSign, WaitTally, WaitTimes, Waiter};
 pub use tree::announce::{AnyTree, Levels, announce};
 pub use tree::record::apply::{RecordChange, RecordsApplied};
 pub use tree::record::build::RecordTreeBuilder;

@@ -31,8 +31,8 @@ const TRIES: usize = 4;
 
 /// Sends a place in all sizes; the largest size that was taken, and its time.
 pub fn grows_evenly(suite: &mut Suite<'_>, place: &Place) -> Result<String, String> {
-    // What the place before has left in the graph is replaced with it, which may take all of the
-    // time on a busy machine.
+    // It replaces what the place before has left in the graph, which may take all of the time on a
+    // busy machine.
     let first = measure(suite, place, 1).or_else(|_| measure(suite, place, 1));
     first.map_err(|error| format!("× 1: {error}"))?;
     let mut before: Option<(Outcome, f64)> = None;

@@ -63,7 +63,7 @@ impl<'a> Suite<'a> {
         wrong
     }
 
-    /// What a request may take.
+    /// The time that a request may take.
     pub fn time_limit(&self) -> Duration {
         Duration::from_secs(self.bounds.timeout_s)
     }

@@ -31,7 +31,7 @@ pub(crate) struct ParseSlot {
 
 impl ParseSlots {
     /// Waits for a turn under a budget of so many bytes; `None` when it is not wanted any more.
-    /// What `waits` answers is held while it waits.
+    /// It holds the answer of `waits` meanwhile.
     pub fn take<W>(
         self: &Arc<Self>,
         budget_bytes: u64,

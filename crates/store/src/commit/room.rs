@@ -23,12 +23,12 @@ use crate::commit::checkpoint::{Begin, CheckpointStep};
 use crate::error::Result;
 use crate::settings::config::{Checkpoints, Plant};
 use crate::superblock::SuperBlock;
-use crate::sync::waits::{LOOK, WaitFor, WaitMeter, WaitTimes, Waiter};
+use crate::sync::waits::{LOOK, WaitFor, WaitTally, WaitTimes, Waiter};
 
 /// See the head of the file.
 pub(crate) struct JournalRoom {
     given: EventCount,
-    waits: WaitMeter,
+    waits: WaitTally,
     /// Bytes of files that the journal took lately; falls slowly.
     taken: AtomicU64,
 }
@@ -38,7 +38,7 @@ impl JournalRoom {
     pub fn new(clock: &Clock) -> JournalRoom {
         JournalRoom {
             given: EventCount::named(clock, WaitFor::Room.name()),
-            waits: WaitMeter::default(),
+            waits: WaitTally::default(),
             taken: AtomicU64::new(0),
         }
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use snowmelt_io::{Clock, EventCount};
 
-use crate::sync::waits::{LOOK, WaitFor, WaitMeter, WaitTimes, Waiter};
+use crate::sync::waits::{LOOK, WaitFor, WaitTally, WaitTimes, Waiter};
 
 /// The turn of the writers.
 pub(crate) struct WriterGate {
     taken: AtomicBool,
     given_back: EventCount,
-    waits: WaitMeter,
+    waits: WaitTally,
     clock: Clock,
 }
 
@@ -21,7 +21,7 @@ impl WriterGate {
         Arc::new(WriterGate {
             taken: AtomicBool::new(false),
             given_back: EventCount::named(clock, WaitFor::Turn.name()),
-            waits: WaitMeter::default(),
+            waits: WaitTally::default(),
             clock: clock.clone(),
         })
     }

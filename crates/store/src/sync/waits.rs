@@ -112,7 +112,7 @@ impl fmt::Debug for Waiter<'_> {
 
 /// Waits of one kind, all together.
 #[derive(Debug, Default)]
-pub struct WaitMeter {
+pub struct WaitTally {
     now: AtomicU64,
     /// When the first of those came who wait now, or of those before whom they came.
     since_ns: AtomicU64,
@@ -125,9 +125,9 @@ pub struct WaitMeter {
 #[derive(Debug, Default)]
 pub struct UpperWaits {
     /// For memory of the budget.
-    pub memory: WaitMeter,
+    pub memory: WaitTally,
     /// For a turn to parse.
-    pub parsing: WaitMeter,
+    pub parsing: WaitTally,
 }
 
 /// How often and how long was waited.
@@ -143,7 +143,7 @@ pub struct WaitTimes {
     pub longest_ns: u64,
 }
 
-impl WaitMeter {
+impl WaitTally {
     /// Measures until the answer is dropped.
     pub fn wait<'a>(&'a self, clock: &'a Clock) -> MeteredWait<'a> {
         let since_ns = clock.now_ns();
@@ -169,9 +169,9 @@ impl WaitMeter {
     }
 }
 
-/// See [`WaitMeter::wait`].
+/// See [`WaitTally::wait`].
 pub struct MeteredWait<'a> {
-    of: &'a WaitMeter,
+    of: &'a WaitTally,
     clock: &'a Clock,
     since_ns: u64,
 }
