@@ -125,7 +125,7 @@ impl<R> Guarded<R> {
             bytes += *json * JSON_KEPT;
         }
         match &mut self.charge {
-            Some(charge) => charge.set(bytes).map_err(|e| io::Error::other(e)),
+            Some(charge) => charge.set(bytes).map_err(io::Error::other),
             None => Ok(()),
         }
     }
