@@ -287,8 +287,7 @@ fn json_ld_may_name_the_contexts_of_the_server() {
     assert_eq!(csv.matches("Ann").count(), 2, "{csv}");
 }
 
-/// The documents that wait until others are parsed are listed, can be ended, end at the time limit,
-/// and are counted.
+/// The documents that wait until others are parsed are listed, can be ended, and are counted.
 #[test]
 fn what_waits_to_be_parsed_is_listed_metered_and_ends() {
     let dir = tempfile::tempdir().unwrap();

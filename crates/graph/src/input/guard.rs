@@ -203,21 +203,22 @@ mod tests {
         }
     }
 
+    /// Reads a document under a budget.
+    fn read_within(budget_bytes: u64, text: &str, format: RdfFormat) -> io::Result<usize> {
+        let budget = snowmelt_store::MemoryBudget::new(budget_bytes);
+        let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a document")) };
+        Guarded::new(text.as_bytes(), format, bounds).read_to_end(&mut Vec::new())
+    }
+
+    fn is_refused(read: io::Result<usize>) {
+        let error = read.unwrap_err();
+        assert!(error.to_string().starts_with("a document needs"), "{error}");
+    }
+
     #[test]
     fn levels_are_charged() {
         for (opened, format) in [("[", RdfFormat::Turtle), ("(", RdfFormat::TriG)] {
-            let budget = snowmelt_store::MemoryBudget::new(1 << 20);
-            let bounds = Bounds {
-                longest: 1 << 16,
-                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
-            };
-            let text = opened.repeat(FREE_LEVELS + 8192);
-            let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
-            let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
-            assert!(
-                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
-                "{error}"
-            );
+            is_refused(read_within(1 << 20, &opened.repeat(FREE_LEVELS + 8192), format));
         }
     }
 
@@ -227,19 +228,9 @@ mod tests {
         let long = "x".repeat(10_000);
         let bases = format!("BASE <http://{long}/> ").repeat(5);
         for head in [format!("@prefix p: <urn:{long}> . "), format!("@base\n<urn:{long}> . "), bases] {
-            let budget = snowmelt_store::MemoryBudget::new(4 << 20);
-            let bounds = Bounds {
-                longest: 1 << 16,
-                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
-            };
             // all in one piece, at whose end nothing is open
             let text = format!("{head}<s> {} p: 1 {} .", "p: [ ".repeat(500), "] ".repeat(500));
-            let mut guarded = Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds);
-            let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
-            assert!(
-                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
-                "{error}"
-            );
+            is_refused(read_within(4 << 20, &text, RdfFormat::Turtle));
         }
     }
 
@@ -247,21 +238,10 @@ mod tests {
     #[test]
     fn prefixes_are_charged() {
         let long = "x".repeat(10_000);
-        let read = |text: &str| {
-            let budget = snowmelt_store::MemoryBudget::new(4 << 20);
-            let bounds = Bounds {
-                longest: 1 << 16,
-                charge: Some(budget.charge("a document that nests, or has many prefixes,")),
-            };
-            Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds).read_to_end(&mut Vec::new())
-        };
+        let read = |text: &str| read_within(4 << 20, text, RdfFormat::Turtle);
         for declared in ["@prefix p%:<x>.", "prefix p% : \n <x> ", "PREFIX a%a: # a:\n <x>"] {
             let prefixes: String = (0..1000).map(|n| declared.replace('%', &n.to_string())).collect();
-            let error = read(&format!("@base <http://{long}/> . {prefixes}")).unwrap_err();
-            assert!(
-                error.to_string().starts_with("a document that nests, or has many prefixes, needs"),
-                "{error}"
-            );
+            is_refused(read(&format!("@base <http://{long}/> . {prefixes}")));
             // each many times: the last one counts
             read(&format!("@base <http://short/> . {}", prefixes.repeat(100))).unwrap();
             read(&format!("@base <http://{long}/> . {}", declared.repeat(10_000))).unwrap();
@@ -271,23 +251,14 @@ mod tests {
     /// A base that is absolute takes the place of the one before.
     #[test]
     fn documents_behind_each_other_have_their_own_bases() {
-        let budget = snowmelt_store::MemoryBudget::new(1 << 20);
-        let bounds = Bounds {
-            longest: 1 << 16,
-            charge: Some(budget.charge("a document that nests, or has many prefixes,")),
-        };
         let text = "@base <http://example.org/a/b/c/> . <s> <p> [ <p> ( 1 [ <p> 2 ] ) ] .\n".repeat(50_000);
-        Guarded::new(text.as_bytes(), RdfFormat::Turtle, bounds).read_to_end(&mut Vec::new()).unwrap();
+        read_within(1 << 20, &text, RdfFormat::Turtle).unwrap();
     }
 
     #[test]
     fn json_that_is_kept_is_charged() {
-        let budget = snowmelt_store::MemoryBudget::new(1 << 20);
-        let bounds = Bounds { longest: 1 << 16, charge: Some(budget.charge("a JSON-LD document")) };
         let text = format!("{{\"a\": [{}]}}", "{\"b\": 1},".repeat(1 << 15));
         let format = RdfFormat::JsonLd { profile: Default::default() };
-        let mut guarded = Guarded::new(text.as_bytes(), format, bounds);
-        let error = guarded.read_to_end(&mut Vec::new()).unwrap_err();
-        assert!(error.to_string().starts_with("a JSON-LD document needs"), "{error}");
+        is_refused(read_within(1 << 20, &text, format));
     }
 }

@@ -40,14 +40,13 @@ impl BatchRows {
         Self { first: most.min(1 << 10), most }
     }
 
-    /// The same for a plan of so many operators with so many columns in all, each of which has a
-    /// batch and what it makes it of: together no more than half of `least`.
-    pub fn of_each(self, (operators, columns): (usize, usize), least: usize) -> Self {
+    /// The same for a plan of so many operators, each of which has a batch and what it makes it
+    /// of, with so many columns beyond few: together no more than half of `least`.
+    pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
         /// Bytes for each row that an operator begins with, measured, with few columns.
         const ROW_BYTES: usize = 48;
         /// Bytes of a value: in the batch, in the one it was made of, in the one that grows.
         const VALUE_BYTES: usize = 24;
-        let many = many_columns(operators, columns);
         let row_bytes = (operators * ROW_BYTES).saturating_add(many * VALUE_BYTES).max(1);
         let first = (least / 2 / row_bytes).clamp(1, self.first.max(16));
         // larger batches come with rows, of which a long chain of operators makes fewer at a
@@ -138,8 +137,8 @@ impl Run {
     pub fn fit_batches(&mut self, plan: &Plan) -> Result<()> {
         /// Bytes of a column with few rows, in all batches of an operator; measured.
         const COLUMN_BYTES: usize = 320;
-        self.batch = self.batch.of_each((plan.nodes, plan.columns), self.memory.least());
         let many = many_columns(plan.nodes, plan.columns);
+        self.batch = self.batch.of_each(plan.nodes, many, self.memory.least());
         if many > 0 {
             // Each thread would have them all.
             self.threads = 1;
@@ -287,7 +286,8 @@ mod tests {
     #[test]
     fn batches_of_many_operators_and_columns_are_small() {
         let of = |operators: usize, width: usize| {
-            let batch = BatchRows::within(4 << 20).of_each((operators, operators * width), 4 << 20);
+            let many = many_columns(operators, operators * width);
+            let batch = BatchRows::within(4 << 20).of_each(operators, many, 4 << 20);
             (batch.first, batch.most)
         };
         assert_eq!(of(15, 16), (1024, 8192), "a query as people write it");

@@ -69,14 +69,9 @@ impl OwnedStripe {
     pub fn take_linked_journal(dir: &Directory) -> Result<Vec<OwnedStripe>> {
         let Ok(names) = dir.folder().and_then(|folder| folder.names()) else { return Ok(Vec::new()) };
         let is_journal = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("journal-"));
-        let linked = names.into_iter().filter(|name| is_journal(name) && is_link(&dir.join(name)));
+        let linked = names.into_iter().filter(|name| is_journal(name) && dir.join(name).is_symlink());
         linked.map(|name| OwnedStripe::take(dir, dir, Path::new(&name), Access::ReadWrite)).collect()
     }
-}
-
-/// Whether a path is that of a symbolic link.
-fn is_link(path: &Path) -> bool {
-    path.is_symlink()
 }
 
 /// The path of a file with no link in it.
@@ -135,7 +130,7 @@ fn is_of_another(owner: &Path, dir: &Directory, file: &Path) -> bool {
         return false;
     }
     let links = there.folder().and_then(|folder| folder.names()).unwrap_or_default();
-    let links = links.into_iter().map(|name| owner.join(name)).filter(|path| is_link(path));
+    let links = links.into_iter().map(|name| owner.join(name)).filter(|path| path.is_symlink());
     let block = SuperBlockFile::peek(owner);
     let named = block.into_iter().flat_map(|block| block.stripes).map(|named| resolve(owner, &named));
     links.chain(named).any(|path| real(&path) == *file)
