@@ -198,6 +198,14 @@ impl<W: Write> Decoder<W> {
         })
     }
 
+    /// The place of what is not compressed at all.
+    pub fn plain(&self) -> Option<&W> {
+        match self {
+            Self::Plain(to) => Some(to),
+            _ => None,
+        }
+    }
+
     /// Takes some more of the body.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::coding::{Coding, Decoder};
 use crate::limits::{LEAST_BODY_BYTES, Limits};
 use crate::refusal::{Refusal, Refused, refusal};
 use crate::running::{LOOK, Task};
-use crate::spool::{Spool, Spooled, no_memory, unwritten};
+use crate::spool::{MEMORY_BYTES, Place, Spool, Spooled, no_memory, unwritten};
 
 /// The request that a body belongs to, and the time for it.
 #[derive(Clone, Copy)]
@@ -164,7 +164,7 @@ impl<W: Write> Write for Bounded<'_, W> {
 }
 
 /// Takes a whole body; what it is when it is decompressed goes to `to`.
-async fn take<W: Write>(
+async fn take<W: Place>(
     mut intake: Intake<'_>,
     coding: Option<Coding>,
     to: W,
@@ -192,7 +192,10 @@ async fn take<W: Write>(
     let mut decoder = Decoder::new(coding, to).map_err(wrong)?;
     while let Some(bytes) = intake.next().await? {
         // Decompressing takes its time, and a file waits for the disk when there is much to write.
-        tokio::task::block_in_place(|| work.piece(|| decoder.write(&bytes))).map_err(wrong)?;
+        // But each step aside may take a thread more.
+        let is_quick = decoder.plain().is_some_and(|bounded| bounded.to.is_quick(bytes.len()));
+        let mut write = || work.piece(|| decoder.write(&bytes));
+        if is_quick { write() } else { tokio::task::block_in_place(write) }.map_err(wrong)?;
     }
     work.piece(|| decoder.finish()).map(|bounded| bounded.to).map_err(wrong)
 }
@@ -215,6 +218,13 @@ impl Pace {
 pub struct HeldBody {
     pub bytes: Vec<u8>,
     memory: Reservation,
+}
+
+impl Place for HeldBody {
+    fn is_quick(&self, more: usize) -> bool {
+        let len = self.bytes.len() + more;
+        len <= self.bytes.capacity() || len <= MEMORY_BYTES
+    }
 }
 
 impl Write for HeldBody {

@@ -12,7 +12,13 @@ use snowmelt_graph::{MemoryBudget, Reservation};
 use crate::refusal::{Refusal, Refused};
 
 /// Bytes kept in memory.
-const MEMORY_BYTES: usize = 4 << 20;
+pub const MEMORY_BYTES: usize = 4 << 20;
+
+/// A place for the bytes of a body.
+pub trait Place: Write {
+    /// True when so many more bytes are only copied in memory, and not many at that.
+    fn is_quick(&self, more: usize) -> bool;
+}
 
 /// Where a body goes.
 pub struct Spool<'a> {
@@ -75,6 +81,12 @@ impl<'a> Spool<'a> {
                 Spooled::File(file)
             }
         })
+    }
+}
+
+impl Place for Spool<'_> {
+    fn is_quick(&self, more: usize) -> bool {
+        self.file.is_none() && self.memory.len() + more <= MEMORY_BYTES
     }
 }
 

@@ -9,7 +9,8 @@
 
 #[cfg(target_env = "gnu")]
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 /// Arenas: more only let more threads allocate at the same moment.
 #[cfg(target_env = "gnu")]
@@ -55,34 +56,68 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Gives back what many small things have left free, when the process has grown by much: what
-/// each of them held was not worth a look.
+/// Bytes of the heap in use, as far as they are told apart from those of other 4 GiB; `None`
+/// where the system does not say.
+fn used_bytes() -> Option<u32> {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: mallinfo only counts, under the heap's own locks.
+        let info = unsafe { libc::mallinfo() };
+        Some((info.uordblks as u32).wrapping_add(info.hblkhd as u32))
+    }
+    #[cfg(not(target_env = "gnu"))]
+    None
+}
+
+/// Gives back what many small things have left free: what each of them held was not worth a look.
 ///
-/// Resident memory is what is looked at, since the heap itself does not say how much of what is
-/// free in it has been given back. So a process that grew because it needs more looks once for
-/// each [`HeapWatch::GROWN_BYTES`], in vain.
+/// The heap does not say how much of what is free in it has been given back. So it is given back
+/// when the process has grown by much, or when much was in use that is not any more. A process
+/// that grew because it needs more looks once for each [`HeapWatch::GROWN_BYTES`], in vain.
 #[derive(Debug, Default)]
-pub struct HeapWatch {
+pub struct HeapWatch(Mutex<Watched>);
+
+#[derive(Debug, Default)]
+struct Watched {
     /// resident after the last time, or since
-    least: AtomicU64,
+    least: u64,
+    /// in use since the last time
+    most_used: u32,
+    /// looks since then
+    looks: u32,
 }
 
 impl HeapWatch {
     const GROWN_BYTES: u64 = 24 << 20;
+    const FREED_BYTES: u32 = 16 << 20;
+    /// Looks between two times for what was freed: it may be needed again soon.
+    const PAUSE: u32 = 4;
 
-    /// To be called now and then; answers whether memory was given back.
+    /// To be called a few times a second; answers whether memory was given back.
     pub fn look(&self) -> bool {
         let Some(now) = resident_bytes() else { return false };
-        if !self.has_grown(now) {
+        let mut watched = self.0.lock();
+        if !watched.is_due(now, used_bytes().unwrap_or(0)) {
             return false;
         }
         trim_heap();
-        self.least.store(resident_bytes().unwrap_or(now), Ordering::Relaxed);
+        let most_used = used_bytes().unwrap_or(0);
+        *watched = Watched { least: resident_bytes().unwrap_or(now), most_used, looks: 0 };
         true
     }
+}
 
-    fn has_grown(&self, now: u64) -> bool {
-        now >= self.least.fetch_min(now, Ordering::Relaxed) + Self::GROWN_BYTES
+impl Watched {
+    fn is_due(&mut self, now: u64, used: u32) -> bool {
+        self.looks += 1;
+        let has_grown = now >= self.least + HeapWatch::GROWN_BYTES;
+        self.least = self.least.min(now);
+        // Differences are right whichever 4 GiB these are.
+        let fewer = self.most_used.wrapping_sub(used) as i32;
+        if fewer < 0 {
+            self.most_used = used;
+        }
+        has_grown || (fewer >= HeapWatch::FREED_BYTES as i32 && self.looks >= HeapWatch::PAUSE)
     }
 }
 
@@ -96,10 +131,36 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_grow_is_left_alone() {
-        let watch = HeapWatch::default();
-        watch.least.store(100 << 20, Ordering::Relaxed);
-        let grown = [110, 123, 60, 83, 84].map(|now| watch.has_grown(now << 20));
+        let mut watched = Watched { least: 100 << 20, ..Watched::default() };
+        let grown = [110, 123, 60, 83, 84].map(|now| watched.is_due(now << 20, 0));
         assert_eq!(grown, [false, false, false, false, true], "since it was least");
+    }
+
+    #[test]
+    fn what_is_not_in_use_any_more_goes_back_after_a_while() {
+        let mut watched = Watched { least: 100 << 20, ..Watched::default() };
+        // across the end of the 4 GiB that are told apart
+        let used = [4090u64, 4100, 4095, 4085, 4083].map(|used| (used << 20) as u32);
+        watched.most_used = used[0];
+        let due = used.map(|used| watched.is_due(100 << 20, used));
+        assert_eq!(due, [false, false, false, false, true]);
+        let mut fresh = Watched { least: 100 << 20, most_used: used[1], looks: 0 };
+        assert!(!fresh.is_due(100 << 20, used[4]), "it may be needed again soon");
+    }
+
+    #[test]
+    fn what_is_freed_without_growth_goes_back() {
+        bound_heap();
+        let watch = HeapWatch::default();
+        let mut small: Vec<Vec<u8>> = (0..400_000).map(|i| vec![i as u8; 300]).collect();
+        watch.look();
+        let full = resident();
+        small.drain(..small.len() - 1);
+        // others of this process grow and free meanwhile
+        let looked = (0..2 * HeapWatch::PAUSE).any(|_| watch.look());
+        assert!(looked, "much was in use");
+        let now = resident();
+        assert!(full - now > 50 << 20, "{full} bytes before, {now} after");
     }
 
     #[test]
