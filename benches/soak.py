@@ -383,6 +383,8 @@ class Soak:
                   flush=True)
         self.over.set()
         time.sleep(3)
+        # what is still asked finds no server any more
+        self.killing = True
         self.server.process.send_signal(signal.SIGTERM)
         if self.server.process.wait() != 0:
             self.wrong.append("the server ended with %d" % self.server.process.returncode)
