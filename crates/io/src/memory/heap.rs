@@ -83,41 +83,49 @@ struct Watched {
     least: u64,
     /// in use since the last time
     most_used: u32,
-    /// looks since then
     looks: u32,
 }
 
 impl HeapWatch {
     const GROWN_BYTES: u64 = 24 << 20;
     const FREED_BYTES: u32 = 16 << 20;
-    /// Looks between two times for what was freed: it may be needed again soon.
-    const PAUSE: u32 = 4;
+    /// At each so many looks the heap is asked, which costs time where much in it is free.
+    const LOOKS: u32 = 4;
 
     /// To be called a few times a second; answers whether memory was given back.
     pub fn look(&self) -> bool {
         let Some(now) = resident_bytes() else { return false };
         let mut watched = self.0.lock();
-        if !watched.is_due(now, used_bytes().unwrap_or(0)) {
+        if !watched.has_grown(now) && !watched.is_freed(used_bytes) {
             return false;
         }
         trim_heap();
-        let most_used = used_bytes().unwrap_or(0);
-        *watched = Watched { least: resident_bytes().unwrap_or(now), most_used, looks: 0 };
+        watched.least = resident_bytes().unwrap_or(now);
+        watched.most_used = used_bytes().unwrap_or(0);
         true
     }
 }
 
 impl Watched {
-    fn is_due(&mut self, now: u64, used: u32) -> bool {
-        self.looks += 1;
+    fn has_grown(&mut self, now: u64) -> bool {
         let has_grown = now >= self.least + HeapWatch::GROWN_BYTES;
         self.least = self.least.min(now);
+        has_grown
+    }
+
+    /// Whether much was in use that is not any more.
+    fn is_freed(&mut self, used: impl FnOnce() -> Option<u32>) -> bool {
+        self.looks = (self.looks + 1) % HeapWatch::LOOKS;
+        if self.looks > 0 {
+            return false;
+        }
+        let Some(used) = used() else { return false };
         // Differences are right whichever 4 GiB these are.
         let fewer = self.most_used.wrapping_sub(used) as i32;
         if fewer < 0 {
             self.most_used = used;
         }
-        has_grown || (fewer >= HeapWatch::FREED_BYTES as i32 && self.looks >= HeapWatch::PAUSE)
+        fewer >= HeapWatch::FREED_BYTES as i32
     }
 }
 
@@ -132,20 +140,22 @@ mod tests {
     #[test]
     fn a_process_that_does_not_grow_is_left_alone() {
         let mut watched = Watched { least: 100 << 20, ..Watched::default() };
-        let grown = [110, 123, 60, 83, 84].map(|now| watched.is_due(now << 20, 0));
+        let grown = [110, 123, 60, 83, 84].map(|now| watched.has_grown(now << 20));
         assert_eq!(grown, [false, false, false, false, true], "since it was least");
     }
 
     #[test]
-    fn what_is_not_in_use_any_more_goes_back_after_a_while() {
-        let mut watched = Watched { least: 100 << 20, ..Watched::default() };
+    fn what_is_not_in_use_any_more_is_noticed() {
         // across the end of the 4 GiB that are told apart
-        let used = [4090u64, 4100, 4095, 4085, 4083].map(|used| (used << 20) as u32);
-        watched.most_used = used[0];
-        let due = used.map(|used| watched.is_due(100 << 20, used));
-        assert_eq!(due, [false, false, false, false, true]);
-        let mut fresh = Watched { least: 100 << 20, most_used: used[1], looks: 0 };
-        assert!(!fresh.is_due(100 << 20, used[4]), "it may be needed again soon");
+        let used = [4090u64, 4100, 4095, 4085, 4084].map(|used| (used << 20) as u32);
+        let mut watched = Watched { most_used: used[0], ..Watched::default() };
+        let mut looks = 0;
+        let mut freed = |used: u32| {
+            let ask = |_| watched.is_freed(|| Some(used).inspect(|_| looks += 1));
+            (0..HeapWatch::LOOKS).map(ask).filter(|freed| *freed).count()
+        };
+        assert_eq!(used.map(&mut freed), [0, 0, 0, 0, 1]);
+        assert_eq!(looks, used.len(), "the heap is not asked each time");
     }
 
     #[test]
@@ -157,7 +167,7 @@ mod tests {
         let full = resident();
         small.drain(..small.len() - 1);
         // others of this process grow and free meanwhile
-        let looked = (0..2 * HeapWatch::PAUSE).any(|_| watch.look());
+        let looked = (0..2 * HeapWatch::LOOKS).any(|_| watch.look());
         assert!(looked, "much was in use");
         let now = resident();
         assert!(full - now > 50 << 20, "{full} bytes before, {now} after");
