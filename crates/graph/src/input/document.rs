@@ -17,7 +17,7 @@ use super::options::DocumentOptions;
 use super::rdf_xml::parse_rdf_xml;
 use super::room::with_room;
 use super::source::without_mark;
-use super::terms::fault_of;
+use super::terms::TermCheck;
 use super::turtle::{SoundTurtle, TurtleFaults};
 use crate::input::error::LoadError;
 use crate::input::intern::{Fault, Parsed};
@@ -58,6 +58,7 @@ fn parse_with_oxrdfio(
     // behind a fault in TriG its parser is in no graph
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
+    let mut check = options.term_check();
     for quad in parser.for_reader(read) {
         // a statement may be long
         super::cancelled(cancel)?;
@@ -69,7 +70,7 @@ fn parse_with_oxrdfio(
             Ok(quad) => {
                 let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
                 let here = |message| Fault { line: line.get(), column: 0, message };
-                if let Some(fault) = unread.or_else(|| options.fault_of(&quad).map(here)) {
+                if let Some(fault) = unread.or_else(|| check.as_mut()?.fault_of(&quad).map(here)) {
                     if !options.lenient {
                         return chunks.end_at(fault);
                     }
@@ -126,9 +127,9 @@ impl DocumentOptions {
         self.lenient || self.odd_terms == OddTerms::Kept
     }
 
-    /// The fault of a quad's terms, if they are checked here and have one.
-    fn fault_of(&self, quad: &oxrdf::Quad) -> Option<String> {
-        if self.checks_terms() { fault_of(quad, self.odd_terms) } else { None }
+    /// The check of terms, if they are checked here.
+    fn term_check(&self) -> Option<TermCheck> {
+        self.checks_terms().then(|| TermCheck::new(self.odd_terms))
     }
 }
 

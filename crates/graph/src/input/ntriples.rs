@@ -12,7 +12,7 @@ use oxttl::{NQuadsParser, NTriplesParser};
 use snowmelt_rdfxml::OddTerms;
 
 use crate::input::intern::{Fault, Interner, Parsed, Ref};
-use crate::input::terms::fault_of;
+use crate::input::terms::TermCheck;
 use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermRef};
 
@@ -310,9 +310,9 @@ impl Scanner<'_> {
         };
         match quads {
             Ok(quads) => {
-                if let Some(message) =
-                    quads.iter().find_map(|q| fault_of(q, self.options.odd_terms)).filter(|_| is_kept)
-                {
+                let mut check = TermCheck::new(self.options.odd_terms);
+                let fault = quads.iter().find_map(|quad| check.fault_of(quad));
+                if let Some(message) = fault.filter(|_| is_kept) {
                     return self.fault(Fault { line: self.interner.parsed.lines, column: 0, message });
                 }
                 for quad in &quads {
