@@ -310,9 +310,8 @@ impl Scanner<'_> {
         };
         match quads {
             Ok(quads) => {
-                let mut check = TermCheck::new(self.options.odd_terms);
-                let fault = quads.iter().find_map(|quad| check.fault_of(quad));
-                if let Some(message) = fault.filter(|_| is_kept) {
+                let mut check = is_kept.then(|| TermCheck::new(self.options.odd_terms));
+                if let Some(message) = quads.iter().find_map(|quad| check.as_mut()?.fault_of(quad)) {
                     return self.fault(Fault { line: self.interner.parsed.lines, column: 0, message });
                 }
                 for quad in &quads {
