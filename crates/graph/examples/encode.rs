@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use snowmelt_graph::dict::code::Codes;
-use snowmelt_graph::dict::{Place, place};
+use snowmelt_graph::dict::{GraphFormat, Place, place};
 use snowmelt_graph::{TermRef, XSD_STRING};
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
@@ -31,11 +31,13 @@ fn main() {
         let begin = Instant::now();
         let mut sum = 0u64;
         for _ in 0..rounds {
-            sum = sum.wrapping_add(match place(&black_box(term), &mut codes, &mut scratch) {
-                Place::Inline(id) => id.0,
-                Place::Entry(entry) => entry.hash(),
-                _ => 0,
-            });
+            sum = sum.wrapping_add(
+                match place(&black_box(term), GraphFormat::default(), &mut codes, &mut scratch) {
+                    Place::Inline(id) => id.0,
+                    Place::Entry(entry) => entry.hash(),
+                    _ => 0,
+                },
+            );
         }
         black_box(sum);
         println!("{what:10} {:6.1} ns", begin.elapsed().as_secs_f64() * 1e9 / rounds as f64);

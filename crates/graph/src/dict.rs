@@ -4,8 +4,10 @@
 //! | string tree       | kinds                                         | string                                      |
 //! |-------------------|-----------------------------------------------|---------------------------------------------|
 //! | [`Tree::Iri`]     | IRI                                           | varint prefix number, local name (`dict::prefix`) |
-//! | [`Tree::Literal`] | string, literal (up to 64 bytes), value (any) | lexical form                                |
-//! | [`Tree::Text`]    | text: strings and literals above 64 bytes     | lexical form                                |
+//! | [`Tree::Literal`] | string, literal (short ones), value (any)     | lexical form                                |
+//! | [`Tree::Text`]    | text: strings and literals that are longer    | lexical form                                |
+//!
+//! How long a short one may be is a matter of the [`GraphFormat`].
 //!
 //! In the two literal trees the annotation stands in the id ([`Codes`]); where it has no code
 //! ([`IN_STRING`]), before the lexical form: `@` or `^`, varint length, language tag or
@@ -19,6 +21,7 @@
 //! code and string together are the term.
 
 pub mod code;
+mod format;
 pub mod prefix;
 
 use twox_hash::XxHash3_64;
@@ -28,13 +31,10 @@ use crate::error::{GraphError, Result};
 use crate::term::inline::{self, Inline};
 use crate::term::{Kind, TermId, TermRef};
 
-/// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their own,
-/// so that labels stay dense.
-pub const MAX_SHORT_BYTES: usize = 64;
+pub use crate::dict::format::GraphFormat;
+
 /// Bits of a hash kept in the hash trees.
 pub const HASH_BITS: u32 = 40;
-/// Version of everything this crate writes into trees and catalog records.
-pub const FORMAT: u32 = 1;
 
 /// Catalog record of [`GraphMeta`].
 pub const RECORD_META: &str = "graph";
@@ -49,7 +49,7 @@ pub const RECORD_PREFIXES: &str = "prefixes";
 pub enum Tree {
     /// IRIs.
     Iri = 0,
-    /// Literals of up to [`MAX_SHORT_BYTES`].
+    /// Literals of up to [`GraphFormat::short_bytes`].
     Literal = 1,
     /// Longer ones.
     Text = 2,
@@ -161,22 +161,32 @@ pub(crate) const fn index_hash_of(hash: u64, bits: u8) -> u64 {
     hash >> (64 - bits)
 }
 
-/// Finds where a term belongs. `scratch` is used where the annotation must stand in the string.
+/// Finds where a term belongs in a dictionary of this format. `scratch` is used where the
+/// annotation must stand in the string.
 #[inline]
-pub fn place<'a>(term: &TermRef<'a>, codes: &mut impl CodeSource, scratch: &'a mut Vec<u8>) -> Place<'a> {
+pub fn place<'a>(
+    term: &TermRef<'a>,
+    format: GraphFormat,
+    codes: &mut impl CodeSource,
+    scratch: &'a mut Vec<u8>,
+) -> Place<'a> {
     match *term {
         TermRef::Iri(iri) => Place::Entry(Entry { kind: Kind::Iri, code: 0, string: iri.as_bytes() }),
         TermRef::Blank(label) => Place::Blank(label),
         TermRef::Literal { lexical, lang: Some(lang), .. } => {
-            annotated(Kind::Literal, lexical, Annotation::Language(lang), codes, scratch)
+            let kind = format.kind_by_length(Kind::Literal, lexical.len());
+            annotated(kind, lexical, Annotation::Language(lang), codes, scratch)
         }
-        TermRef::Literal { lexical, lang: None, datatype } => typed(lexical, datatype, codes, scratch),
+        TermRef::Literal { lexical, lang: None, datatype } => {
+            typed(lexical, datatype, format, codes, scratch)
+        }
     }
 }
 
 fn typed<'a>(
     lexical: &'a str,
     datatype: &str,
+    format: GraphFormat,
     codes: &mut impl CodeSource,
     scratch: &'a mut Vec<u8>,
 ) -> Place<'a> {
@@ -189,15 +199,11 @@ fn typed<'a>(
             Code::Unknown => return Place::Unknown,
         },
     };
+    let by_length = format.kind_by_length(kind, lexical.len());
     if kind != Kind::String {
-        return annotated(kind, lexical, Annotation::Datatype(datatype), codes, scratch);
+        return annotated(by_length, lexical, Annotation::Datatype(datatype), codes, scratch);
     }
-    Place::Entry(Entry { kind: kind_by_length(kind, lexical), code: PLAIN, string: lexical.as_bytes() })
-}
-
-/// Long strings and literals are texts.
-pub(crate) fn kind_by_length(kind: Kind, lexical: &str) -> Kind {
-    if kind != Kind::Value && lexical.len() > MAX_SHORT_BYTES { Kind::Text } else { kind }
+    Place::Entry(Entry { kind: by_length, code: PLAIN, string: lexical.as_bytes() })
 }
 
 fn annotated<'a>(
@@ -207,7 +213,6 @@ fn annotated<'a>(
     codes: &mut impl CodeSource,
     scratch: &'a mut Vec<u8>,
 ) -> Place<'a> {
-    let kind = kind_by_length(kind, lexical);
     match codes.annotation(annotation) {
         Code::Is(code) => Place::Entry(Entry { kind, code, string: lexical.as_bytes() }),
         Code::Unknown => Place::Unknown,
@@ -275,6 +280,8 @@ pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// The catalog's record of the whole graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMeta {
+    /// Format of the dictionary.
+    pub format: GraphFormat,
     /// Quads.
     pub quads: u64,
     /// Blank nodes, numbered from 0.
@@ -288,7 +295,13 @@ pub struct GraphMeta {
 
 impl Default for GraphMeta {
     fn default() -> Self {
-        GraphMeta { quads: 0, blank_nodes: 0, hash_bits: HASH_BITS as u8, plain: true }
+        GraphMeta {
+            format: GraphFormat::default(),
+            quads: 0,
+            blank_nodes: 0,
+            hash_bits: HASH_BITS as u8,
+            plain: true,
+        }
     }
 }
 
@@ -296,7 +309,7 @@ impl GraphMeta {
     /// Format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little
     /// endian.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = FORMAT.to_le_bytes().to_vec();
+        let mut bytes = self.format.number().to_le_bytes().to_vec();
         bytes.extend(self.quads.to_le_bytes());
         bytes.extend(self.blank_nodes.to_le_bytes());
         bytes.push(self.hash_bits);
@@ -304,15 +317,12 @@ impl GraphMeta {
         bytes
     }
 
-    /// The inverse; another format is an error.
+    /// The inverse; a format that is none of [`GraphFormat::ALL`] is an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = || GraphError::record(RECORD_META, "it cannot be read");
-        let (format, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
-        let format = u32::from_le_bytes(*format);
-        if format != FORMAT {
-            let why = format!("the graph is of format {format}, this program reads format {FORMAT}");
-            return Err(GraphError::record(RECORD_META, why));
-        }
+        let (number, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+        let number = u32::from_le_bytes(*number);
+        let format = GraphFormat::of_number(number).ok_or_else(|| other_format(number))?;
         let (quads, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let (blank_nodes, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let (hash_bits, plain) = match rest {
@@ -321,12 +331,22 @@ impl GraphMeta {
             _ => return Err(damaged()),
         };
         Ok(GraphMeta {
+            format,
             quads: u64::from_le_bytes(*quads),
             blank_nodes: u64::from_le_bytes(*blank_nodes),
             hash_bits,
             plain,
         })
     }
+}
+
+fn other_format(number: u32) -> GraphError {
+    let newest = GraphFormat::default().number();
+    let why = format!(
+        "the graph is of format {number}, this program reads formats 1 to {newest}; \
+         use a program that reads it, or dump with that and load again"
+    );
+    GraphError::record(RECORD_META, why)
 }
 
 /// The number in a blank node's display label, `b` and digits as [`blank_label`] writes them.
@@ -356,7 +376,8 @@ mod tests {
             Just("http://www.w3.org/2001/XMLSchema#string".to_owned()),
             "http://[a-d]/",
         ];
-        let literal = prop_oneof!["[0-9]{1,3}(\\.[0-9]{1,3})?", "\\PC{0,12}", "[a-z ]{60,70}"];
+        let literal =
+            prop_oneof!["[0-9]{1,3}(\\.[0-9]{1,3})?", "\\PC{0,12}", "[a-z ]{60,70}", "[a-z ]{250,262}"];
         prop_oneof![
             "http://[a-c]/[a-c/#]{0,5}".prop_map(crate::Term::Iri),
             (literal.clone(), "[a-d]{2}")
@@ -397,21 +418,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn terms_are_placed_and_given_back(terms in prop::collection::vec(terms(), 1..60), known in 0usize..60) {
+        fn terms_are_placed_and_given_back(
+            terms in prop::collection::vec(terms(), 1..60),
+            known in 0usize..60,
+            format in prop::sample::select(&GraphFormat::ALL[..]),
+        ) {
             let mut codes = Codes::new();
             for term in terms.iter().take(known) {
                 let mut scratch = Vec::new();
-                place(&term.as_ref(), &mut codes, &mut scratch);
+                place(&term.as_ref(), format, &mut codes, &mut scratch);
             }
             let codes = Codes::from_bytes(&codes.to_bytes()).unwrap();
             let mut entries = std::collections::HashMap::new();
             for term in &terms {
                 let mut scratch = Vec::new();
-                let placed = place(&term.as_ref(), &mut Fixed(&codes), &mut scratch);
+                let placed = place(&term.as_ref(), format, &mut Fixed(&codes), &mut scratch);
                 let (id, string) = match placed {
                     Place::Inline(id) => (id, Vec::new()),
                     Place::Entry(entry) => {
-                        prop_assert!(entry.kind != Kind::Text || entry.string.len() > MAX_SHORT_BYTES);
+                        let bytes = entry.string.len();
+                        let is_long = bytes > format.short_bytes();
+                        if entry.kind == Kind::Text {
+                            prop_assert!(is_long);
+                        } else if matches!(entry.kind, Kind::String | Kind::Literal) && entry.code != IN_STRING {
+                            prop_assert!(!is_long, "{bytes} bytes in {format:?}");
+                        }
                         (entry.id(77), entry.string.to_vec())
                     }
                     other => panic!("{other:?}"),
@@ -437,8 +468,10 @@ mod tests {
         let codes = Codes::new();
         let mut scratch = Vec::new();
         let term = TermRef::tagged("chat", "fr");
-        assert_eq!(place(&term, &mut &codes, &mut scratch), Place::Unknown);
-        assert_eq!(place(&TermRef::typed("1.5", "http://a/usd"), &mut &codes, &mut scratch), Place::Unknown);
+        let format = GraphFormat::default();
+        assert_eq!(place(&term, format, &mut &codes, &mut scratch), Place::Unknown);
+        let amount = TermRef::typed("1.5", "http://a/usd");
+        assert_eq!(place(&amount, format, &mut &codes, &mut scratch), Place::Unknown);
     }
 
     #[test]
@@ -454,16 +487,29 @@ mod tests {
     }
 
     #[test]
-    fn meta_and_labels_round_trip() {
-        let meta = GraphMeta { quads: 5, blank_nodes: u64::MAX, hash_bits: 3, plain: false };
-        assert_eq!(GraphMeta::from_bytes(&meta.to_bytes()).unwrap(), meta);
-        let plain = GraphMeta { plain: true, ..meta };
-        assert_eq!(GraphMeta::from_bytes(&plain.to_bytes()).unwrap(), plain);
-        assert!(GraphMeta::from_bytes(&[&plain.to_bytes()[..], &[1]].concat()).is_err());
-        assert!(GraphMeta::from_bytes(&meta.to_bytes()[..20]).is_err());
-        let mut other = meta.to_bytes();
-        other[0] += 1;
-        assert!(GraphMeta::from_bytes(&other).unwrap_err().to_string().contains("format 2"));
+    fn meta_round_trips_in_every_format() {
+        for (number, short_bytes, format) in [(1, 64, GraphFormat::One), (2, 256, GraphFormat::Two)] {
+            let meta = GraphMeta { format, quads: 5, blank_nodes: u64::MAX, hash_bits: 3, plain: false };
+            let bytes = meta.to_bytes();
+            assert_eq!(bytes[..4], [number, 0, 0, 0]);
+            assert_eq!(GraphMeta::from_bytes(&bytes).unwrap(), meta);
+            assert_eq!(GraphMeta::from_bytes(&bytes).unwrap().format.short_bytes(), short_bytes);
+            let plain = GraphMeta { plain: true, ..meta };
+            assert_eq!(GraphMeta::from_bytes(&plain.to_bytes()).unwrap(), plain);
+            assert!(GraphMeta::from_bytes(&[&plain.to_bytes()[..], &[1]].concat()).is_err());
+            assert!(GraphMeta::from_bytes(&bytes[..20]).is_err());
+            for other in [0, 3, 255] {
+                let mut bytes = bytes.clone();
+                bytes[0] = other;
+                let refused = GraphMeta::from_bytes(&bytes).unwrap_err().to_string();
+                let told = format!("of format {other}, this program reads formats 1 to 2");
+                assert!(refused.contains(&told), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn labels_round_trip() {
         assert_eq!(blank_number(blank_label(17, &mut String::new())), Some(17));
         for label in ["b017", "b", "c1", "b+1"] {
             assert_eq!(blank_number(label), None, "{label}");

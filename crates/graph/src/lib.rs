@@ -45,7 +45,7 @@ pub use compact::{CompactOptions, CompactStep, CompactTerms, Compacted, TermsCom
 pub use database::backup::restore_backup;
 pub use database::state::{Carried, GraphState};
 pub use database::{Database, OpenOptions, tree_names};
-pub use dict::{GraphMeta, Tree};
+pub use dict::{GraphFormat, GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;
 pub use index::{Column, Index};

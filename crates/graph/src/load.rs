@@ -260,6 +260,7 @@ impl Load<'_> {
             waiting.resolve(&mut dictionary, waiting_rows, &mut batch, cancel, |done| teller.done(done))?;
             batch.finish()?;
         }
+        let format = dictionary.format();
         let terms = dictionary.finish(&build)?;
         let mut indexer =
             Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
@@ -268,6 +269,7 @@ impl Load<'_> {
 
         teller.phase(Phase::Commit, None);
         let meta = GraphMeta {
+            format,
             quads: distinct,
             blank_nodes: terms.blank_nodes,
             plain: graphs.is_plain(),

@@ -269,7 +269,9 @@ impl Transaction {
             "" => self.txn.put_record(name, RECORD_KIND, bytes),
             suffix => self.txn.put_record(&format!("{name}{suffix}"), RECORD_KIND, bytes),
         };
-        if switches || state.meta != base.meta || base.txn == 0 {
+        // With the first terms in any case: it says how they are placed.
+        let is_first = base.txn == 0 || Tree::ALL.into_iter().all(|tree| base.strings(tree).is_none());
+        if switches || state.meta != base.meta || is_first {
             put(RECORD_META, &state.meta.to_bytes());
         }
         if switches || !Arc::ptr_eq(&state.codes, &base.codes) {

@@ -94,7 +94,7 @@ fn change(random: &mut Random, db: &Arc<Database>, round: usize) {
     let many = if random.below(4) == 0 { 1500 } else { 1 + random.below(60) };
     let texts: Vec<[String; 3]> = (0..many)
         .map(|i| {
-            let text = format!("text {round} {i} {}", "of some length ".repeat(random.below(8)));
+            let text = format!("text {round} {i} {}", "of some length ".repeat(random.below(24)));
             [
                 format!("http://e.org/s/{}", random.below(300)),
                 format!("http://e.org/p#{}", random.below(5)),

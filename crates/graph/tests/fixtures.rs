@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_graph::{Database, DumpFormat, GraphFormat, OpenOptions};
 use snowmelt_store::superblock::{FORMAT, offset};
 
 const FIXTURES: [(u32, &[u8]); 2] =
@@ -63,8 +63,11 @@ fn databases_of_earlier_formats_open_and_go_on() {
             assert_eq!(db.store().recovery().commits > 0, name == "crashed", "the journal of one is needed");
             assert!(dump(&db) == expected);
             sound(&db);
+            assert_eq!(db.state().unwrap().meta().format, GraphFormat::One);
             for n in 0..5 {
-                let line = format!("<http://example.org/new> <http://example.org/p#0> \"after {n}\" .");
+                let words = "words ".repeat(n * 15);
+                let line =
+                    format!("<http://example.org/new> <http://example.org/p#0> \"after {n}{words}\" .");
                 insert(&db, &line);
                 expected.push(line);
                 if n == 2 {
@@ -78,6 +81,7 @@ fn databases_of_earlier_formats_open_and_go_on() {
             let db = Database::open(&dir, &options()).unwrap();
             assert!(dump(&db) == expected);
             sound(&db);
+            assert_eq!(db.state().unwrap().meta().format, GraphFormat::One);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The graph's part of docs/src/reference/format.md says what the code does: the table of
 //! kinds, and the constants in its text.
 
-use snowmelt_graph::{Kind, dict};
+use snowmelt_graph::{GraphFormat, Kind, dict};
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/format.md");
@@ -30,7 +30,10 @@ fn the_constants_in_the_text_are_the_code_s() {
     let document = document();
     let graph = document.split("## The graph").nth(1).expect("the graph's section");
     assert!(graph.contains(&format!("upper {} bits of XXH3-64", dict::HASH_BITS)));
-    assert!(graph.contains(&format!("of up to {} bytes", dict::MAX_SHORT_BYTES)));
+    for format in GraphFormat::ALL {
+        let row = format!("| {} | above {} bytes |", format.number(), format.short_bytes());
+        assert!(graph.contains(&row), "{row}");
+    }
     assert_eq!((dict::code::IN_STRING, dict::code::PLAIN), (0, 1));
     for record in [dict::RECORD_META, dict::RECORD_CODES, dict::RECORD_PREFIXES] {
         assert!(graph.contains(&format!("`{record}`")), "{record}");

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use oxrdfio::{RdfFormat, RdfParser};
 use snowmelt_graph::dict::code::{Codes, PLAIN};
 use snowmelt_graph::dict::prefix::Prefixes;
-use snowmelt_graph::dict::{self, GraphMeta};
+use snowmelt_graph::dict::{self, GraphFormat, GraphMeta};
 use snowmelt_graph::load::{
     Fill, LoadError, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
 };
@@ -93,6 +93,7 @@ struct Loaded {
     reader: Reader,
     store: Arc<Store>,
     strings: Vec<StringTree>,
+    format: GraphFormat,
     codes: Codes,
     prefixes: Prefixes,
 }
@@ -104,6 +105,7 @@ impl Loaded {
         Loaded {
             reader: Reader::new(&store, store.snapshot()),
             strings: Tree::ALL.iter().map(|t| StringTree::from_bytes(&record(t.name())).unwrap()).collect(),
+            format: GraphMeta::from_bytes(&record(dict::RECORD_META)).unwrap().format,
             codes: Codes::from_bytes(&record(dict::RECORD_CODES)).unwrap(),
             prefixes: Prefixes::from_bytes(&record(dict::RECORD_PREFIXES)).unwrap(),
             store,
@@ -168,7 +170,9 @@ impl Loaded {
     /// A stored term is found by its hash.
     fn find(&mut self, id: TermId, term: &Term) {
         let mut scratch = Vec::new();
-        let dict::Place::Entry(entry) = dict::place(&term.as_ref(), &mut &self.codes, &mut scratch) else {
+        let dict::Place::Entry(entry) =
+            dict::place(&term.as_ref(), self.format, &mut &self.codes, &mut scratch)
+        else {
             return;
         };
         assert_eq!(entry.id(id.number()), id);
@@ -224,7 +228,11 @@ fn sample(statements: usize) -> Vec<u8> {
             _ => format!("<http://a.example/{}/item{}>", i % 7, i / 5),
         };
         let n = random(1 + i / 3);
-        let long = if random(40) == 0 { 9000 } else { 10 + random(90) };
+        let long = match random(40) {
+            0 => 9000,
+            1..=6 => 200 + random(120),
+            _ => 10 + random(90),
+        };
         let words: String = (0..long / 8).map(|_| format!("word{} ", random(200))).collect();
         let object = match random(16) {
             0 => format!("_:b{n}"),

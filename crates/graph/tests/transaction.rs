@@ -44,7 +44,7 @@ impl Random {
         let object = match self.below(7) {
             0 => self.below(30).to_string(),
             1 => format!("\"text {}\"@en", self.below(10)),
-            2 => format!("\"{}\"", "long ".repeat(20 + self.below(5) as usize)),
+            2 => format!("\"{}\"", "long ".repeat(49 + self.below(5) as usize)),
             3 => format!("\"{}\"^^<http://example.org/type/{}>", self.below(9), self.below(3)),
             4 => format!("<http://example.org/s/{}>", self.below(20)),
             5 => format!("\"new {round} {}\"", self.below(1000)),

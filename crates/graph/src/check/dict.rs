@@ -216,7 +216,8 @@ fn check_string(state: &GraphState, window: &mut Window, number: u64, string: &[
         } else {
             TermId::coded(kind, code, number)
         };
-        match place(&literal(id, string, state.codes())?, &mut state.codes(), &mut scratch) {
+        let term = literal(id, string, state.codes())?;
+        match place(&term, state.meta().format, &mut state.codes(), &mut scratch) {
             Place::Entry(entry) if entry.tree() == tree && entry.code == code && entry.string == string => {
                 Entry { string, ..entry }
             }

@@ -23,7 +23,7 @@ use snowmelt_store::{Snapshot, StringTree, TupleTree};
 
 use crate::dict::code::{Annotation, Codes, IN_STRING};
 use crate::dict::prefix::Prefixes;
-use crate::dict::{GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
+use crate::dict::{GraphFormat, GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::index::value_counts::ValueCounts;
@@ -53,12 +53,15 @@ pub struct GraphState {
 impl GraphState {
     /// Reads the catalog records of transaction `txn`.
     pub(crate) fn read(txn: u64, record: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self> {
-        let meta = record(RECORD_META).map(|bytes| GraphMeta::from_bytes(&bytes)).transpose()?;
+        let meta = match record(RECORD_META) {
+            Some(bytes) => GraphMeta::from_bytes(&bytes)?,
+            None => without_record(&record),
+        };
         let codes = record(RECORD_CODES).map(|bytes| Codes::from_bytes(&bytes)).transpose()?;
         let prefixes = record(RECORD_PREFIXES).unwrap_or_default();
         let mut state = GraphState {
             txn,
-            meta: meta.unwrap_or_default(),
+            meta,
             codes: Arc::new(codes.unwrap_or_default()),
             prefixes: Arc::new(Prefixes::from_bytes(&prefixes)?),
             strings: [const { None }; 3],
@@ -217,6 +220,14 @@ impl GraphState {
             None => None,
         }
     }
+}
+
+/// The counts of a graph without a record: nothing was put in yet. Programs that wrote format 1
+/// could leave the record out while there were terms, but no quads.
+fn without_record(record: &impl Fn(&str) -> Option<Vec<u8>>) -> GraphMeta {
+    let has_terms = Tree::ALL.into_iter().any(|tree| record(tree.name()).is_some());
+    let format = if has_terms { GraphFormat::One } else { GraphFormat::default() };
+    GraphMeta { format, ..GraphMeta::default() }
 }
 
 /// A tuple tree from its record.

@@ -10,7 +10,6 @@ use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-use crate::dict;
 use crate::dict::code::Annotation as AnnotationRef;
 use crate::input::hash::TermHash;
 use crate::input::left_out::MOST_LISTED;
@@ -41,6 +40,11 @@ pub(crate) struct Span {
 const IN_EXTRA: u32 = 1 << 31;
 
 impl Span {
+    /// Its bytes.
+    pub(crate) fn len(self) -> usize {
+        self.len as usize
+    }
+
     /// Its two numbers, to be written down.
     pub(crate) fn to_parts(self) -> [u32; 2] {
         [self.start, self.len]
@@ -55,7 +59,8 @@ impl Span {
 /// The kind of number a term of the chunk needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// A number in the dictionary tree of this kind, or a number of a blank node.
+    /// A number in the dictionary tree of this kind, or a number of a blank node. Whether a string
+    /// or literal is a text the dictionary says that it comes to.
     Number(Kind),
     /// A code for its datatype; then it is inline with this body. Without one, as a literal.
     Code(u64),
@@ -280,8 +285,7 @@ impl Interner {
     pub(crate) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
         let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
         let hash = hash(seed, lexical.as_bytes());
-        let need = Need::Number(dict::kind_by_length(Kind::Literal, lexical));
-        self.add(hash, need, annotation, lexical.as_bytes(), place)
+        self.add(hash, Need::Number(Kind::Literal), annotation, lexical.as_bytes(), place)
     }
 
     /// The reference of a literal with a datatype.
@@ -289,7 +293,7 @@ impl Interner {
         let need = match inline::encode(lexical, datatype) {
             Inline::Id(id) => return id.0,
             Inline::Shaped(body) => Need::Code(body),
-            Inline::No(kind) => Need::Number(dict::kind_by_length(kind, lexical)),
+            Inline::No(kind) => Need::Number(kind),
         };
         let (annotation, seed) = self.annotation(AnnotationRef::of(None, datatype));
         let hash = hash(seed, lexical.as_bytes());

@@ -14,7 +14,7 @@ use super::sorter::{Batch, Sorter};
 use crate::database::state::GraphState;
 use crate::dict::code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
 use crate::dict::prefix::PrefixEncoder;
-use crate::dict::{self, Entry, Place, Tree};
+use crate::dict::{self, Entry, GraphFormat, Place, Tree};
 use crate::input::error::LoadError;
 use crate::input::intern::OwnAnnotation;
 use crate::term::{Kind, TermRef};
@@ -46,6 +46,7 @@ pub(super) const RECORD_KIND: u32 = 1;
 
 /// Takes new terms and gives them numbers.
 pub(super) struct Dictionary {
+    format: GraphFormat,
     codes: Codes,
     prefixes: PrefixEncoder,
     strings: [Strings; 3],
@@ -57,9 +58,10 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// One that trains the symbols of each tree from so many bytes.
+    /// One of the newest format, that trains the symbols of each tree from so many bytes.
     pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize) -> Self {
         Dictionary {
+            format: GraphFormat::default(),
             codes: Codes::new(),
             prefixes: PrefixEncoder::new(),
             strings: [
@@ -77,13 +79,21 @@ impl Dictionary {
 
     /// Takes over what a database knows besides its strings.
     pub(super) fn go_on_from(&mut self, state: &GraphState) {
+        self.format = state.meta().format;
         self.codes = state.codes().clone();
         self.prefixes = PrefixEncoder::of(state.prefixes());
         self.blank_nodes = state.meta().blank_nodes;
     }
 
-    /// Takes over the codes of a database, and the numbers of its blank nodes.
+    /// The format that its terms are placed by.
+    #[inline]
+    pub(super) fn format(&self) -> GraphFormat {
+        self.format
+    }
+
+    /// Takes over the format and the codes of a database, and the numbers of its blank nodes.
     pub(super) fn keep_codes_of(&mut self, state: &GraphState) {
+        self.format = state.meta().format;
         self.codes = state.codes().clone();
         self.blank_nodes = state.meta().blank_nodes;
     }
@@ -164,7 +174,7 @@ impl Dictionary {
             OwnAnnotation::Datatype(iri) => TermRef::typed(lexical, iri),
         };
         let mut scratch = Vec::new();
-        match dict::place(&term, &mut self.codes, &mut scratch) {
+        match dict::place(&term, self.format, &mut self.codes, &mut scratch) {
             Place::Entry(entry) => self.string(entry),
             other => unreachable!("a literal that needs a number is not {other:?}"),
         }
@@ -202,7 +212,8 @@ impl Dictionary {
 pub struct DictionaryCounts {
     /// IRIs.
     pub iris: u64,
-    /// Literals of up to 64 bytes that are not carried in their ids.
+    /// Literals of up to 256 bytes that are not carried in their ids; in databases of graph format
+    /// 1 of up to 64.
     pub literals: u64,
     /// Longer ones.
     pub texts: u64,

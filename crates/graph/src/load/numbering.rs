@@ -72,6 +72,7 @@ impl<'a> Numbering<'a> {
                 None => Kind::Literal,
             },
         };
+        let kind = self.dictionary.format().kind_by_length(kind, term.lexical.len());
         let code = if kind.has_code() { self.code(term.annotation, annotation) } else { 0 };
         if let Some(number) = self.table.get(term.hash) {
             return Ok(TermId::dictionary(kind, code, number).0);

@@ -117,6 +117,7 @@ impl Rewrite<'_> {
         let (rows, graphs) = self.sort_quads(&quads, &numbers, &begun, teller)?;
         drop(numbers);
 
+        let format = dictionary.format();
         let terms = dictionary.finish(&build)?;
         let mut indexer = Indexer {
             build: &build,
@@ -130,6 +131,7 @@ impl Rewrite<'_> {
         let distinct = indexer.quads(quads, rows, graphs)?;
         teller.phase(Phase::Commit, None);
         let meta = GraphMeta {
+            format,
             quads: distinct,
             blank_nodes: begun.meta().blank_nodes,
             plain: graphs.is_plain(),

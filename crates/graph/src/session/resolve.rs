@@ -71,7 +71,7 @@ impl Session {
         let mut wanted = WantedEntries::default();
         let mut scratches = vec![Vec::new(); terms.len()];
         for ((at, term), scratch) in terms.iter().enumerate().zip(&mut scratches) {
-            match place(term, &mut state.codes(), scratch) {
+            match place(term, state.meta().format, &mut state.codes(), scratch) {
                 Place::Inline(id) => found[at] = Some(id),
                 // Its label is a hash.
                 Place::Blank(_) if self.veil.is_some() => {}

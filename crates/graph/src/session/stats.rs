@@ -52,7 +52,7 @@ pub struct Terms {
     pub iris: u64,
     /// Blank nodes.
     pub blank_nodes: u64,
-    /// Literals up to 64 bytes long, and long numbers and dates.
+    /// Literals up to 256 bytes long (in graph format 1: 64), and long numbers and dates.
     pub literals: u64,
     /// Longer literals.
     pub texts: u64,

@@ -116,6 +116,8 @@ impl Transaction {
                 Code::Full | Code::Unknown => Kind::Literal,
             },
         };
+        let format = self.state.meta.format;
+        let kind = format.kind_by_length(kind, term.lexical.len());
         match self.code(annotation) {
             Code::Is(code) => Ok(Placed::Entry(kind, if kind.has_code() { code } else { PLAIN })),
             Code::Full | Code::Unknown => {
@@ -126,7 +128,7 @@ impl Transaction {
                 let whole =
                     TermRef::Literal { lexical, lang: annotation.lang(), datatype: annotation.datatype() };
                 let mut string = Vec::new();
-                let Place::Entry(entry) = place(&whole, &mut &*self.state.codes, &mut string) else {
+                let Place::Entry(entry) = place(&whole, format, &mut &*self.state.codes, &mut string) else {
                     unreachable!("a literal that needs a number and whose code does not fit has an entry")
                 };
                 let (kind, code) = (entry.kind, entry.code);

@@ -2,7 +2,7 @@
 //! loader's machinery.
 #![allow(dead_code)]
 
-use snowmelt_graph::dict::{self, GraphMeta, Place, Tree};
+use snowmelt_graph::dict::{self, GraphFormat, GraphMeta, Place, Tree};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -24,6 +24,7 @@ pub fn options() -> OpenOptions {
 /// The dictionary under construction.
 #[derive(Default)]
 pub struct Builder {
+    pub format: GraphFormat,
     pub codes: Codes,
     pub hash_bits: Option<u8>,
     strings: [Vec<Vec<u8>>; 3],
@@ -39,7 +40,7 @@ impl Builder {
             return *id;
         }
         let mut scratch = Vec::new();
-        let id = match dict::place(&term.as_ref(), &mut self.codes, &mut scratch) {
+        let id = match dict::place(&term.as_ref(), self.format, &mut self.codes, &mut scratch) {
             Place::Inline(id) => id,
             Place::Blank(label) => {
                 let next = self.blanks.len() as u64;
@@ -89,6 +90,7 @@ impl Builder {
             write_tuples(&build, index.name(), index.arity(), rows.iter().map(|row| &row[..]));
         }
         let meta = GraphMeta {
+            format: self.format,
             quads: indexes[&Index::Psog].len() as u64,
             blank_nodes: self.blanks.len() as u64,
             hash_bits: self.hash_bits.unwrap_or(dict::HASH_BITS as u8),

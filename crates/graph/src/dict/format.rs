@@ -1,0 +1,57 @@
+//! Formats of a graph: what its dictionary means. The record of the graph says which one it is.
+//!
+//! | format | strings and literals are texts |
+//! |--------|--------------------------------|
+//! | 1      | above 64 bytes                 |
+//! | 2      | above 256 bytes                |
+//!
+//! Invariant: a dictionary keeps its format, since the ids of its terms depend on it. So the kind
+//! of a literal is decided where the term meets a dictionary, never where it is parsed.
+
+use crate::term::Kind;
+
+/// Format of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(u32)]
+pub enum GraphFormat {
+    /// Labels are short, titles are texts.
+    One = 1,
+    /// Titles are short, too.
+    #[default]
+    Two = 2,
+}
+
+impl GraphFormat {
+    /// All of them, in order.
+    pub const ALL: [GraphFormat; 2] = [GraphFormat::One, GraphFormat::Two];
+
+    /// Its number in the record.
+    pub const fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The format of a number, if there is one.
+    pub fn of_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.number() == number)
+    }
+
+    /// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their
+    /// own, so that what is short stays dense.
+    #[inline]
+    pub const fn short_bytes(self) -> usize {
+        match self {
+            GraphFormat::One => 64,
+            GraphFormat::Two => 256,
+        }
+    }
+
+    /// The kind of a term whose lexical form has so many bytes: long strings and literals are
+    /// texts.
+    #[inline]
+    pub(crate) const fn kind_by_length(self, kind: Kind, bytes: usize) -> Kind {
+        match kind {
+            Kind::String | Kind::Literal if bytes > self.short_bytes() => Kind::Text,
+            kind => kind,
+        }
+    }
+}
