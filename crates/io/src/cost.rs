@@ -8,6 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
+/// No hole is longer than an extent.
+const MOST_GAP_BYTES: f64 = (2 << 20) as f64;
+
+/// Where the device has caps, a guess is at most so many times as long as a request that takes as
+/// much of both: a small part of the requests then moves all bytes.
+pub(crate) const GUESS_KNEES: u64 = 8;
+
 /// The cost of requests on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CostModel {
@@ -19,32 +26,81 @@ pub struct CostModel {
     pub bytes_per_s: u64,
     /// Requests that must be outstanding to reach `ns_per_request`.
     pub depth: u32,
+    /// How requests and bytes are paid for.
+    #[serde(default)]
+    pub law: Law,
+}
+
+/// How the costs of requests and of bytes make the cost of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Law {
+    /// Both are paid: a seek, then the transfer.
+    #[default]
+    Sum,
+    /// The device allows so many requests and so many bytes per second, and the one that is scarce
+    /// is paid for. `request_share` is the price of requests: 1 where they are all that is scarce,
+    /// 0 where bytes are, between where both are.
+    Caps {
+        /// See above.
+        request_share: f64,
+    },
 }
 
 impl CostModel {
     /// A disk with 7200 turns per minute and a queue of 32.
     pub const fn hdd() -> CostModel {
-        CostModel { latency_ns: 12_000_000, ns_per_request: 6_000_000, bytes_per_s: 150_000_000, depth: 32 }
+        CostModel {
+            latency_ns: 12_000_000,
+            ns_per_request: 6_000_000,
+            bytes_per_s: 150_000_000,
+            depth: 32,
+            law: Law::Sum,
+        }
     }
 
     /// A SATA SSD, or a file of which nothing is known.
     pub const fn ssd() -> CostModel {
-        CostModel { latency_ns: 120_000, ns_per_request: 12_000, bytes_per_s: 530_000_000, depth: 32 }
+        CostModel {
+            latency_ns: 120_000,
+            ns_per_request: 12_000,
+            bytes_per_s: 530_000_000,
+            depth: 32,
+            law: Law::Sum,
+        }
     }
 
     /// A network volume with 3000 IOPS and 125 MiB/s.
     pub const fn network() -> CostModel {
-        CostModel { latency_ns: 3_000_000, ns_per_request: 333_333, bytes_per_s: 125 << 20, depth: 32 }
+        CostModel {
+            latency_ns: 3_000_000,
+            ns_per_request: 333_333,
+            bytes_per_s: 125 << 20,
+            depth: 32,
+            law: Law::Sum,
+        }
     }
 
     /// An NVMe drive.
     pub const fn nvme() -> CostModel {
-        CostModel { latency_ns: 80_000, ns_per_request: 1_700, bytes_per_s: 3_000_000_000, depth: 64 }
+        CostModel {
+            latency_ns: 80_000,
+            ns_per_request: 1_700,
+            bytes_per_s: 3_000_000_000,
+            depth: 64,
+            law: Law::Sum,
+        }
     }
 
     /// Memory: for tests.
     pub const fn memory() -> CostModel {
-        CostModel { latency_ns: 1_000, ns_per_request: 300, bytes_per_s: 10_000_000_000, depth: 16 }
+        CostModel {
+            latency_ns: 1_000,
+            ns_per_request: 300,
+            bytes_per_s: 10_000_000_000,
+            depth: 16,
+            law: Law::Sum,
+        }
     }
 
     /// The default of a kind by its name (`hdd`, `ssd`, `network`, `nvme`, `memory`).
@@ -61,7 +117,34 @@ impl CostModel {
 
     /// Device time of a request of `bytes` among others, in nanoseconds.
     pub fn request_ns(&self, bytes: u64) -> u64 {
-        self.ns_per_request + self.transfer_ns(bytes)
+        match self.law {
+            Law::Sum => self.ns_per_request + self.transfer_ns(bytes),
+            Law::Caps { .. } => self.ns_per_request.max(self.transfer_ns(bytes)),
+        }
+    }
+
+    /// The price of a request of `bytes` to all who share the device, in nanoseconds: of what is
+    /// plentiful it may take more. To be compared with other prices only.
+    pub fn price_ns(&self, bytes: u64) -> f64 {
+        let [request, byte] = self.prices();
+        request + byte * bytes as f64
+    }
+
+    /// Price of a request and of a byte.
+    fn prices(&self) -> [f64; 2] {
+        let all = [self.ns_per_request as f64, 1e9 / self.bytes_per_s.max(1) as f64];
+        match self.law {
+            Law::Sum => all,
+            Law::Caps { request_share } => [all[0] * request_share, all[1] * (1.0 - request_share)],
+        }
+    }
+
+    /// The price of requests, of that of requests and bytes together: see [`Law::Caps`].
+    pub fn request_share(&self) -> f64 {
+        match self.law {
+            Law::Sum => 0.5,
+            Law::Caps { request_share } => request_share,
+        }
     }
 
     /// Time until a request of `bytes` is answered when it is alone, in nanoseconds.
@@ -69,12 +152,19 @@ impl CostModel {
         self.latency_ns + self.transfer_ns(bytes)
     }
 
-    fn transfer_ns(&self, bytes: u64) -> u64 {
+    /// Time in which the device moves `bytes`, in nanoseconds.
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_s.max(1))) as u64
     }
 
     /// The longest hole between two requests that is cheaper to read than to skip, in bytes.
     pub fn gap_bytes(&self) -> u64 {
+        let [request, byte] = self.prices();
+        (request / byte.max(f64::MIN_POSITIVE)).min(MOST_GAP_BYTES) as u64
+    }
+
+    /// Bytes that the device transfers while it takes one more request.
+    pub fn bytes_per_request(&self) -> u64 {
         (u128::from(self.ns_per_request) * u128::from(self.bytes_per_s) / 1_000_000_000) as u64
     }
 
@@ -98,7 +188,7 @@ impl CostModel {
     /// How many pages of an extent must be wanted before reading it whole is cheaper than
     /// reading them one by one.
     pub fn extent_break_even(&self, page_bytes: u64, extent_bytes: u64) -> f64 {
-        self.request_ns(extent_bytes) as f64 / self.request_ns(page_bytes) as f64
+        self.price_ns(extent_bytes) / self.price_ns(page_bytes)
     }
 
     /// True when reading a whole extent, of which `expected_pages` will be used, costs less
@@ -110,14 +200,19 @@ impl CostModel {
     /// True for a device with an arm, which wants all requests in one sorted queue: a slow one
     /// on which many requests at once gain little.
     pub fn has_arm(&self) -> bool {
-        self.latency_ns >= 1_000_000 && self.latency_ns < 8 * self.ns_per_request
+        self.law == Law::Sum && self.latency_ns >= 1_000_000 && self.latency_ns < 8 * self.ns_per_request
+    }
+
+    /// True where requests and bytes are limited apart from each other.
+    pub fn has_caps(&self) -> bool {
+        matches!(self.law, Law::Caps { .. })
     }
 
     /// True for a device on which many small requests move about as much as few large ones.
     pub fn is_flash(&self) -> bool {
         /// A large page of a database.
         const SMALL_BYTES: u64 = 16 << 10;
-        self.gap_bytes() < SMALL_BYTES
+        self.bytes_per_request() < SMALL_BYTES
     }
 
     /// True when a lone demand read should go in place.

@@ -27,16 +27,15 @@ use crate::engine::serving::{Locked, Serving, is_delivering};
 use crate::engine::wake::Wake;
 use crate::engine::{posix_aio, threads, timed, uring};
 use crate::error::{IoError, Operation};
+use crate::learn::Learner;
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
-use crate::queue::background::Background;
 use crate::queue::config::{Engine, InPlace, QueueConfig};
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
-use crate::queue::order::Rules;
 use crate::queue::read_times::ReadTimes;
 use crate::queue::request::{Class, Request, Sink};
-use crate::queue::schedule::Limits;
+use crate::queue::schedule::Chosen;
 use crate::system::thread_number::thread_number;
 use crate::time::clock::Clock;
 
@@ -44,7 +43,6 @@ use crate::time::clock::Clock;
 pub struct DeviceQueue {
     shared: Arc<Serving>,
     served: Served,
-    in_place: bool,
 }
 
 /// The engine that serves, after all fallbacks.
@@ -70,26 +68,16 @@ impl DeviceQueue {
         sink: Arc<dyn Sink>,
     ) -> Result<Arc<DeviceQueue>, IoError> {
         let cost = config.cost.unwrap_or_else(|| device.cost());
-        let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
-        let in_place = match config.in_place {
-            InPlace::Auto => cost.in_place(),
-            InPlace::On => true,
-            InPlace::Off => false,
+        let most_depth = match (config.depth, config.learns) {
+            (Some(depth), _) => depth.max(1),
+            (None, true) => cost.best_depth().max(Learner::MOST_DEPTH),
+            (None, false) => cost.best_depth(),
         };
-        let quantum_ns =
-            config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
-        let limits = Limits {
-            policy: config.policy,
-            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost, quantum_ns },
-            gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
-            max_bytes: config.max_request_bytes,
-            unit: device.alignment().offset as u64,
-            patience: config.patience,
-            depth,
-            background: Background::new(cost, depth, config.max_request_bytes),
-        };
-        let shared = Arc::new(Serving::new(device, clock, limits, sink));
-        let served = match (config.engine, shared.device.timed()) {
+        let unit = device.alignment().offset as u64;
+        let engine = config.engine;
+        let chosen = Chosen { config, unit, most_depth: most_depth as usize };
+        let shared = Arc::new(Serving::new(device, clock, (chosen, cost), sink));
+        let served = match (engine, shared.device.timed()) {
             (Engine::Inline, _) => Served::Inline,
             (_, Some(device)) => Served::Simulated(device),
             // Without a model, a device takes no virtual time.
@@ -98,7 +86,7 @@ impl DeviceQueue {
             (Engine::Uring, None) => start_uring(&shared)?,
             (Engine::PosixAio, None) => start_posix_aio(&shared)?,
         };
-        Ok(Arc::new(DeviceQueue { shared, served, in_place }))
+        Ok(Arc::new(DeviceQueue { shared, served }))
     }
 
     /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the
@@ -153,7 +141,7 @@ impl DeviceQueue {
     pub fn read_now(&self, offset: u64, buf: &mut [u8], class: Class) -> Result<(), IoError> {
         let len = buf.len() as u64;
         let read = |device: &dyn Device| device.read_at(&mut [IoSliceMut::new(buf)], offset);
-        let result = self.shared.in_place(class, len, read);
+        let result = self.shared.in_place(class, false, len, read);
         self.let_go_of_what_was_held();
         result
     }
@@ -164,7 +152,7 @@ impl DeviceQueue {
     /// The device fails.
     pub fn write_now(&self, offset: u64, bufs: &[IoSlice<'_>], class: Class) -> Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
-        let result = self.shared.in_place(class, len, |device| device.write_at(bufs, offset));
+        let result = self.shared.in_place(class, true, len, |device| device.write_at(bufs, offset));
         self.let_go_of_what_was_held();
         result
     }
@@ -246,20 +234,24 @@ impl DeviceQueue {
         &self.shared.device
     }
 
-    /// Costs of the device, as the queue assumes them.
-    pub fn cost(&self) -> &CostModel {
-        &self.shared.cost
+    /// Costs of the device, as the queue believes them now.
+    pub fn cost(&self) -> CostModel {
+        self.shared.cost()
     }
 
     /// Longest gap that is read through, in bytes.
     pub fn gap_bytes(&self) -> u64 {
-        self.shared.limits.gap_bytes
+        self.shared.limits_now().gap_bytes
     }
 
     /// True when a lone read with a waiting reader should be carried out by the thread that
     /// waits ([`DeviceQueue::read_now`]), and not go through the queue.
     pub fn reads_in_place(&self) -> bool {
-        self.in_place
+        match self.shared.chosen.config.in_place {
+            InPlace::Auto => self.cost().in_place(),
+            InPlace::On => true,
+            InPlace::Off => false,
+        }
     }
 
     /// Requests waiting or outstanding now, those in place included.
@@ -267,6 +259,11 @@ impl DeviceQueue {
         let in_place = self.shared.in_place.requests();
         let state = self.shared.state.lock();
         state.schedule.len() + state.outstanding.requests + in_place
+    }
+
+    /// Device requests outstanding in the mean, lately; 0 where costs are not learned.
+    pub fn crowd(&self) -> usize {
+        self.shared.crowd.load(Ordering::Relaxed)
     }
 
     /// The engine that really serves, after fallbacks.
@@ -282,7 +279,7 @@ impl DeviceQueue {
 
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
-        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine())
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), self.cost())
     }
 
     /// Times of reads lately: cheap, and not touched by a reset of the counters.

@@ -31,6 +31,7 @@ mod device_queue;
 mod engine;
 mod error;
 mod latency;
+mod learn;
 mod measure;
 mod memory;
 mod notice;

@@ -131,6 +131,7 @@ fn a_guess_is_held_and_let_go() {
         ns_per_request: 100_000_000_000,
         bytes_per_s: 100,
         depth: 8,
+        law: crate::cost::Law::Sum,
     };
     assert!(cost.is_flash() && !cost.has_arm() && cost.bytes_per_latency() / 4 < LONG_BYTES as u64);
     for hurries in [false, true] {

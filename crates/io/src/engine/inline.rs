@@ -1,11 +1,10 @@
 //! The `inline` engine: the asking thread carries out its own requests, before the call
 //! returns.
 
-use std::sync::atomic::Ordering;
-
 use crate::device::Device;
 use crate::engine::serving::Serving;
 use crate::error::IoError;
+use crate::learn::Done;
 use crate::queue::device_request::Pending;
 use crate::queue::request::Class;
 use crate::queue::schedule::{Load, Next, Schedule};
@@ -13,14 +12,15 @@ use crate::queue::schedule::{Load, Next, Schedule};
 impl Serving {
     /// Orders, merges and carries out a batch in this thread.
     pub(crate) fn serve_inline(&self, batch: impl Iterator<Item = Pending>) {
-        let mut schedule = Schedule::new(self.limits);
+        let mut schedule = Schedule::new(self.limits_now());
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
         self.state.lock().outstanding.requests += 1;
         // One client's batch: no policy holds it for another client.
         while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
-            self.tally.lock().started(&request, request.started_ns);
+            let started_ns = request.started_ns;
+            self.tally.lock().started(&mut request, started_ns);
             let end = request.execute(&*self.device, &self.scratch);
             self.deliver(&mut request, end, self.clock.now_ns());
             request
@@ -29,25 +29,29 @@ impl Serving {
                 .for_each(|piece| schedule.push(Pending { alone: true, again: true, ..piece }));
         }
         assert!(schedule.is_empty(), "a batch is carried out whole");
-        request.len = 0; // it was not counted
-        self.retire(&mut self.state.lock(), request);
+        let mut state = self.state.lock();
+        state.outstanding.requests -= 1;
+        self.give_back(&mut state, request);
     }
 
     /// Carries out one request past the schedule, and counts it.
     pub(crate) fn in_place(
         &self,
         class: Class,
+        write: bool,
         len: u64,
         act: impl FnOnce(&dyn Device) -> Result<(), IoError>,
     ) -> Result<(), IoError> {
         self.clock.settle();
         let began = self.clock.now_ns();
         self.in_place.begin(class, len);
-        self.tally.lock().begin_in_place(class, len, began);
+        let beside = self.tally.lock().begin_in_place(class, write, len, began);
         let result = act(&*self.device);
-        let least_ns =
-            self.tally.lock().end_in_place(class, len, began, self.clock.now_ns(), result.is_err());
-        self.least_ns.store(least_ns, Ordering::Relaxed);
+        let now = self.clock.now_ns();
+        let taken_ns = now.saturating_sub(began);
+        let done = Done { write, bytes: len, beside, taken_ns, has_failed: result.is_err() };
+        let seen = self.tally.lock().end_in_place(class, &done, now);
+        self.note(seen);
         self.in_place.end(class, len);
         result
     }

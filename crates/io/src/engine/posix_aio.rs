@@ -87,7 +87,7 @@ impl Drop for ControlBlocks {
 pub(crate) fn start(shared: &Arc<Serving>, wake: &Arc<Wake>, fd: RawFd) -> std::io::Result<()> {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(allow_many);
-    let depth = shared.limits.depth;
+    let depth = shared.chosen.most_outstanding();
     let share = ControlBlocks::of(depth + 1)?;
     // SAFETY: the device, which owns the descriptor, lives as long as the queue.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -237,7 +237,7 @@ impl AioServer<'_> {
                 }
             }
         };
-        let room = state.outstanding.requests < self.shared.limits.depth;
+        let room = state.outstanding.requests < state.schedule.depth();
         self.wake.asleep.store(room || state.closing, Ordering::Release);
         let over = state.closing && state.outstanding.requests == 0 && state.schedule.is_empty();
         drop(state);
@@ -296,7 +296,7 @@ impl AioServer<'_> {
             {
                 request.scatter(&bounce[..n as usize], &self.shared.scratch);
             }
-            match request.took(result, self.shared.limits.unit as usize) {
+            match request.took(result, self.shared.chosen.unit as usize) {
                 Progress::Again => {
                     place.request = Some(request);
                     place.fill();

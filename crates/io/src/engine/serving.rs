@@ -11,21 +11,23 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
 use crate::cost::CostModel;
 use crate::device::Device;
 use crate::engine::awaited::{AWAITED, Awaited};
 use crate::engine::in_place::{InPlaceLoad, urgent};
 use crate::error::{IoError, IoErrorKind, Operation};
+use crate::learn::{Learned, Learner};
 use crate::notice::notice;
+use crate::queue::background::Background;
 use crate::queue::config::Policy;
-use crate::queue::counters::QueueTally;
+use crate::queue::counters::{QueueTally, Seen};
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
 use crate::queue::request::{Request, Sink};
-use crate::queue::schedule::{Limits, Load, Next, Schedule};
+use crate::queue::schedule::{Chosen, Limits, Load, Next, Schedule};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
 
@@ -33,8 +35,11 @@ use crate::time::event_count::EventCount;
 pub(crate) struct Serving {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) clock: Clock,
-    pub(crate) cost: CostModel,
-    pub(crate) limits: Limits,
+    pub(crate) chosen: Chosen,
+    /// Costs of requests, as they are believed now.
+    cost: RwLock<CostModel>,
+    /// Counts the changes of `cost`.
+    changes: AtomicU64,
     pub(crate) scratch: Scratch,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) state: Mutex<ServingState>,
@@ -53,6 +58,8 @@ pub(crate) struct Serving {
     pub(crate) is_held: AtomicBool,
     /// The shortest time of a demand read lately, in nanoseconds.
     pub(crate) least_ns: AtomicU64,
+    /// Device requests outstanding in the mean, lately, where costs are learned.
+    pub(crate) crowd: AtomicUsize,
 }
 
 /// The part of it under the lock.
@@ -70,6 +77,8 @@ pub(crate) struct ServingState {
     pub(crate) threads: Vec<std::thread::JoinHandle<()>>,
     /// Device requests for reuse.
     spare: Vec<DeviceRequest>,
+    /// Changes of the costs that the schedule knows of.
+    changes: u64,
 }
 
 thread_local! {
@@ -83,10 +92,18 @@ pub(crate) fn is_delivering() -> bool {
 }
 
 impl Serving {
-    pub(crate) fn new(device: Arc<dyn Device>, clock: Clock, limits: Limits, sink: Arc<dyn Sink>) -> Serving {
+    pub(crate) fn new(
+        device: Arc<dyn Device>,
+        clock: Clock,
+        (chosen, cost): (Chosen, CostModel),
+        sink: Arc<dyn Sink>,
+    ) -> Serving {
+        let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off(&cost) };
+        let limits = chosen.limits(&cost);
         Serving {
-            cost: limits.rules.cost,
-            limits,
+            chosen,
+            cost: RwLock::new(cost),
+            changes: AtomicU64::new(0),
             scratch: Scratch::new(),
             sink,
             state: Mutex::new(ServingState {
@@ -98,15 +115,17 @@ impl Serving {
                 alarm_ns: None,
                 threads: Vec::new(),
                 spare: Vec::new(),
+                changes: 0,
             }),
             work: Condvar::new(),
             time: Condvar::new(),
-            tally: Mutex::new(QueueTally::new()),
+            tally: Mutex::new(QueueTally::new(learner)),
             awaited: Awaited::new(&clock),
             drained: EventCount::new(&clock),
             in_place: InPlaceLoad::default(),
             is_held: AtomicBool::new(false),
             least_ns: AtomicU64::new(0),
+            crowd: AtomicUsize::new(0),
             device,
             clock,
         }
@@ -119,6 +138,11 @@ impl Serving {
 
     /// Takes the next device request to carry out; the caller must `deliver` and `retire` it.
     pub(crate) fn take(&self, state: &mut ServingState, now_ns: u64) -> Taken {
+        let changes = self.changes.load(Ordering::Acquire);
+        if changes != state.changes {
+            state.changes = changes;
+            state.schedule.set_limits(self.limits_now());
+        }
         let mut request = Self::blank(state);
         let mut in_place = self.in_place.bytes();
         loop {
@@ -131,6 +155,9 @@ impl Serving {
             match state.schedule.next(&mut request, outstanding, now_ns) {
                 Next::Begun => break,
                 Next::Nothing => {
+                    if state.schedule.is_full(&outstanding) {
+                        self.tally.lock().is_full();
+                    }
                     let is_held = state.schedule.is_held();
                     self.is_held.store(is_held, Ordering::SeqCst);
                     let fewer = self.in_place.bytes();
@@ -148,10 +175,11 @@ impl Serving {
             }
         }
         state.outstanding.requests += 1;
+        state.outstanding.background += usize::from(Background::includes(request.class as usize));
         state.outstanding.bytes += request.len;
         state.outstanding.urgent_bytes += urgent(request.class, request.len);
         request.started_ns = now_ns;
-        self.tally.lock().started(&request, now_ns);
+        self.tally.lock().started(&mut request, now_ns);
         Taken::Request(request)
     }
 
@@ -164,8 +192,8 @@ impl Serving {
             Err(_) if request.pieces.len() == 1 => 1,
             Err(_) => 0,
         };
-        let least_ns = self.tally.lock().finished(request, whole + failed, failed, now_ns);
-        self.least_ns.store(least_ns, Ordering::Relaxed);
+        let seen = self.tally.lock().finished(request, whole + failed, failed, now_ns);
+        self.note(seen);
         let outer = DELIVERING.replace(true);
         for piece in request.pieces.drain(..whole) {
             self.tell(piece.request.tag, Ok(()));
@@ -181,11 +209,17 @@ impl Serving {
     }
 
     /// Gives a delivered device request back; what is left in it waits again.
-    pub(crate) fn retire(&self, state: &mut ServingState, mut request: DeviceRequest) {
+    pub(crate) fn retire(&self, state: &mut ServingState, request: DeviceRequest) {
         state.outstanding.requests -= 1;
+        state.outstanding.background -= usize::from(Background::includes(request.class as usize));
         state.outstanding.bytes -= request.len;
         state.outstanding.urgent_bytes -= urgent(request.class, request.len);
-        if self.limits.policy == Policy::Anticipatory {
+        self.give_back(state, request);
+    }
+
+    /// The same for one that is not counted any more.
+    pub(crate) fn give_back(&self, state: &mut ServingState, mut request: DeviceRequest) {
+        if self.chosen.policy() == Policy::Anticipatory {
             state.schedule.over(&request, self.clock.now_ns());
         }
         for piece in request.pieces.drain(..) {
@@ -195,6 +229,26 @@ impl Serving {
         if state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
             self.drained.notify_all();
         }
+    }
+
+    /// Takes in a completion.
+    pub(crate) fn note(&self, seen: Seen) {
+        self.least_ns.store(seen.least_ns, Ordering::Relaxed);
+        if let Some(Learned { cost, crowd }) = seen.learned {
+            self.crowd.store(crowd.round() as usize, Ordering::Relaxed);
+            *self.cost.write() = cost;
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Costs of requests, as they are believed now.
+    pub(crate) fn cost(&self) -> CostModel {
+        *self.cost.read()
+    }
+
+    /// The limits that follow from them.
+    pub(crate) fn limits_now(&self) -> Limits {
+        self.chosen.limits(&self.cost())
     }
 
     fn tell(&self, tag: u64, result: Result<(), IoError>) {

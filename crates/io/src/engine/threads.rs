@@ -10,10 +10,10 @@ use crate::engine::serving::{Locked, NoUnwinding, Serving, Taken};
 
 /// Sees to it that enough threads are awake for what waits; wakes or starts `most` of them.
 pub(crate) fn wake(shared: &Arc<Serving>, mut state: Locked<'_>, most: usize) {
-    let free = shared.limits.depth.saturating_sub(state.outstanding.requests);
+    let free = state.schedule.depth().saturating_sub(state.outstanding.requests);
     let wanted = state.schedule.len().min(free).min(most);
     let to_wake = wanted.min(state.idle);
-    let room = shared.limits.depth.saturating_sub(state.threads.len());
+    let room = state.schedule.depth().saturating_sub(state.threads.len());
     for _ in 0..(wanted - to_wake).min(room) {
         let shared = shared.clone();
         let thread = std::thread::Builder::new().name("io".into()).spawn(move || serve(&shared));

@@ -66,7 +66,7 @@ pub(crate) fn start(shared: &Arc<Serving>, wake: &Arc<Wake>, fd: RawFd) -> std::
     let (serving, waking) = (shared.clone(), wake.clone());
     let thread = std::thread::Builder::new().name("io-uring".into()).spawn(move || {
         // Made here: with SINGLE_ISSUER a ring belongs to the thread that made it.
-        match make_ring(serving.limits.depth, fd) {
+        match make_ring(serving.chosen.most_outstanding(), fd) {
             Ok(ring) => {
                 let _ = tell.send(Ok(()));
                 let _guard = NoUnwinding;
@@ -109,7 +109,7 @@ struct RingServer<'a> {
 
 impl RingServer<'_> {
     fn serve(shared: &Serving, wake: &Wake, mut ring: IoUring) {
-        let depth = shared.limits.depth;
+        let depth = shared.chosen.most_outstanding();
         let mut server = RingServer {
             shared,
             wake,
@@ -198,7 +198,7 @@ impl RingServer<'_> {
             push(entries, slot, &request);
             self.slots[slot] = Some(request);
         };
-        let room = state.outstanding.requests < self.shared.limits.depth;
+        let room = state.outstanding.requests < state.schedule.depth();
         self.wake.asleep.store(!ready && (room || state.closing), Ordering::Release);
         match state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
             true => Turn::Over,
@@ -222,7 +222,7 @@ impl RingServer<'_> {
             n if n < 0 => Err(-n),
             n => Ok(n as u64),
         };
-        match request.took(result, self.shared.limits.unit as usize) {
+        match request.took(result, self.shared.chosen.unit as usize) {
             Progress::Again => {
                 push(entries, slot, &request);
                 self.slots[slot] = Some(request);

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use serde::{Deserialize, Serialize};
 use snowmelt_base::random::{GOLDEN, mix};
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Law};
 use crate::device::Device;
 use crate::device::file::{Access, FileDevice};
 use crate::device_queue::DeviceQueue;
@@ -259,6 +259,7 @@ fn fit(random: &[RatePoint], sequential: &[RatePoint]) -> CostModel {
         ns_per_request: (1e9 / best - transfer_ns).max(100.0) as u64,
         bytes_per_s: bytes_per_s as u64,
         depth: enough.depth,
+        law: Law::Sum,
     }
 }
 

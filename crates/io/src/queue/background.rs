@@ -3,7 +3,8 @@
 //! Where the bandwidth of a device is the limit, a demand read waits behind all bytes that are
 //! outstanding. So:
 //!
-//! 1. A quarter of the depth is not for the background.
+//! 1. A quarter of the depth is not for the background. Where the device has caps, [`APART`]
+//!    requests have room besides: its bytes can be free while its requests are not.
 //! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
 //!    and one longest request.
 //! 3. Guesses on a device with an arm: the same, because an arm wants to know much at once. On
@@ -16,7 +17,7 @@
 //! 5. Guesses go out nevertheless when the last one did so [`SHARE`] times as long ago as it
 //!    took: demand reads may keep the device busy all the time.
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, GUESS_KNEES};
 use crate::queue::request::Class;
 use crate::queue::schedule::Load;
 
@@ -26,6 +27,19 @@ const SHARE: u64 = 16;
 /// A guess is so many times as long as what the device moves in the fixed time of a request: that
 /// time is then a tenth of its cost.
 const GUESS_GAPS: u64 = 10;
+
+/// Guesses are shorter than [`GUESS_KNEES`] where the price of requests is below this: a demand
+/// read may wait for them.
+const DEAR: f64 = 0.67;
+
+/// The same of what is hurried with a page that a reader waits for.
+const HURRIED_KNEES: u64 = 2;
+
+/// Background requests that have room beside all others.
+pub(crate) const APART: usize = 4;
+
+/// The shortest bound on guesses, in bytes.
+const LEAST_GUESS: u64 = 64 << 10;
 
 /// A device that takes so many times as long for a read as its cost model says has another cost
 /// model.
@@ -37,6 +51,9 @@ pub(crate) struct Background {
     cost: CostModel,
     /// Device requests outstanding.
     pub(crate) requests: usize,
+    /// Those of the background that may be outstanding beside a full depth of others. Where the
+    /// device has caps, its bytes can be free while its requests are not.
+    pub(crate) apart: usize,
     /// Bytes outstanding for writes, and for guesses of an arm.
     pub(crate) bytes: u64,
     /// Longest merged device request, in bytes.
@@ -48,6 +65,7 @@ impl Background {
         Background {
             cost,
             requests: (depth * 3 / 4).max(1),
+            apart: if cost.has_caps() { APART } else { 0 },
             bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
             max_bytes,
         }
@@ -68,24 +86,33 @@ impl Background {
 
     /// Length of the blocks that are hurried whole, in bytes: on flash a read goes alone.
     pub(crate) fn hurried_bytes(&self) -> u64 {
-        if self.cost.is_flash() { 1 } else { self.guess_bytes(0).max(1) }
+        match self.cost.is_flash() {
+            true => 1,
+            false if self.cost.has_caps() => HURRIED_KNEES * self.cost.bytes_per_request(),
+            false => self.guess_bytes(0).max(1),
+        }
     }
 
     /// True when a request of the class may go out. The last one, of `last_bytes`, did so
     /// `since_ns` ago.
     pub(crate) fn has_room(&self, class: usize, at: &Load, since_ns: u64, last_bytes: u64) -> bool {
-        if at.requests >= self.requests {
+        if at.requests >= self.requests && at.background >= self.apart {
             return false;
         }
-        match self.keeps_to_the_pipe(class) {
-            true => {
-                let fills = self.bytes_per_latency(at.least_ns);
-                let is_busy = self.cost.is_flash() && at.urgent_bytes >= fills / 4;
-                let has_room = at.bytes < fills + self.guess_bytes(at.least_ns);
-                (has_room && !is_busy) || since_ns >= SHARE * self.cost.request_ns(last_bytes)
-            }
-            false => at.bytes < self.bytes,
+        if !self.keeps_to_the_pipe(class) {
+            return at.bytes < self.bytes;
         }
+        let fills = self.bytes_per_latency(at.least_ns);
+        let is_busy = self.cost.is_flash() && at.urgent_bytes >= fills / 4;
+        let has_room = match self.cost.has_caps() {
+            // All that is outstanding takes the longer of its requests and of its bytes.
+            true => {
+                let requests_ns = at.requests as u64 * self.cost.ns_per_request;
+                self.cost.transfer_ns(at.bytes) < requests_ns.max(self.cost.latency_ns)
+            }
+            false => at.bytes < fills + self.guess_bytes(at.least_ns),
+        };
+        (has_room && !is_busy) || since_ns >= SHARE * self.cost.request_ns(last_bytes)
     }
 
     fn keeps_to_the_pipe(&self, class: usize) -> bool {
@@ -94,6 +121,11 @@ impl Background {
 
     /// Longest request that guesses, in bytes.
     fn guess_bytes(&self, least_ns: u64) -> u64 {
+        if self.cost.has_caps() {
+            let knees = (GUESS_KNEES as f64 * self.cost.request_share() / DEAR).min(GUESS_KNEES as f64);
+            let bytes = (knees * self.cost.bytes_per_request() as f64) as u64;
+            return bytes.clamp(LEAST_GUESS, self.max_bytes.max(LEAST_GUESS));
+        }
         let long = GUESS_GAPS * self.cost.gap_bytes();
         long.max(self.bytes_per_latency(least_ns) / 2).min(self.max_bytes)
     }
@@ -111,6 +143,7 @@ impl Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Law;
 
     const GUESS: usize = Class::Speculative as usize;
     const PAGE: u64 = 8192;
@@ -121,7 +154,7 @@ mod tests {
 
     /// Whether a request may go out when so many pages are outstanding, so many of them urgent.
     fn room(cost: CostModel, class: Class, [pages, urgent]: [u64; 2], least_ns: u64) -> bool {
-        let load = Load { requests: 0, bytes: pages * PAGE, urgent_bytes: urgent * PAGE, least_ns };
+        let load = Load { bytes: pages * PAGE, urgent_bytes: urgent * PAGE, least_ns, ..Load::default() };
         background(cost).has_room(class as usize, &load, 0, PAGE)
     }
 
@@ -141,12 +174,35 @@ mod tests {
         assert!(!room(CostModel::ssd(), Class::Speculative, [2, 2], 0));
         assert!(!room(CostModel::nvme(), Class::Speculative, [8, 8], 0));
         let background = background(CostModel::ssd());
-        let busy = Load { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, least_ns: 0 };
+        let busy = Load { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, ..Load::default() };
         let turn_ns = 16 * CostModel::ssd().request_ns(PAGE);
         assert!(!background.has_room(GUESS, &busy, turn_ns - 1, PAGE));
         assert!(background.has_room(GUESS, &busy, turn_ns, PAGE), "but not all the time");
         let deep = Load { requests: 24, ..busy };
         assert!(!background.has_room(GUESS, &deep, u64::MAX, PAGE), "a quarter of the depth is kept");
+    }
+
+    fn capped(request_share: f64) -> CostModel {
+        CostModel { latency_ns: 500_000, law: Law::Caps { request_share }, ..CostModel::network() }
+    }
+
+    #[test]
+    fn bytes_that_are_free_beside_scarce_requests_are_used() {
+        let background = background(capped(0.6));
+        let full = Load { requests: 32, bytes: 32 * PAGE, urgent_bytes: 32 * PAGE, ..Load::default() };
+        assert!(background.has_room(GUESS, &full, 0, PAGE), "its bytes wait for the requests");
+        let enough = Load { requests: 33, background: 1, bytes: 2 << 20, ..full };
+        assert!(!background.has_room(GUESS, &enough, 0, PAGE));
+        let crowded = Load { requests: 36, background: APART, ..full };
+        assert!(!background.has_room(GUESS, &crowded, u64::MAX, PAGE), "no more than have room apart");
+        let written = Class::WriteBack as usize;
+        assert!(background.has_room(written, &full, 0, PAGE), "a checkpoint goes on beside readers");
+    }
+
+    #[test]
+    fn guesses_are_long_where_requests_are_dear() {
+        let longest = |share| background(capped(share)).max_bytes(GUESS, 0);
+        assert_eq!([0.0, 0.3, 0.67, 1.0].map(longest), [64 << 10, 156_501, 349_520, 349_520]);
     }
 
     #[test]

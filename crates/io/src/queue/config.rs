@@ -173,6 +173,8 @@ pub struct QueueConfig {
     pub policy: Policy,
     /// Costs of the device; by default what the device says of itself.
     pub cost: Option<CostModel>,
+    /// Costs are learned from the completions; `cost` is where that begins.
+    pub learns: bool,
     /// Most device requests outstanding.
     pub depth: Option<u32>,
     /// Longest gap to read through, in bytes.
@@ -195,6 +197,7 @@ impl Default for QueueConfig {
             engine: Engine::Uring,
             policy: Policy::Elevator,
             cost: None,
+            learns: true,
             depth: None,
             gap_bytes: None,
             in_place: InPlace::Auto,

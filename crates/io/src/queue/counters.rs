@@ -3,7 +3,9 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::cost::CostModel;
 use crate::latency::{Latency, histogram};
+use crate::learn::{Done, Learned, Learner};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
@@ -52,6 +54,10 @@ pub struct DeviceCounters {
     pub mean_depth: f64,
     /// From start to end of a device request.
     pub service: Latency,
+    /// Costs of reads, as they are believed now.
+    pub cost: CostModel,
+    /// How often the device was found to be the limit, and its costs were learned; not reset.
+    pub learned: u64,
 }
 
 impl DeviceCounters {
@@ -81,6 +87,15 @@ impl DeviceCounters {
     }
 }
 
+/// Findings about the device in a completion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// The shortest time of a demand read lately, in nanoseconds.
+    pub(crate) least_ns: u64,
+    /// Beliefs about it, when they were looked at anew.
+    pub(crate) learned: Option<Learned>,
+}
+
 /// The running counts behind [`DeviceCounters`].
 pub(crate) struct QueueTally {
     classes: [ClassTally; Class::COUNT],
@@ -88,6 +103,7 @@ pub(crate) struct QueueTally {
     /// Times of reads lately; not reset with the counts.
     read_times: ReadTimes,
     least: LeastTime,
+    learner: Learner,
     outstanding: u64,
     changed_ns: u64,
     busy_ns: u64,
@@ -117,7 +133,7 @@ impl ClassTally {
 }
 
 impl QueueTally {
-    pub(crate) fn new() -> QueueTally {
+    pub(crate) fn new(learner: Learner) -> QueueTally {
         let class = || ClassTally {
             requests: 0,
             device_requests: 0,
@@ -135,6 +151,7 @@ impl QueueTally {
             service: histogram(),
             read_times: ReadTimes::default(),
             least: LeastTime::default(),
+            learner,
             outstanding: 0,
             changed_ns: 0,
             busy_ns: 0,
@@ -153,9 +170,10 @@ impl QueueTally {
     }
 
     /// A device request goes out.
-    pub(crate) fn started(&mut self, request: &DeviceRequest, now: u64) {
+    pub(crate) fn started(&mut self, request: &mut DeviceRequest, now: u64) {
         self.outstanding_changes(now);
         self.outstanding += 1;
+        request.beside = self.learner.started(request.write, now);
         let class = &mut self.classes[request.class as usize];
         class.device_requests += 1;
         class.gap_bytes += request.gap_bytes;
@@ -168,16 +186,30 @@ impl QueueTally {
     }
 
     /// A device request came back; the first `ended` pieces are over, `failed` of them with an
-    /// error. Answers the shortest time of a demand read lately.
-    pub(crate) fn finished(&mut self, request: &DeviceRequest, ended: usize, failed: usize, now: u64) -> u64 {
+    /// error.
+    pub(crate) fn finished(
+        &mut self,
+        request: &DeviceRequest,
+        ended: usize,
+        failed: usize,
+        now: u64,
+    ) -> Seen {
         self.outstanding_changes(now);
         if failed == 0 && ended == request.pieces.len() {
             self.note_waited(|times, outstanding| times.ended(request, outstanding, now));
         }
+        let done = Done {
+            write: request.write,
+            bytes: request.len,
+            beside: request.beside,
+            taken_ns: now.saturating_sub(request.started_ns),
+            has_failed: failed > 0,
+        };
+        let learned = self.learner.finished(&done, now);
         self.outstanding -= 1;
-        let least_ns = self.least.ns();
+        let seen = Seen { least_ns: self.least.ns(), learned };
         if request.started_ns < self.reset_ns {
-            return least_ns;
+            return seen;
         }
         self.service.saturating_record(now.saturating_sub(request.started_ns));
         let class = &mut self.classes[request.class as usize];
@@ -185,7 +217,7 @@ impl QueueTally {
         for piece in &request.pieces[..ended] {
             class.took(now.saturating_sub(piece.arrived_ns));
         }
-        least_ns
+        seen
     }
 
     fn note_waited(&mut self, ended: impl FnOnce(&mut ReadTimes, u64) -> Option<u64>) {
@@ -194,8 +226,8 @@ impl QueueTally {
         }
     }
 
-    /// A request is begun in the asking thread.
-    pub(crate) fn begin_in_place(&mut self, class: Class, bytes: u64, now: u64) {
+    /// A request is begun in the asking thread. Answers how many are outstanding with it.
+    pub(crate) fn begin_in_place(&mut self, class: Class, write: bool, bytes: u64, now: u64) -> u64 {
         self.outstanding_changes(now);
         self.outstanding += 1;
         let class = &mut self.classes[class as usize];
@@ -203,36 +235,35 @@ impl QueueTally {
         class.device_requests += 1;
         class.in_place += 1;
         class.bytes += bytes;
+        self.learner.started(write, now)
     }
 
-    /// A request was ended in the asking thread. Answers the shortest time of a demand read
-    /// lately.
-    pub(crate) fn end_in_place(
-        &mut self,
-        class: Class,
-        bytes: u64,
-        began: u64,
-        now: u64,
-        failed: bool,
-    ) -> u64 {
+    /// A request was ended in the asking thread.
+    pub(crate) fn end_in_place(&mut self, class: Class, done: &Done, now: u64) -> Seen {
         self.outstanding_changes(now);
-        let taken = now.saturating_sub(began);
-        if !failed {
-            self.note_waited(|times, outstanding| times.ended_alone(class, taken, bytes, outstanding));
+        if !done.has_failed {
+            self.note_waited(|times, outstanding| {
+                times.ended_alone(class, done.taken_ns, done.bytes, outstanding)
+            });
         }
         self.outstanding -= 1;
-        let least_ns = self.least.ns();
-        if began < self.reset_ns {
-            return least_ns;
+        let seen = Seen { least_ns: self.least.ns(), learned: self.learner.finished(done, now) };
+        if now.saturating_sub(done.taken_ns) < self.reset_ns {
+            return seen;
         }
-        self.service.saturating_record(taken);
+        self.service.saturating_record(done.taken_ns);
         let class = &mut self.classes[class as usize];
-        class.took(taken);
-        class.errors += u64::from(failed);
-        least_ns
+        class.took(done.taken_ns);
+        class.errors += u64::from(done.has_failed);
+        seen
     }
 
-    pub(crate) fn snapshot(&self, device: &str, engine: &'static str) -> DeviceCounters {
+    /// Requests wait because as many are outstanding as may be.
+    pub(crate) fn is_full(&mut self) {
+        self.learner.is_full();
+    }
+
+    pub(crate) fn snapshot(&self, device: &str, engine: &'static str, cost: CostModel) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
             class,
             requests: t.requests,
@@ -254,6 +285,8 @@ impl QueueTally {
             depth_ns: self.depth_ns,
             mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
             service: Latency::of(&self.service),
+            cost,
+            learned: self.learner.looks(),
         }
     }
 
@@ -266,13 +299,14 @@ impl QueueTally {
     /// count. What is known of the device stays known.
     pub(crate) fn reset(&mut self, now: u64) {
         let (outstanding, read_times, least) = (self.outstanding, self.read_times, self.least);
+        let learner = self.learner.clone();
         *self = QueueTally {
             outstanding,
             read_times,
             least,
             changed_ns: now,
             reset_ns: now,
-            ..QueueTally::new()
+            ..QueueTally::new(learner)
         };
     }
 }
@@ -283,13 +317,15 @@ mod tests {
 
     #[test]
     fn what_began_before_a_reset_is_none_of_the_new_count() {
-        let mut tally = QueueTally::new();
-        tally.begin_in_place(Class::Demand, 8192, 10);
-        tally.begin_in_place(Class::Demand, 8192, 12);
+        let mut tally = QueueTally::new(Learner::off(&CostModel::ssd()));
+        tally.begin_in_place(Class::Demand, false, 8192, 10);
+        tally.begin_in_place(Class::Demand, false, 8192, 12);
         tally.reset(20);
-        tally.end_in_place(Class::Demand, 8192, 10, 30, true);
-        assert_eq!(tally.end_in_place(Class::Demand, 8192, 12, 40, false), 28, "the device is known by it");
-        let counters = tally.snapshot("d", "inline");
+        let done = Done { write: false, bytes: 8192, beside: 1, taken_ns: 20, has_failed: true };
+        tally.end_in_place(Class::Demand, &done, 30);
+        let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
+        assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
+        let counters = tally.snapshot("d", "inline", CostModel::ssd());
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));

@@ -67,6 +67,8 @@ pub(crate) struct DeviceRequest {
     pub(crate) client: u64,
     pub(crate) gap_bytes: u64,
     pub(crate) started_ns: u64,
+    /// Outstanding at the device when it went out, itself included.
+    pub(crate) beside: u64,
     pub(crate) pieces: Vec<Pending>,
     /// Bytes moved so far, from the start.
     pub(crate) done: u64,
@@ -87,6 +89,7 @@ impl DeviceRequest {
             client: 0,
             gap_bytes: 0,
             started_ns: 0,
+            beside: 0,
             pieces: Vec::new(),
             done: 0,
             iov: Vec::new(),

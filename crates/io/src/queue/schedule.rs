@@ -11,9 +11,10 @@
 
 use std::collections::VecDeque;
 
+use crate::cost::CostModel;
 use crate::device::IOV_MAX;
-use crate::queue::background::Background;
-use crate::queue::config::Policy;
+use crate::queue::background::{APART, Background};
+use crate::queue::config::{Policy, QueueConfig};
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
 use crate::queue::order::{Choice, Order, Rules};
 use crate::queue::request::Class;
@@ -30,9 +31,57 @@ pub(crate) struct Limits {
     /// Offsets and lengths must be multiples of this for a gap to be read.
     pub(crate) unit: u64,
     pub(crate) patience: u32,
-    /// Device requests outstanding, all classes.
+    /// Device requests outstanding, all classes; where the device has caps, without the background.
     pub(crate) depth: usize,
     pub(crate) background: Background,
+}
+
+/// The settings that a queue's limits are made of.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    pub(crate) config: QueueConfig,
+    /// See [`Limits::unit`].
+    pub(crate) unit: u64,
+    /// Most device requests outstanding, whatever is learned.
+    pub(crate) most_depth: usize,
+}
+
+impl Chosen {
+    pub(crate) fn learns(&self) -> bool {
+        self.config.learns
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.config.policy
+    }
+
+    /// Most device requests outstanding, those apart included.
+    pub(crate) fn most_outstanding(&self) -> usize {
+        self.most_depth + APART
+    }
+
+    /// The limits that follow from these costs, where the configuration says nothing else.
+    pub(crate) fn limits(&self, cost: &CostModel) -> Limits {
+        let config = &self.config;
+        let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
+        let depth = depth.min(self.most_depth);
+        let quantum_ns =
+            config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
+        let mut background = Background::new(*cost, depth, config.max_request_bytes);
+        if config.depth.is_some() {
+            background.apart = 0;
+        }
+        Limits {
+            policy: config.policy,
+            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost: *cost, quantum_ns },
+            gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
+            max_bytes: config.max_request_bytes,
+            unit: self.unit,
+            patience: config.patience,
+            depth,
+            background,
+        }
+    }
 }
 
 /// The device now.
@@ -40,6 +89,8 @@ pub(crate) struct Limits {
 pub(crate) struct Load {
     /// Device requests of the queue outstanding.
     pub(crate) requests: usize,
+    /// Those of them that are of the background.
+    pub(crate) background: usize,
     /// Bytes outstanding, reads in place included.
     pub(crate) bytes: u64,
     /// Those of them that are not of the background.
@@ -92,6 +143,28 @@ impl Schedule {
         Schedule { limits, lanes: std::array::from_fn(lane), waiting: 0, arrivals: 0 }
     }
 
+    /// The costs of the device have changed.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        debug_assert_eq!(limits.policy, self.limits.policy, "orders are of their policy");
+        self.limits = limits;
+    }
+
+    /// Device requests that may be outstanding.
+    pub(crate) fn depth(&self) -> usize {
+        self.limits.depth + self.limits.background.apart
+    }
+
+    /// True when requests wait because `depth` are outstanding.
+    pub(crate) fn is_full(&self, outstanding: &Load) -> bool {
+        !self.is_empty() && !self.has_room(outstanding)
+    }
+
+    /// True when a request that is not of the background may go out.
+    fn has_room(&self, outstanding: &Load) -> bool {
+        let apart = self.limits.background.apart.min(outstanding.background);
+        outstanding.requests - apart < self.limits.depth
+    }
+
     /// Requests that wait.
     pub(crate) fn len(&self) -> usize {
         self.waiting
@@ -116,7 +189,7 @@ impl Schedule {
     /// Fills `request` with what should go out next, if anything, given how much is
     /// outstanding.
     pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: Load, now_ns: u64) -> Next {
-        if outstanding.requests >= self.limits.depth {
+        if outstanding.requests >= self.depth() {
             return Next::Nothing;
         }
         let Some(chosen) = self.choose_lane(&outstanding, now_ns) else { return Next::Nothing };
@@ -182,8 +255,10 @@ impl Schedule {
     fn choose_lane(&self, outstanding: &Load, now_ns: u64) -> Option<usize> {
         let startable = |class: usize, lane: &Lane| {
             let since_ns = now_ns.saturating_sub(lane.last_ns);
-            !Background::includes(class)
-                || self.limits.background.has_room(class, outstanding, since_ns, lane.last_bytes)
+            match Background::includes(class) {
+                true => self.limits.background.has_room(class, outstanding, since_ns, lane.last_bytes),
+                false => self.has_room(outstanding),
+            }
         };
         let ready = |&class: &usize| {
             let lane = &self.lanes[class];

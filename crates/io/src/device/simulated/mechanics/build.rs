@@ -2,7 +2,7 @@
 
 use snowmelt_base::random::lcg;
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, Law};
 use crate::device::simulated::mechanics::Mechanics;
 use crate::device::simulated::mechanics::disk::Disk;
 use crate::device::simulated::mechanics::raid0::Raid0;
@@ -26,6 +26,7 @@ impl DeviceModel {
                     ns_per_request: self.ns_per_random_read(span, d.queue),
                     bytes_per_s: rate as u64,
                     depth: d.queue as u32,
+                    law: Law::Sum,
                 }
             }
             DeviceModel::Raid0(raid) => {
@@ -36,6 +37,7 @@ impl DeviceModel {
                     ns_per_request: (member.ns_per_request / n).max(1),
                     bytes_per_s: member.bytes_per_s * n,
                     depth: member.depth * raid.members,
+                    law: Law::Sum,
                 }
             }
             DeviceModel::Volume(v) => {
@@ -49,6 +51,7 @@ impl DeviceModel {
                     ns_per_request: per_request_ns as u64,
                     bytes_per_s: v.rested_bytes_per_s().min(most_bytes_per_s) as u64,
                     depth: depth as u32,
+                    law: Law::Sum,
                 }
             }
         }

@@ -1,0 +1,87 @@
+//! The cost of requests on a device, learned from the completions of the work itself.
+//!
+//! | part | learns |
+//! |---|---|
+//! | `alone` | what a request takes when it has the device to itself |
+//! | `curve` | device time of a request by its length, and the caps that explain it |
+//! | `estimator` | decides what a completion says, and keeps both for one direction |
+//!
+//! A time at the device says little by itself: it is a property of the device only when nothing
+//! else is outstanding, or when so much is that the device is the limit. Which of the two it is
+//! follows from Little's law, as in TCP Vegas (Brakmo and Peterson, 1995): where requests take
+//! longer than alone and the rate stays, the rate is the device's.
+
+pub(crate) mod alone;
+pub(crate) mod curve;
+pub(crate) mod estimator;
+
+use crate::cost::CostModel;
+use estimator::Estimator;
+
+/// A request that is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Done {
+    pub(crate) write: bool,
+    pub(crate) bytes: u64,
+    /// Outstanding when it began, itself included.
+    pub(crate) beside: u64,
+    pub(crate) taken_ns: u64,
+    pub(crate) has_failed: bool,
+}
+
+/// Beliefs about the reads of a device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Learned {
+    pub(crate) cost: CostModel,
+    /// Requests outstanding in the mean, lately.
+    pub(crate) crowd: f64,
+}
+
+/// Learns a device, in both directions.
+#[derive(Clone)]
+pub(crate) struct Learner {
+    is_on: bool,
+    reads: Estimator,
+    writes: Estimator,
+}
+
+impl Learner {
+    /// Most requests outstanding that it tries.
+    pub(crate) const MOST_DEPTH: u32 = 256;
+
+    /// Begins with these costs.
+    pub(crate) fn on(cost: &CostModel) -> Learner {
+        Learner { is_on: true, reads: Estimator::new(cost), writes: Estimator::new(cost) }
+    }
+
+    /// Learns nothing.
+    pub(crate) fn off(cost: &CostModel) -> Learner {
+        Learner { is_on: false, ..Learner::on(cost) }
+    }
+
+    fn of(&mut self, write: bool) -> &mut Estimator {
+        if write { &mut self.writes } else { &mut self.reads }
+    }
+
+    /// A request goes out. Answers how many of its direction are outstanding with it.
+    pub(crate) fn started(&mut self, write: bool, now_ns: u64) -> u64 {
+        self.of(write).started(now_ns)
+    }
+
+    /// Reads wait because as many requests are outstanding as may be.
+    pub(crate) fn is_full(&mut self) {
+        self.reads.is_full();
+    }
+
+    /// Looks at the reads when the device was the limit, so far.
+    pub(crate) fn looks(&self) -> u64 {
+        self.reads.looks()
+    }
+
+    /// A request is over. Answers what is believed of reads when that was looked at anew.
+    pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
+        let is_new = self.of(done.write).finished(done, now_ns);
+        let learned = || Learned { cost: self.reads.cost(), crowd: self.reads.crowd() };
+        (is_new && !done.write && self.is_on).then(learned)
+    }
+}

@@ -1,0 +1,217 @@
+use std::collections::HashMap;
+
+use super::*;
+use crate::device::simulated::mechanics::Mechanics;
+use crate::device::simulated::model::DeviceModel;
+use crate::device::simulated::model::parameters::VolumeModel;
+use crate::device::timed::{Transfer, TransferKind};
+
+const SPAN: u64 = 16 << 30;
+const PAGE: u64 = 8192;
+const MS: u64 = 1_000_000;
+
+/// A closed load: so many readers of pages, and so many longer reads that want to be outstanding.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    readers: usize,
+    long: usize,
+    long_bytes: u64,
+}
+
+impl Load {
+    const READERS: Load = Load { readers: 16, long: 0, long_bytes: PAGE };
+    const MANY: Load = Load { readers: 256, long: 0, long_bytes: PAGE };
+    const LONG: Load = Load { readers: 1, long: 64, long_bytes: 256 << 10 };
+    const BOTH: Load = Load { readers: 16, long: 16, long_bytes: 256 << 10 };
+    const ALL: [Load; 4] = [Load::READERS, Load::MANY, Load::LONG, Load::BOTH];
+}
+
+/// Requests and bytes moved in some time.
+#[derive(Clone, Copy)]
+struct Moved {
+    requests: f64,
+    bytes: f64,
+    ns: f64,
+}
+
+impl Moved {
+    fn bytes_per_request(&self) -> f64 {
+        self.bytes / self.requests
+    }
+
+    fn ns_per_request(&self) -> f64 {
+        self.ns / self.requests
+    }
+
+    /// Requests and bytes per nanosecond.
+    fn rates(&self) -> [f64; 2] {
+        [self.requests / self.ns, self.bytes / self.ns]
+    }
+}
+
+/// A device with a load on it, in virtual time.
+struct World {
+    device: Box<dyn Mechanics>,
+    random: snowmelt_base::random::Random,
+    now: u64,
+    next: usize,
+    outstanding: HashMap<usize, Out>,
+    /// Readers' and long ones.
+    counts: [usize; 2],
+    estimator: Estimator,
+}
+
+struct Out {
+    is_long: bool,
+    bytes: u64,
+    beside: u64,
+    began: u64,
+}
+
+impl World {
+    fn new(model: &DeviceModel) -> World {
+        World {
+            device: model.build().unwrap(),
+            random: snowmelt_base::random::Random(7),
+            now: 0,
+            next: 0,
+            outstanding: HashMap::new(),
+            counts: [0, 0],
+            estimator: Estimator::new(&CostModel::ssd()),
+        }
+    }
+
+    /// Another device under the same load, from the next request on.
+    fn becomes(&mut self, model: &DeviceModel) {
+        while !self.outstanding.is_empty() {
+            self.wait();
+        }
+        self.device = model.build().unwrap();
+    }
+
+    fn run(&mut self, load: Load, ms: u64) -> Moved {
+        self.run_at(load, ms, None)
+    }
+
+    /// The same with so many outstanding, whatever is believed.
+    fn run_at(&mut self, load: Load, ms: u64, depth: Option<usize>) -> Moved {
+        let (from, until) = (self.now, self.now + ms * MS);
+        let mut moved = Moved { requests: 0.0, bytes: 0.0, ns: 0.0 };
+        while self.now < until {
+            self.send(load, depth);
+            let (requests, bytes) = self.wait();
+            moved.requests += requests;
+            moved.bytes += bytes;
+        }
+        moved.ns = (self.now - from) as f64;
+        moved
+    }
+
+    fn send(&mut self, load: Load, depth: Option<usize>) {
+        let is_apart = depth.is_none();
+        let depth = depth.unwrap_or(self.estimator.cost().depth as usize);
+        loop {
+            let is_long = match self.counts {
+                [readers, _] if readers < load.readers && self.outstanding.len() < depth => false,
+                [_, long] if long < load.long => true,
+                [readers, _] if readers < load.readers => false,
+                _ => return,
+            };
+            // Long ones have some room of their own, as guesses have in a queue.
+            let room = if is_long && is_apart { depth + 4 } else { depth };
+            if self.outstanding.len() >= room {
+                self.estimator.is_full();
+                return;
+            }
+            let bytes = if is_long { load.long_bytes } else { PAGE };
+            let offset = self.random.below(SPAN / bytes) * bytes;
+            let beside = self.estimator.started(self.now);
+            self.counts[usize::from(is_long)] += 1;
+            self.outstanding.insert(self.next, Out { is_long, bytes, beside, began: self.now });
+            self.device.arrive(
+                self.next,
+                Transfer { offset, len: bytes, kind: TransferKind::Read },
+                self.now,
+            );
+            self.next += 1;
+        }
+    }
+
+    /// The next completions: requests and bytes.
+    fn wait(&mut self) -> (f64, f64) {
+        let due = self.device.next_due().expect("requests are outstanding");
+        let (mut requests, mut bytes) = (0.0, 0.0);
+        while let Some((id, over)) = self.device.pop_due(due) {
+            let out = self.outstanding.remove(&id).expect("it was sent");
+            self.counts[usize::from(out.is_long)] -= 1;
+            let done = Done {
+                write: false,
+                bytes: out.bytes,
+                beside: out.beside,
+                taken_ns: over - out.began,
+                has_failed: false,
+            };
+            self.estimator.finished(&done, over);
+            requests += 1.0;
+            bytes += out.bytes as f64;
+            self.now = self.now.max(over);
+        }
+        self.now = self.now.max(due);
+        (requests, bytes)
+    }
+}
+
+/// The most that is moved under a load, at any depth.
+fn best(model: &DeviceModel, load: Load) -> [f64; 2] {
+    let at = |depth| {
+        let mut world = World::new(model);
+        world.run_at(load, 500, Some(depth));
+        world.run_at(load, 2_000, Some(depth)).rates()
+    };
+    let all = [4, 8, 16, 32, 64, 128, 256].map(at);
+    all.into_iter().fold([0.0, 0.0], |most, now| [0, 1].map(|i| f64::max(most[i], now[i])))
+}
+
+/// Devices without an arm.
+const VOLUMES: [&str; 7] = ["wide-slow", "gp3", "gp2-100", "azure-p10", "e3", "ssd", "nvme"];
+
+#[test]
+fn volumes_are_known_after_a_second_and_used() {
+    for (name, load) in VOLUMES.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+        let model = DeviceModel::named(name).unwrap();
+        let mut world = World::new(&model);
+        world.run(load, 1_000);
+        let now = world.run(load, 1_000);
+        let believed = world.estimator.costs.ns(now.bytes_per_request()) / now.ns_per_request();
+        let what = format!("{name}, {load:?}");
+        match world.estimator.is_limit {
+            true => assert!((0.95..1.05).contains(&believed), "{what}: {believed} of what it takes"),
+            false => assert!(believed < 1.05, "{what}: {believed} of what it takes"),
+        }
+        let [best, now] = [best(&model, load), now.rates()];
+        // Some of both is as good as the most of either.
+        let used = now[0] / best[0] + now[1] / best[1];
+        assert!(used > 0.9, "{what}: moves {used} of what is possible");
+    }
+}
+
+/// A volume like gp3 with caps so many times as high.
+fn gp3(times: f64) -> DeviceModel {
+    let DeviceModel::Volume(v) = DeviceModel::gp3() else { unreachable!("gp3 is a volume") };
+    DeviceModel::Volume(VolumeModel { iops: v.iops * times, bytes_per_s: v.bytes_per_s * times, ..v })
+}
+
+#[test]
+fn a_device_that_changes_is_known_anew_after_two_seconds() {
+    for load in Load::ALL {
+        let mut world = World::new(&gp3(1.0));
+        world.run(load, 2_000);
+        for times in [0.5, 2.0, 0.1, 1.0] {
+            world.becomes(&gp3(times));
+            world.run(load, 1_500);
+            let now = world.run(load, 500);
+            let believed = world.estimator.costs.ns(now.bytes_per_request()) / now.ns_per_request();
+            assert!((0.9..1.1).contains(&believed), "{load:?}, × {times}: {believed} of what it takes");
+        }
+    }
+}
