@@ -235,7 +235,7 @@ impl Stripes {
     }
 
     /// Costs of the requests of a stripe.
-    pub fn cost(&self, stripe: usize) -> &CostModel {
+    pub fn cost(&self, stripe: usize) -> CostModel {
         self.list[stripe].queue.cost()
     }
 
@@ -257,6 +257,11 @@ impl Stripes {
     /// Requests of a stripe that wait or are under way.
     pub fn backlog(&self, stripe: usize) -> usize {
         self.list[stripe].queue.backlog()
+    }
+
+    /// Device requests of a stripe outstanding in the mean, lately.
+    pub fn crowd(&self, stripe: usize) -> usize {
+        self.list[stripe].queue.crowd()
     }
 
     /// Fills `buf` from a place, in the calling thread.

@@ -6,7 +6,7 @@
 use snowmelt_io::CostModel;
 
 use crate::page::PAGE_BYTES;
-use crate::read::meters::AheadStats;
+use crate::read::meters::{AheadStats, Wanted};
 
 /// What `auto` knows when it weighs rule 1 or 2 for an extent.
 ///
@@ -23,8 +23,13 @@ pub(crate) struct Advice {
     pub regret: f64,
     /// Whether every frame has been used.
     pub is_full: bool,
+    /// How much of the tree is wanted, and of all trees.
+    pub wanted: Wanted,
+    pub all_wanted: Wanted,
     /// Requests that wait or are under way at the device.
     pub outstanding: u64,
+    /// Those at the device in the mean, lately.
+    pub crowd: u64,
     /// Frames of the pool.
     pub frames: u64,
     /// Pages of the tree.
@@ -49,15 +54,52 @@ impl Advice {
     /// So many pages that still may be used weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
 
+    /// A database is in use at least for so long.
+    const SOON_NS: f64 = 2e9;
+    /// The price of bytes has doubled when so much waits at the device.
+    const LONG_NS: f64 = 100e6;
+    /// Wanted pages that are taken for spread evenly over all trees, besides those that were.
+    const EVEN: f64 = 64.0;
+
     /// True when reading the rest of the extent is expected to save more time than it costs.
     pub fn is_worth_it(&self, cost: &CostModel) -> bool {
-        let gain_ns = (self.chance() - self.regret) * self.staying() as f64 * self.visit_ns(cost);
+        let chance = match cost.has_caps() && !self.is_full {
+            true => self.chance().min(self.chance_soon(cost)),
+            false => self.chance(),
+        };
+        let gain_ns = (chance - self.regret) * self.staying() as f64 * self.visit_ns(cost);
         let margin = match (self.is_full, self.outstanding) {
             (false, _) => 1.0,
             (true, 0) => Self::IDLE_MARGIN,
             (true, _) => Self::BUSY_MARGIN,
         };
-        gain_ns > margin * cost.request_ns(self.absent * PAGE_BYTES as u64) as f64
+        let waits_ns = match cost.has_caps() {
+            true => cost.transfer_ns(self.outstanding * PAGE_BYTES as u64) as f64,
+            false => 0.0,
+        };
+        let busy = 1.0 + waits_ns / Self::LONG_NS;
+        gain_ns > margin * busy * cost.price_ns(self.absent * PAGE_BYTES as u64)
+    }
+
+    /// The chance that an absent page of the tree will be wanted soon: the better of two guesses.
+    ///
+    /// * While the device, if it did nothing else, would read all absent pages (or for
+    ///   `SOON_NS`), when as many single pages are wanted meanwhile as it can read: so the best
+    ///   use of its bytes is found before they are all spent. Trees of which much is wanted, for
+    ///   their size, come first.
+    /// * While as much is wanted of the tree again as was so far: of which much was used, the rest
+    ///   will be.
+    fn chance_soon(&self, cost: &CostModel) -> f64 {
+        let part = (self.wanted.absent.max(1) as f64 / self.all_wanted.absent.max(1) as f64).min(1.0);
+        let wanted = self.wanted.pages as f64 + Self::EVEN * part;
+        let density = wanted / (self.all_wanted.pages as f64 + Self::EVEN) / part;
+        let fits = (self.frames as f64 / self.database_pages.max(1) as f64).min(1.0);
+        let all_ns = self.all_wanted.absent as f64 * cost.transfer_ns(PAGE_BYTES as u64) as f64;
+        let single_ns = self.share_ns(cost).max(cost.ns_per_request as f64);
+        let singles = all_ns.max(Self::SOON_NS) / single_ns;
+        let again = self.wanted.ever as f64 / self.wanted.absent.max(1) as f64;
+        let soon = density * singles / self.all_wanted.absent.max(1) as f64;
+        1.0 - (-soon.max(again) * fits).exp()
     }
 
     /// Pages read along that stay in the pool: in a full one guesses hold a quarter of the frames
@@ -70,9 +112,14 @@ impl Advice {
     /// What a later visit for one page would cost: the time of the device when many wait for
     /// it, all of its latency when one waits alone.
     fn visit_ns(&self, cost: &CostModel) -> f64 {
-        let transfer_ns = cost.request_ns(PAGE_BYTES as u64) - cost.ns_per_request;
-        let share_ns = cost.latency_ns / (self.outstanding + 1);
-        (cost.ns_per_request.max(share_ns) + transfer_ns) as f64
+        let request_ns = cost.price_ns(0);
+        let transfer_ns = cost.price_ns(PAGE_BYTES as u64) - request_ns;
+        request_ns.max(self.share_ns(cost)) + transfer_ns
+    }
+
+    /// The latency of a request, shared with those that wait meanwhile.
+    fn share_ns(&self, cost: &CostModel) -> f64 {
+        cost.latency_ns as f64 / (self.outstanding.max(self.crowd) + 1) as f64
     }
 
     /// The chance that an absent page of the extent will be used while it is in the pool.
@@ -101,9 +148,12 @@ mod tests {
         Advice {
             absent: 255,
             so_far: AheadStats::default(),
+            wanted: Wanted { pages: 0, ever: 0, absent: 5_000 },
+            all_wanted: Wanted { pages: 0, ever: 0, absent: 10_000 },
             regret: 0.0,
             is_full: false,
             outstanding: 0,
+            crowd: 0,
             frames: 10_000,
             tree_pages: 5_000,
             database_pages: 10_000,

@@ -108,7 +108,10 @@ impl Fetch {
             return Ok(Demand::Taken);
         }
         meters.disk += 1;
-        self.core.meters.with(tree, |m| m.reads.fetch_add(1, Relaxed));
+        self.core.meters.with(tree, |m| {
+            m.reads.fetch_add(1, Relaxed);
+            m.missed(1);
+        });
         let mut batch = Vec::new();
         let demanded = match in_place {
             true => Demand::Page(self.read_in_place(page)?),
@@ -304,6 +307,9 @@ impl Fetch {
         self.core.meters.with(tree, |m| {
             m.reads.fetch_add(n, Relaxed);
             m.issued(rule, n);
+            if !rule.is_guess() {
+                m.missed(n);
+            }
         });
         n
     }
@@ -381,18 +387,22 @@ impl Fetch {
         let (so_far, tree_pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
         let stripe = self.geometry.extent_place(extent).stripe;
         let extent_pages = u64::from(self.geometry.extent_pages);
+        let (wanted, all_wanted) = self.core.meters.wanted(tree);
         let advice = Advice {
             absent: absent as u64,
+            wanted,
+            all_wanted,
             so_far,
             regret: self.core.pages.pool.regret(),
             is_full: self.core.pages.pool.was_full(),
             outstanding: self.stripes.backlog(stripe) as u64,
+            crowd: self.stripes.crowd(stripe) as u64,
             frames: u64::from(self.core.pages.pool.frame_count()),
             tree_pages,
             database_pages: self.core.space.read().len() * extent_pages,
             extent_pages,
         };
-        advice.is_worth_it(self.stripes.cost(stripe))
+        advice.is_worth_it(&self.stripes.cost(stripe))
     }
 
     /// The written pages of an extent that are absent.

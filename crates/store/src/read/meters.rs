@@ -92,6 +92,17 @@ struct AheadMeter {
     evicted_unused: AtomicU64,
 }
 
+/// How much of a tree, or of all, is wanted.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Pages wanted lately that were not in the pool, or only because of a guess.
+    pub pages: u64,
+    /// The same since the database was opened.
+    pub ever: u64,
+    /// Pages absent now.
+    pub absent: u64,
+}
+
 /// The live counters of one tree.
 #[derive(Debug, Default)]
 pub(crate) struct TreeMeter {
@@ -101,6 +112,9 @@ pub(crate) struct TreeMeter {
     pub pages: AtomicU64,
     /// For the optimiser: not a meter, and not reset.
     pub visits: RecentVisits,
+    /// See [`Wanted::pages`]: not a meter, and not reset.
+    wanted: AtomicU64,
+    wanted_ever: AtomicU64,
     ahead: [AheadMeter; Rule::ALL.len()],
     images: AtomicU64,
     image_bytes: AtomicU64,
@@ -114,6 +128,9 @@ impl TreeMeter {
     }
     pub fn used(&self, rule: Rule) {
         self.ahead[rule.index()].used.fetch_add(1, Relaxed);
+        if rule.is_guess() {
+            self.missed(1);
+        }
     }
     pub fn evicted_unused(&self, rule: Rule) {
         self.ahead[rule.index()].evicted_unused.fetch_add(1, Relaxed);
@@ -141,6 +158,18 @@ impl TreeMeter {
             used: a.used.load(Relaxed),
             evicted_unused: a.evicted_unused.load(Relaxed),
         }
+    }
+
+    /// Pages of it were wanted that were not in the pool before.
+    pub fn missed(&self, pages: u64) {
+        self.wanted.fetch_add(pages, Relaxed);
+        self.wanted_ever.fetch_add(pages, Relaxed);
+    }
+
+    fn wanted(&self) -> Wanted {
+        let resident = self.resident.load(Relaxed);
+        let absent = self.pages.load(Relaxed).saturating_sub(resident);
+        Wanted { pages: self.wanted.load(Relaxed), ever: self.wanted_ever.load(Relaxed), absent }
     }
 
     fn reset(&self) {
@@ -219,6 +248,23 @@ impl Meters {
             return f(m);
         }
         f(&self.tree(tree))
+    }
+
+    /// How much of a tree and of all trees is wanted. What is long ago counts less.
+    pub fn wanted(&self, tree: TreeId) -> (Wanted, Wanted) {
+        /// Wanted pages that count, of all trees.
+        const REACH: u64 = 2048;
+        let of_tree = self.with(tree, TreeMeter::wanted);
+        let trees = self.trees.read();
+        let all = trees.iter().fold(Wanted::default(), |sum, tree| {
+            let of = tree.wanted();
+            Wanted { pages: sum.pages + of.pages, ever: sum.ever + of.ever, absent: sum.absent + of.absent }
+        });
+        if all.pages > 2 * REACH {
+            // Another thread that halves them at the same time does no harm: this is a guess.
+            trees.iter().for_each(|tree| tree.wanted.store(tree.wanted().pages / 2, Relaxed));
+        }
+        (of_tree, all)
     }
 
     /// A page of a tree had to leave; `unused` is the rule that had brought it, if it was never

@@ -150,7 +150,7 @@ pub(crate) fn of_devices(stripes: &Stripes) -> Vec<SystemStatistics> {
 
 fn of_device(stripes: &Stripes, stripe: usize) -> SystemStatistics {
     let (device, lately, probed) = stripes.read_times(stripe);
-    SystemStatistics::of(device, stripes.cost(stripe), &lately, probed)
+    SystemStatistics::of(device, &stripes.cost(stripe), &lately, probed)
 }
 
 /// Times of reading absent pages. Extents are dealt out to the stripes in turn: a page that is
@@ -160,7 +160,7 @@ pub(crate) fn page_times(stripes: &Stripes) -> PageTimes {
     assert!(n > 0.0, "a store has a stripe");
     let mut all = PageTimes { lone_us: 0.0, request_us: 0.0, page_us: 0.0 };
     for stripe in 0..stripes.len() {
-        let one = PageTimes::of(stripes.cost(stripe), &of_device(stripes, stripe));
+        let one = PageTimes::of(&stripes.cost(stripe), &of_device(stripes, stripe));
         all.lone_us += one.lone_us / n;
         all.request_us += one.request_us / n / n;
         all.page_us += one.page_us / n / n;

@@ -140,6 +140,13 @@ fn of_device(out: &mut Samples, device: &DeviceStats) {
     out.count("devices[].service.count", "requests", counters.service.count);
     out.level("devices[].service.mean_ns", "ns", counters.service.mean_ns);
     percentiles(out, "devices[].service", &counters.service);
+    let cost = &counters.cost;
+    out.level("devices[].costs.latency_ns", "ns", cost.latency_ns);
+    out.level("devices[].costs.request_ns", "ns", cost.ns_per_request);
+    out.level("devices[].costs.bytes_per_s", "bytes/s", cost.bytes_per_s);
+    out.level("devices[].costs.depth", "requests", u64::from(cost.best_depth()));
+    out.level("devices[].costs.request_share", "share", cost.request_share());
+    out.level("devices[].costs.learned", "times", counters.learned);
     let SystemStatistics { single, multi, .. } = &device.statistics;
     for (name, time) in [("single", single), ("multi", multi)] {
         let prefix = format!("devices[].read_times.{name}");

@@ -80,6 +80,7 @@ pub fn as_text(samples: &[Sample]) -> String {
     out.push_str(&format!("{}\n", reads_line(samples)));
     out.push_str(&format!("trees:\n{}", trees(samples)));
     out.push_str(&format!("devices:\n{}", devices(samples)));
+    out.push_str(&costs(samples));
     out.push_str(&pool_line(samples));
     out.push_str(&journal_lines(samples));
     out.push_str(&advice_lines(samples));
@@ -135,6 +136,26 @@ fn devices(samples: &[Sample]) -> String {
     table(samples, &["device", "class"], &CLASSES, keep, |at, label| {
         if at == 0 { short_name(label) } else { label.to_owned() }
     })
+}
+
+/// Beliefs about each device.
+fn costs(samples: &[Sample]) -> String {
+    let line = |labels: Labels<'_>| {
+        let of = |name: &str| number_of(samples, &format!("devices[].costs.{name}"), labels);
+        let learned = match of("learned") as u64 {
+            0 => "not learned yet".to_owned(),
+            times => format!("learned in {} looks", Short(times)),
+        };
+        format!(
+            "costs of {}: {} requests/s or {}/s, a lone one {:.3} ms, {} fill it; {learned}\n",
+            short_name(&labels[0].1),
+            Short((1e9 / of("request_ns").max(1.0)) as u64),
+            size::precise(of("bytes_per_s") as u64),
+            of("latency_ns") / 1e6,
+            of("depth"),
+        )
+    };
+    rows(samples, "devices[].costs.learned").into_iter().map(line).collect()
 }
 
 fn pool_line(samples: &[Sample]) -> String {
