@@ -41,7 +41,10 @@ use snowmelt_bsbm::UseCase;
 
 pub use cell::Figures;
 pub use load::Load;
-pub use settings::{Conditions, Model, Setting, Turned, conditions, settings, turned_settings};
+pub use settings::{
+    Conditions, Known, Model, Setting, Turned, conditions, conditions_of, learned_conditions, settings,
+    turned_settings,
+};
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};
 

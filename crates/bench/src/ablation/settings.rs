@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use snowmelt_io::{DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel, TunedPolicy};
+use snowmelt_io::{
+    CostModel, DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel, TunedPolicy, VolumeModel,
+};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
@@ -35,10 +37,46 @@ pub struct Turned {
     pub in_place: InPlace,
     /// Device requests outstanding.
     pub depth: Option<u32>,
+    /// Knowledge of the device.
+    pub known: Known,
     /// Newcomers a sweep of the elevator takes.
     pub fairness: Option<usize>,
     /// The order of waiting requests and its numbers, instead of that of the conditions.
     pub queue: Option<TunedPolicy>,
+}
+
+/// Knowledge of the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Known {
+    /// Its costs, as from a probe.
+    #[default]
+    Probed,
+    /// Nothing: it is taken for a SATA SSD.
+    Nothing,
+    /// Nothing at first: its costs are learned.
+    Learned,
+    /// Its costs at first, and then what is learned.
+    Both,
+}
+
+impl Known {
+    fn named(name: &str) -> Result<Self, String> {
+        match name {
+            "probed" => Ok(Self::Probed),
+            "nothing" => Ok(Self::Nothing),
+            "learned" => Ok(Self::Learned),
+            "both" => Ok(Self::Both),
+            _ => Err(format!("costs are probed, nothing, learned or both, not {name:?}")),
+        }
+    }
+
+    fn assumed(self) -> Option<CostModel> {
+        matches!(self, Self::Nothing | Self::Learned).then(CostModel::ssd)
+    }
+
+    fn learns(self) -> bool {
+        matches!(self, Self::Learned | Self::Both)
+    }
 }
 
 impl Turned {
@@ -53,6 +91,8 @@ impl Turned {
             gap_bytes: self.gap_pages.map(|pages| pages * PAGE_BYTES as u64),
             in_place: self.in_place,
             depth: self.depth,
+            cost: self.known.assumed(),
+            learns: self.known.learns(),
             fairness: self.fairness.unwrap_or(usual.fairness),
             ..usual
         }
@@ -94,6 +134,7 @@ impl Setting {
         match key {
             "gap" => self.turned.gap_pages = Some(number()?.into()),
             "in-place" => self.turned.in_place = value.parse()?,
+            "costs" => self.turned.known = Known::named(value)?,
             "depth" => self.turned.depth = Some(number()?.max(1)),
             "queue" => self.turned.queue = Some(value.parse()?),
             "fairness" => self.turned.fairness = Some(number()? as usize),
@@ -218,12 +259,40 @@ pub enum Model {
     FourSsd,
     /// Four disks as one RAID 0, in chunks of 64 KiB.
     RaidHdd,
+    /// A general purpose volume of AWS.
+    Gp3,
+    /// An older one, whose credits are gone.
+    Gp2Spent,
+    /// Object storage.
+    S3,
+    /// A premium volume of Azure.
+    AzureP10,
+    /// A volume on disks.
+    St1,
+    /// The volume of the restart experiment.
+    E3,
 }
 
 impl Model {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Hdd, Self::WideSlow, Self::Nvme, Self::Ssd, Self::FourHdd, Self::FourSsd, Self::RaidHdd];
+    pub const ALL: [Self; 13] = [
+        Self::Hdd,
+        Self::WideSlow,
+        Self::Nvme,
+        Self::Ssd,
+        Self::FourHdd,
+        Self::FourSsd,
+        Self::RaidHdd,
+        Self::Gp3,
+        Self::Gp2Spent,
+        Self::S3,
+        Self::AzureP10,
+        Self::St1,
+        Self::E3,
+    ];
+
+    /// Those whose costs are learned: see [`learned_conditions`].
+    const VOLUMES: [Self; 6] = [Self::Gp3, Self::Gp2Spent, Self::S3, Self::AzureP10, Self::St1, Self::E3];
 
     /// Those that are compared with both queues: the others with the elevator alone.
     const WITH_FIFO: [Self; 3] = [Self::Hdd, Self::WideSlow, Self::Nvme];
@@ -238,6 +307,12 @@ impl Model {
             Self::FourHdd => "4-hdd",
             Self::FourSsd => "4-ssd",
             Self::RaidHdd => "raid0-4-hdd",
+            Self::Gp3 => "gp3",
+            Self::Gp2Spent => "gp2-spent",
+            Self::S3 => "s3",
+            Self::AzureP10 => "azure-p10",
+            Self::St1 => "st1",
+            Self::E3 => "e3",
         }
     }
 
@@ -282,6 +357,17 @@ impl Model {
             Self::WideSlow => DeviceModel::wide_slow(),
             Self::Ssd | Self::FourSsd => DeviceModel::ssd(),
             Self::Nvme => DeviceModel::nvme(),
+            Self::Gp3 => DeviceModel::gp3(),
+            Self::Gp2Spent => match DeviceModel::gp2(500) {
+                DeviceModel::Volume(v) => {
+                    DeviceModel::Volume(VolumeModel { io_credits: 0.0, burst_iops: None, ..v })
+                }
+                other => other,
+            },
+            Self::S3 => DeviceModel::s3(),
+            Self::AzureP10 => DeviceModel::azure_p10(),
+            Self::St1 => DeviceModel::st1(500),
+            Self::E3 => DeviceModel::e3(),
         }
     }
 }
@@ -326,20 +412,38 @@ impl fmt::Display for Conditions {
 /// Every device × pool of 10 % and 100 % × queue × 1 and 16 clients, and for each device and
 /// pool one client that scans. The queue without order only on three kinds of devices.
 pub fn conditions() -> Vec<Conditions> {
+    let models = Model::ALL.into_iter().filter(|model| !Model::VOLUMES.contains(model));
+    models.flat_map(conditions_of).collect()
+}
+
+/// Those of one model.
+pub fn conditions_of(model: Model) -> Vec<Conditions> {
     let mut all = Vec::new();
-    for model in Model::ALL {
-        for pool_percent in [10, 100] {
-            let both = Model::WITH_FIFO.contains(&model);
-            for policy in [Policy::Fifo, Policy::Elevator].into_iter().skip(usize::from(!both)) {
-                for clients in [1, 16] {
-                    all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
-                }
+    for pool_percent in [10, 100] {
+        let both = Model::WITH_FIFO.contains(&model);
+        for policy in [Policy::Fifo, Policy::Elevator].into_iter().skip(usize::from(!both)) {
+            for clients in [1, 16] {
+                all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
             }
-            let policy = Policy::Elevator;
-            all.push(Conditions { model, pool_percent, policy, clients: 1, load: Load::Scan });
         }
+        let policy = Policy::Elevator;
+        all.push(Conditions { model, pool_percent, policy, clients: 1, load: Load::Scan });
     }
     all
+}
+
+/// Those in which learned costs are compared with probed ones: the mixes, in the elevator's order.
+pub fn learned_conditions() -> Vec<Conditions> {
+    let of = |model| [(10, 1), (10, 16), (100, 1), (100, 16)].map(|load| (model, load));
+    let all = Model::ALL.into_iter().flat_map(of);
+    let with = |(model, (pool_percent, clients))| Conditions {
+        model,
+        pool_percent,
+        policy: Policy::Elevator,
+        clients,
+        load: Load::Mixes,
+    };
+    all.map(with).collect()
 }
 
 #[cfg(test)]

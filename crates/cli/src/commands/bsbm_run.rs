@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use snowmelt_base::signals;
 use snowmelt_bench::ablation::{
-    Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, settings, turned_settings,
+    Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, conditions_of, settings, turned_settings,
 };
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
@@ -64,15 +64,15 @@ pub struct BsbmRunArgs {
     ablate: bool,
     /// With --ablate: this setting instead of the usual ones (repeatable): rules, and then
     /// -RULE, gap=PAGES, in-place=on|off, depth=N, fairness=N, queue=NAME[:KEY=VALUE],
-    /// extent-misses=N, extent-window=SECONDS, scan-leaves=N, scan-after=N, threads=N, with spaces
-    /// between
+    /// costs=probed|nothing|learned|both, extent-misses=N, extent-window=SECONDS, scan-leaves=N,
+    /// scan-after=N, threads=N, with spaces between
     #[arg(long, value_name = "SETTING", requires = "ablate", value_parser = Setting::parse)]
     setting: Vec<Setting>,
     /// With --ablate: auto with one number turned at a time, instead of the usual settings
     #[arg(long, requires = "ablate", conflicts_with = "setting")]
     turned: bool,
     /// With --ablate: on this modelled device alone (repeatable): hdd, wide-slow, nvme, ssd,
-    /// 4-hdd, 4-ssd (stripes), raid0-4-hdd
+    /// 4-hdd, 4-ssd (stripes), raid0-4-hdd, gp3, gp2-spent, s3, azure-p10, st1, e3
     #[arg(long, value_name = "MODEL", requires = "ablate", value_parser = Model::named)]
     model: Vec<Model>,
     /// Drive a SPARQL endpoint over HTTP instead of a database
@@ -387,7 +387,10 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
 
 /// The conditions with these models; with all if none is named.
 fn conditions_on(models: &[Model]) -> Vec<Conditions> {
-    conditions().into_iter().filter(|c| models.is_empty() || models.contains(&c.model)).collect()
+    match models {
+        [] => conditions(),
+        models => models.iter().flat_map(|model| conditions_of(*model)).collect(),
+    }
 }
 
 /// Program, system and processors.
