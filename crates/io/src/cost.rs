@@ -1,9 +1,10 @@
 //! The cost of requests on a device, and the decisions that follow from it.
 //!
-//! A request costs a fixed time plus its bytes over the bandwidth. Two fixed times matter:
-//! `latency_ns`, what one request alone waits, and `ns_per_request`, what one more request adds
-//! when `depth` are outstanding. On a network volume the first is the way there and back, the
-//! second one over the IOPS cap; on an HDD both are a seek and half a turn, less with a deep
+//! A request costs a fixed time plus its bytes over the bandwidth, or the longer of the two
+//! ([`Law`]). Two fixed times matter: `latency_ns`, what one request alone waits, and
+//! `ns_per_request`, what one more request adds when `depth` are outstanding. On a network volume
+//! the first is the way there and back, the second one over the IOPS cap; on an HDD both are a
+//! seek and half a turn, less with a deep
 //! queue. The gap worth reading through is what the device transfers in `ns_per_request`.
 
 use serde::{Deserialize, Serialize};

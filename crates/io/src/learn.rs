@@ -37,12 +37,10 @@ pub(crate) struct Learned {
     pub(crate) crowd: f64,
 }
 
-/// Learns a device, in both directions.
+/// Learns the reads of a device; or nothing.
 #[derive(Clone)]
 pub(crate) struct Learner {
-    is_on: bool,
-    reads: Estimator,
-    writes: Estimator,
+    reads: Option<Estimator>,
 }
 
 impl Learner {
@@ -51,37 +49,37 @@ impl Learner {
 
     /// Begins with these costs.
     pub(crate) fn on(cost: &CostModel) -> Learner {
-        Learner { is_on: true, reads: Estimator::new(cost), writes: Estimator::new(cost) }
+        Learner { reads: Some(Estimator::new(cost)) }
     }
 
     /// Learns nothing.
-    pub(crate) fn off(cost: &CostModel) -> Learner {
-        Learner { is_on: false, ..Learner::on(cost) }
+    pub(crate) fn off() -> Learner {
+        Learner { reads: None }
     }
 
-    fn of(&mut self, write: bool) -> &mut Estimator {
-        if write { &mut self.writes } else { &mut self.reads }
+    fn of(&mut self, write: bool) -> Option<&mut Estimator> {
+        self.reads.as_mut().filter(|_| !write)
     }
 
-    /// A request goes out. Answers how many of its direction are outstanding with it.
+    /// A request goes out. Answers how many reads are outstanding with it.
     pub(crate) fn started(&mut self, write: bool, now_ns: u64) -> u64 {
-        self.of(write).started(now_ns)
+        self.of(write).map_or(0, |reads| reads.started(now_ns))
     }
 
     /// Reads wait because as many requests are outstanding as may be.
     pub(crate) fn is_full(&mut self) {
-        self.reads.is_full();
+        self.reads.iter_mut().for_each(Estimator::is_full);
     }
 
     /// Looks at the reads when the device was the limit, so far.
     pub(crate) fn looks(&self) -> u64 {
-        self.reads.looks()
+        self.reads.as_ref().map_or(0, Estimator::looks)
     }
 
     /// A request is over. Answers what is believed of reads when that was looked at anew.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
-        let is_new = self.of(done.write).finished(done, now_ns);
-        let learned = || Learned { cost: self.reads.cost(), crowd: self.reads.crowd() };
-        (is_new && !done.write && self.is_on).then(learned)
+        let reads = self.of(done.write)?;
+        let is_new = reads.finished(done, now_ns);
+        is_new.then(|| Learned { cost: reads.cost(), crowd: reads.crowd() })
     }
 }

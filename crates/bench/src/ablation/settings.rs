@@ -291,7 +291,7 @@ impl Model {
         Self::E3,
     ];
 
-    /// Those whose costs are learned: see [`learned_conditions`].
+    /// Those that are in [`learned_conditions`] alone.
     const VOLUMES: [Self; 6] = [Self::Gp3, Self::Gp2Spent, Self::S3, Self::AzureP10, Self::St1, Self::E3];
 
     /// Those that are compared with both queues: the others with the elevator alone.

@@ -98,7 +98,7 @@ impl Serving {
         (chosen, cost): (Chosen, CostModel),
         sink: Arc<dyn Sink>,
     ) -> Serving {
-        let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off(&cost) };
+        let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off() };
         let limits = chosen.limits(&cost);
         Serving {
             chosen,

@@ -23,6 +23,8 @@ const DEPTHS: [f64; 2] = [4.0, Learner::MOST_DEPTH as f64];
 /// A device that answers slower than this alone, and hardly faster in company, has an arm.
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
+/// An arm wants to know at least so many requests.
+const ARM_DEPTH: f64 = 32.0;
 
 /// Flash answers sooner; and what keeps a usual volume busy, in requests.
 const SLOW_NS: f64 = 400e3;
@@ -183,7 +185,7 @@ impl Estimator {
         self.kind = self.kind_now(bytes);
         self.costs = self.curve.costs(self.kind);
         if self.kind == Kind::Arm {
-            self.depth = self.depth.max(32.0);
+            self.depth = self.depth.max(ARM_DEPTH);
         } else if self.is_limit {
             self.fills = (FILLS * alone_ns / self.costs.ns(bytes) + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
             // While the device moves the bytes of a guess it has time for others.

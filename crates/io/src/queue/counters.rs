@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_began_before_a_reset_is_none_of_the_new_count() {
-        let mut tally = QueueTally::new(Learner::off(&CostModel::ssd()));
+        let mut tally = QueueTally::new(Learner::off());
         tally.begin_in_place(Class::Demand, false, 8192, 10);
         tally.begin_in_place(Class::Demand, false, 8192, 12);
         tally.reset(20);

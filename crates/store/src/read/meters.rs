@@ -262,7 +262,7 @@ impl Meters {
         });
         if all.pages > 2 * REACH {
             // Another thread that halves them at the same time does no harm: this is a guess.
-            trees.iter().for_each(|tree| tree.wanted.store(tree.wanted().pages / 2, Relaxed));
+            trees.iter().for_each(|tree| tree.wanted.store(tree.wanted.load(Relaxed) / 2, Relaxed));
         }
         (of_tree, all)
     }
