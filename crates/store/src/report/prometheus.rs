@@ -6,6 +6,7 @@
 //! | `trees[].reads` | `snowmelt_trees_reads_total{tree="psog"} 12` |
 //! | `trees[].rules.*.used` | `snowmelt_trees_rules_used_total{tree="psog",rule="scan"} 7` |
 //! | `journal.wait_ns` | `snowmelt_journal_wait_seconds_total 0.5` |
+//! | `devices[].costs.bytes_per_s` | `snowmelt_devices_costs_bytes_per_second 1.3e8` |
 //!
 //! Counts are counters with `_total` at the end, levels are gauges. Times are in seconds. A text is
 //! a gauge of 1 with the text as a label; a text that there is none of now is left out. What is
@@ -72,6 +73,10 @@ fn name_of(sample: &Sample) -> (String, f64, String) {
         "s" => {
             let plain = plain.strip_suffix("_s").or(plain.strip_suffix("_seconds")).unwrap_or(&plain);
             (format!("{plain}_seconds"), 1.0, "seconds".to_owned())
+        }
+        "bytes/s" => {
+            let plain = plain.strip_suffix("_s").unwrap_or(&plain);
+            (format!("{plain}_second"), 1.0, "bytes per second".to_owned())
         }
         unit => (plain, 1.0, unit.to_owned()),
     };
