@@ -42,8 +42,8 @@ use snowmelt_bsbm::UseCase;
 pub use cell::Figures;
 pub use load::Load;
 pub use settings::{
-    Conditions, Known, Model, Setting, Turned, conditions, conditions_of, learned_conditions, settings,
-    turned_settings,
+    Conditions, Known, LEARNED, Model, Setting, Turned, conditions, conditions_of, learned_conditions,
+    learned_settings, settings, turned_settings,
 };
 pub use table::{Judgement, Outcome, Worth};
 use view::{Source, WarmLists};

@@ -3,6 +3,7 @@
 //! | part | learns |
 //! |---|---|
 //! | `alone` | what a request takes when it has the device to itself |
+//! | `elasticity` | whether longer requests take longer: which of its limits it is |
 //! | `curve` | device time of a request by its length, and the caps that explain it |
 //! | `estimator` | decides what a completion says, and keeps both for one direction |
 //!
@@ -13,6 +14,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod curve;
+pub(crate) mod elasticity;
 pub(crate) mod estimator;
 
 use crate::cost::CostModel;
@@ -35,6 +37,8 @@ pub(crate) struct Learned {
     pub(crate) cost: CostModel,
     /// Requests outstanding in the mean, lately.
     pub(crate) crowd: f64,
+    /// The limit of the device was not reached yet.
+    pub(crate) is_sought: bool,
 }
 
 /// Learns the reads of a device; or nothing.
@@ -80,6 +84,6 @@ impl Learner {
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
         let reads = self.of(done.write)?;
         let is_new = reads.finished(done, now_ns);
-        is_new.then(|| Learned { cost: reads.cost(), crowd: reads.crowd() })
+        is_new.then(|| Learned { cost: reads.cost(), crowd: reads.crowd(), is_sought: reads.looks() == 0 })
     }
 }

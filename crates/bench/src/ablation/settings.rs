@@ -160,9 +160,15 @@ impl Setting {
     }
 
     /// True for the settings that `auto` is measured against: of these something is fixed that it
-    /// chooses, and the plans are its own.
+    /// chooses, the plans are its own, and the device was probed.
     pub fn is_fixed(&self) -> bool {
-        !self.chooses() && self.costs == PlanCosts::Device
+        !self.chooses() && self.costs == PlanCosts::Device && self.turned.known == Known::Probed
+    }
+
+    /// True for `auto` on a device of which nothing is known at first.
+    pub fn learns(&self) -> bool {
+        let turned = Turned { known: Known::Learned, ..Turned::default() };
+        self.turned == turned && Self { turned: Turned::default(), ..self.clone() }.chooses()
     }
 
     /// True when it reads a warm list.
@@ -194,10 +200,21 @@ pub fn settings() -> Vec<Setting> {
     let alone = Rule::ALL.iter().map(|rule| rule.name().to_owned());
     let without = Rule::ALL.iter().map(|rule| format!("all -{}", rule.name()));
     let names = ["none".to_owned()].into_iter().chain(alone).chain(without);
-    let names =
-        names.chain(["all", "auto", "auto -warm-list", "auto -warm-list -device-costs"].map(str::to_owned));
+    let autos = ["auto", "auto -warm-list", LEARNED, "auto -warm-list -device-costs"];
+    let names = names.chain(["all"].into_iter().chain(autos).map(str::to_owned));
     let names = names.chain(TURNED.map(str::to_owned));
     names.map(|name| Setting::parse(&name).expect("these are settings")).collect()
+}
+
+/// `auto` on a device of which nothing is known.
+pub const LEARNED: &str = "auto -warm-list costs=learned";
+
+/// The settings that [`LEARNED`] is measured against, and itself: without a warm list.
+pub fn learned_settings() -> Vec<Setting> {
+    settings()
+        .into_iter()
+        .filter(|setting| !setting.has_list() && setting.costs == PlanCosts::Device)
+        .collect()
 }
 
 /// `auto`, and `auto` with one number turned that a user can turn.
@@ -453,7 +470,7 @@ mod tests {
     #[test]
     fn every_rule_is_on_and_off() {
         let settings = settings();
-        assert_eq!((settings.len(), conditions().len()), (21, 54));
+        assert_eq!((settings.len(), conditions().len()), (22, 54));
         let plain = settings.iter().filter(|s| !s.rules.auto && s.turned == Turned::default());
         let plain: Vec<&Setting> = plain.collect();
         for rule in Rule::ALL {

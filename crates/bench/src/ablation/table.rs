@@ -73,7 +73,16 @@ impl<'a> Outcome<'a> {
 
     /// `auto` against the best fixed setting, under all conditions.
     pub fn judgements(&self) -> Vec<Judgement> {
-        let autos = self.cells.iter().filter(|cell| cell.setting.chooses());
+        self.judge_all(Setting::chooses)
+    }
+
+    /// The same of `auto` on devices of which nothing is known at first.
+    pub fn judgements_of_learned(&self) -> Vec<Judgement> {
+        self.judge_all(Setting::learns)
+    }
+
+    fn judge_all(&self, is_auto: impl Fn(&Setting) -> bool) -> Vec<Judgement> {
+        let autos = self.cells.iter().filter(|cell| is_auto(&cell.setting));
         autos.filter_map(|auto| self.judge(auto)).collect()
     }
 
@@ -159,7 +168,7 @@ impl<'a> Outcome<'a> {
         let mut out =
             String::from("\nauto against the best fixed setting (without a warm list: of those without)\n");
         let mut table = TextTable::new(&["conditions", "setting", "s", "best fixed", "s", "ratio"]);
-        for j in self.judgements() {
+        for j in self.judgements().into_iter().chain(self.judgements_of_learned()) {
             table.row(vec![
                 j.conditions.to_string(),
                 j.auto.clone(),

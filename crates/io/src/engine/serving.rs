@@ -38,6 +38,8 @@ pub(crate) struct Serving {
     pub(crate) chosen: Chosen,
     /// Costs of requests, as they are believed now.
     cost: RwLock<CostModel>,
+    /// The limit of the device was not reached yet.
+    is_sought: AtomicBool,
     /// Counts the changes of `cost`.
     changes: AtomicU64,
     pub(crate) scratch: Scratch,
@@ -103,6 +105,7 @@ impl Serving {
         Serving {
             chosen,
             cost: RwLock::new(cost),
+            is_sought: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             scratch: Scratch::new(),
             sink,
@@ -234,7 +237,8 @@ impl Serving {
     /// Takes in a completion.
     pub(crate) fn note(&self, seen: Seen) {
         self.least_ns.store(seen.least_ns, Ordering::Relaxed);
-        if let Some(Learned { cost, crowd }) = seen.learned {
+        if let Some(Learned { cost, crowd, is_sought }) = seen.learned {
+            self.is_sought.store(is_sought, Ordering::Relaxed);
             self.crowd.store(crowd.round() as usize, Ordering::Relaxed);
             *self.cost.write() = cost;
             self.changes.fetch_add(1, Ordering::Release);
@@ -248,7 +252,9 @@ impl Serving {
 
     /// The limits that follow from them.
     pub(crate) fn limits_now(&self) -> Limits {
-        self.chosen.limits(&self.cost())
+        let mut limits = self.chosen.limits(&self.cost());
+        limits.background.is_sought = self.is_sought.load(Ordering::Relaxed);
+        limits
     }
 
     fn tell(&self, tag: u64, result: Result<(), IoError>) {

@@ -46,7 +46,12 @@ fn serve(shared: &Arc<Serving>) {
                 state = shared.state.lock();
                 shared.retire(&mut state, request);
             }
-            _ if state.closing && state.schedule.is_empty() => return,
+            _ if state.closing && state.schedule.is_empty() => {
+                // Others may have begun to sleep when it was closed already: writes were left that
+                // could not go out yet.
+                shared.work.notify_all();
+                return;
+            }
             Taken::NotBefore(at) if !state.timekeeper => {
                 state.timekeeper = true;
                 shared.time.wait_for(&mut state, Duration::from_nanos(at.saturating_sub(now)));

@@ -11,6 +11,8 @@ const SHORT_BYTES: u64 = 64 << 10;
 
 /// Requests alone that count, the last ones.
 const SAMPLES: usize = 32;
+/// The first that say something.
+const FEW: usize = 4;
 /// The time taken for that of all is exceeded by all but one part in so many.
 const LOW: usize = 4;
 
@@ -63,12 +65,26 @@ impl Alone {
         match self.samples.min(SAMPLES) {
             0 if self.least_ns.count > 0 => self.least_ns.get(),
             0 => self.assumed_ns,
-            samples => {
-                let mut times = self.times_ns;
-                times[..samples].sort_unstable_by(f64::total_cmp);
-                times[samples / LOW]
-            }
+            _ => self.quantile(LOW),
         }
+    }
+
+    /// The same of half of them, or nothing before it is known.
+    pub(crate) fn median_ns(&self) -> f64 {
+        if self.is_known() { self.quantile(2) } else { 0.0 }
+    }
+
+    /// All but one part in `part` of those alone took longer.
+    fn quantile(&self, part: usize) -> f64 {
+        let mut times = self.times_ns;
+        let times = &mut times[..self.samples.min(SAMPLES)];
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() / part]
+    }
+
+    /// True when a few were alone.
+    pub(crate) fn is_known(&self) -> bool {
+        self.samples >= FEW
     }
 
     /// True when enough was alone to be sure.

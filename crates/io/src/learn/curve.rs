@@ -110,15 +110,16 @@ impl Curve {
         };
     }
 
-    /// The costs that explain the points best.
-    pub(crate) fn costs(&self, kind: Kind) -> Costs {
+    /// The costs that explain the points best, and the elasticity of requests of `bytes`, if that
+    /// is known.
+    pub(crate) fn costs(&self, kind: Kind, bytes: f64, elasticity: Option<f64>) -> Costs {
         let assumed =
             PRIOR_BYTES.map(|bytes| Point { bytes, ns: self.prior.ns(bytes), weight: PRIOR_WEIGHT });
         let measured = self.points.iter().copied().filter(|point| point.weight > 0.0);
         let mut points: Vec<Point> = measured.chain(assumed).collect();
         points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
         match kind {
-            Kind::Caps => caps(&points),
+            Kind::Caps => caps(&points, bytes, elasticity),
             Kind::Arm => arm(&points),
         }
     }
@@ -126,7 +127,7 @@ impl Curve {
 
 /// The split of the points into those that requests limit and those that bytes do, with the least
 /// error of the logarithms.
-fn caps(points: &[Point]) -> Costs {
+fn caps(points: &[Point], bytes: f64, elasticity: Option<f64>) -> Costs {
     let mean = |points: &[Point], of: &dyn Fn(&Point) -> f64| {
         let weight: f64 = points.iter().map(|p| p.weight).sum();
         (points.iter().map(|p| p.weight * of(p).ln()).sum::<f64>() / weight).exp()
@@ -144,6 +145,11 @@ fn caps(points: &[Point]) -> Costs {
         };
         points.iter().map(of).sum()
     };
+    let contradicts = |costs: &Costs| {
+        let says_bytes = costs.byte_ns * bytes > costs.request_ns;
+        let against = elasticity.map_or(0.0, |e| if says_bytes { 1.0 - e } else { e });
+        (against - 0.5).max(0.0)
+    };
     let (least, most) = (points[0].bytes, points[points.len() - 1].bytes);
     let split = |at: usize| {
         let (short, long) = points.split_at(at);
@@ -158,7 +164,7 @@ fn caps(points: &[Point]) -> Costs {
     };
     let all = (0..=points.len()).map(|at| {
         let costs = split(at);
-        (error(&costs) + untried(&points[at..]), costs)
+        (error(&costs) + untried(&points[at..]) + contradicts(&costs), costs)
     });
     all.min_by(|a, b| a.0.total_cmp(&b.0)).expect("two points are assumed").1
 }
@@ -167,7 +173,7 @@ fn caps(points: &[Point]) -> Costs {
 /// believed, so that a point that is far off counts little.
 fn arm(points: &[Point]) -> Costs {
     const STEPS: usize = 8;
-    let mut costs = Costs { kind: Kind::Arm, ..caps(points) };
+    let mut costs = Costs { kind: Kind::Arm, ..caps(points, 0.0, None) };
     for _ in 0..STEPS {
         let (mut xx, mut xy, mut yy, mut xz, mut yz) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for p in points {

@@ -1,8 +1,9 @@
 //! Learns one direction of a device.
 
-use crate::cost::{CostModel, GUESS_KNEES, Law};
+use crate::cost::{CostModel, Law};
 use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
+use crate::learn::elasticity::Elasticity;
 use crate::learn::{Done, Learner};
 
 /// Busy time that the sums reach back.
@@ -23,12 +24,17 @@ const DEPTHS: [f64; 2] = [4.0, Learner::MOST_DEPTH as f64];
 /// A device that answers slower than this alone, and hardly faster in company, has an arm.
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
-/// An arm wants to know at least so many requests.
-const ARM_DEPTH: f64 = 32.0;
+/// An arm knows so many requests at first. Those that wait for it here are merged.
+const ARM_DEPTH: f64 = 8.0;
+/// Outstanding beyond what fills the device. More would be merged less.
+const MORE: f64 = 2.0;
 
-/// Flash answers sooner; and what keeps a usual volume busy, in requests.
-const SLOW_NS: f64 = 400e3;
+/// Flash answers sooner.
+const SLOW_NS: f64 = 250e3;
+/// What is assumed of slower ones: so many requests keep it busy, if it allows as many.
 const VOLUME_DEPTH: f64 = 9.0;
+const VOLUME: CostModel = CostModel::network();
+const ARM: CostModel = CostModel::hdd();
 
 /// Steps of the depth upwards, what they must bring, and how long they are tried.
 const DEEPER: f64 = 1.5;
@@ -43,6 +49,8 @@ const EVEN: f64 = 0.5;
 const STEEP: i32 = 4;
 /// The least price of bytes: they take memory, too.
 const BYTES: f64 = 0.6;
+/// The least price of requests while bytes are plentiful: a gap then costs nothing.
+const REQUESTS: f64 = 0.4;
 /// The part of the way that prices go with each look.
 const PRICE_STEP: f64 = 0.05;
 
@@ -78,6 +86,7 @@ enum Trial {
 pub(crate) struct Estimator {
     alone: Alone,
     curve: Curve,
+    elasticity: Elasticity,
     kind: Kind,
     tick: Sums,
     lately: Sums,
@@ -105,6 +114,7 @@ impl Estimator {
         Estimator {
             alone: Alone::new(prior.latency_ns as f64, byte_ns),
             curve: Curve::new(costs),
+            elasticity: Elasticity::default(),
             kind,
             tick: Sums::default(),
             lately: Sums::default(),
@@ -141,15 +151,20 @@ impl Estimator {
             return false;
         }
         let taken_ns = done.taken_ns as f64;
+        let was_known = self.alone.is_known();
         self.alone.add(done.bytes, taken_ns, done.beside);
         self.tick.service_ns += taken_ns;
         self.tick.requests += 1.0;
         self.tick.bytes += done.bytes as f64;
-        let is_due = self.tick.busy_ns >= LOOK_NS;
-        if is_due {
+        if self.tick.busy_ns >= LOOK_NS {
             self.look();
+            return true;
         }
-        is_due
+        let is_first_word = self.alone.is_known() && !was_known && !self.curve.is_measured();
+        if is_first_word {
+            self.assume_by_latency();
+        }
+        is_first_word
     }
 
     fn pass(&mut self, now_ns: u64) {
@@ -171,9 +186,12 @@ impl Estimator {
         let (bytes, ns) = (sums.bytes / sums.requests, sums.busy_ns / sums.requests);
         let alone_ns = self.alone.ns(bytes);
         let sure = ((sums.full_ns / sums.busy_ns - HALF) / (1.0 - HALF)).max(0.0).powi(2);
-        self.is_limit = sure > LEAST_SURE && sums.service_ns / sums.requests > LIMIT * alone_ns;
+        let is_filled = sure > LEAST_SURE;
+        self.is_limit = is_filled && sums.service_ns / sums.requests > LIMIT * alone_ns;
+        self.kind = self.kind_now(bytes, is_filled);
         if self.is_limit {
             self.looks += 1;
+            self.elasticity.add(tick.bytes / tick.requests, tick.busy_ns / tick.requests);
             self.curve.set(bytes, ns, sure);
         } else if self.kind == Kind::Caps && ns < self.costs.ns(bytes) {
             // An arm is quick where it need not go far; what caps let through they allow.
@@ -182,42 +200,57 @@ impl Estimator {
         if !self.curve.is_measured() {
             self.assume_by_latency();
         }
-        self.kind = self.kind_now(bytes);
-        self.costs = self.curve.costs(self.kind);
-        if self.kind == Kind::Arm {
-            self.depth = self.depth.max(ARM_DEPTH);
-        } else if self.is_limit {
-            self.fills = (FILLS * alone_ns / self.costs.ns(bytes) + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
-            // While the device moves the bytes of a guess it has time for others.
-            self.depth = (self.fills + GUESS_KNEES as f64).min(DEPTHS[1]);
+        self.costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
+        if self.is_limit && self.kind == Kind::Caps {
+            self.set_depth(alone_ns);
         } else {
+            // Of an arm it cannot be computed: it depends on how it sorts its requests.
             self.try_deeper(&tick);
         }
         self.was_full = false;
         self.set_prices();
     }
 
-    /// Before the device was filled once, its latency says what it is like: one that answers
-    /// slower than flash is taken for a usual volume.
+    /// Before the device was filled once, its latency says what it is like: flash, a usual volume,
+    /// or something with an arm.
     fn assume_by_latency(&mut self) {
-        let (latency_ns, volume) = (self.alone.latency_ns(), CostModel::network());
-        let is_slow = self.kind == Kind::Caps && latency_ns >= SLOW_NS;
-        if is_slow && self.costs.request_ns < 0.5 * latency_ns / VOLUME_DEPTH {
-            let byte_ns = 1e9 / volume.bytes_per_s as f64;
-            self.costs = Costs { kind: self.kind, request_ns: latency_ns / VOLUME_DEPTH, byte_ns };
-            self.curve.assume(self.costs);
-            self.depth = FILLS * VOLUME_DEPTH + 1.0 + GUESS_KNEES as f64;
+        let latency_ns = self.alone.latency_ns();
+        let request_ns = (latency_ns / VOLUME_DEPTH).max(VOLUME.ns_per_request as f64);
+        if self.kind == Kind::Arm {
+            return;
+        }
+        if self.alone.median_ns() >= ARM_NS {
+            self.kind = Kind::Arm;
+            self.assume(&ARM);
+            (self.fills, self.depth) = (DEPTHS[0], ARM_DEPTH);
+        } else if latency_ns >= SLOW_NS && self.costs.request_ns < 0.5 * request_ns {
+            self.assume(&CostModel { ns_per_request: request_ns as u64, ..VOLUME });
+            self.set_depth(latency_ns);
         }
     }
 
+    fn assume(&mut self, cost: &CostModel) {
+        let (request_ns, byte_ns) = (cost.ns_per_request as f64, 1e9 / cost.bytes_per_s as f64);
+        self.costs = Costs { kind: self.kind, request_ns, byte_ns };
+        self.curve.assume(self.costs);
+    }
+
+    /// By Little's law: a request of the mean length takes `alone_ns` alone.
+    fn set_depth(&mut self, alone_ns: f64) {
+        let bytes = self.lately.bytes / self.lately.requests.max(1.0);
+        self.fills = (FILLS * alone_ns / self.costs.ns(bytes) + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
+        self.depth = (self.fills + MORE).min(DEPTHS[1]);
+    }
+
     /// An arm shows when short requests alone take long and many at once hardly more in all; that
-    /// it is none, when they take less.
-    fn kind_now(&self, bytes: f64) -> Kind {
-        let latency_ns = self.alone.latency_ns();
+    /// it is none, when they take less, or many at once no longer than one.
+    fn kind_now(&self, bytes: f64, is_filled: bool) -> Kind {
+        let latency_ns = self.alone.median_ns();
         match self.kind {
             Kind::Arm if self.alone.is_sure() && latency_ns < ARM_NS / 2.0 => Kind::Caps,
+            Kind::Arm if self.alone.is_known() && is_filled && !self.is_limit => Kind::Caps,
             Kind::Caps if self.is_limit && bytes <= ARM_BYTES && self.alone.is_sure() => {
-                let costs = self.curve.costs(self.kind);
+                let costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
                 let is_arm = latency_ns >= ARM_NS && latency_ns < 8.0 * costs.ns(bytes);
                 if is_arm { Kind::Arm } else { Kind::Caps }
             }
@@ -263,7 +296,8 @@ impl Estimator {
         let of_requests = self.costs.request_ns * self.lately.requests;
         let of_bytes = self.costs.byte_ns * self.lately.bytes;
         let price = |used_ns: f64| (used_ns / self.lately.busy_ns).min(1.0).powi(STEEP);
-        let (requests, bytes) = (price(of_requests), price(of_bytes).max(BYTES));
+        let bytes = price(of_bytes).max(BYTES);
+        let requests = price(of_requests).max(REQUESTS * (1.0 - price(of_bytes)));
         let share = requests / (requests + bytes);
         self.request_share += (share - self.request_share) * PRICE_STEP;
     }

@@ -38,6 +38,10 @@ const HURRIED_KNEES: u64 = 2;
 /// Background requests that have room beside all others.
 pub(crate) const APART: usize = 4;
 
+/// Before the limit of the device was reached once, so many times as much is outstanding as would
+/// fill it, were it as believed: so BBR starts.
+const STARTUP_GAIN: u64 = 3;
+
 /// The shortest bound on guesses, in bytes.
 const LEAST_GUESS: u64 = 64 << 10;
 
@@ -58,6 +62,8 @@ pub(crate) struct Background {
     pub(crate) bytes: u64,
     /// Longest merged device request, in bytes.
     max_bytes: u64,
+    /// The limit of the device was not reached yet: guesses look for it.
+    pub(crate) is_sought: bool,
 }
 
 impl Background {
@@ -68,6 +74,7 @@ impl Background {
             apart: if cost.has_caps() { APART } else { 0 },
             bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
             max_bytes,
+            is_sought: false,
         }
     }
 
@@ -108,7 +115,8 @@ impl Background {
             // All that is outstanding takes the longer of its requests and of its bytes.
             true => {
                 let requests_ns = at.requests as u64 * self.cost.ns_per_request;
-                self.cost.transfer_ns(at.bytes) < requests_ns.max(self.cost.latency_ns)
+                let gain = if self.is_sought { STARTUP_GAIN } else { 1 };
+                self.cost.transfer_ns(at.bytes) < gain * requests_ns.max(self.cost.latency_ns)
             }
             false => at.bytes < fills + self.guess_bytes(at.least_ns),
         };
@@ -197,6 +205,16 @@ mod tests {
         assert!(!background.has_room(GUESS, &crowded, u64::MAX, PAGE), "no more than have room apart");
         let written = Class::WriteBack as usize;
         assert!(background.has_room(written, &full, 0, PAGE), "a checkpoint goes on beside readers");
+    }
+
+    #[test]
+    fn guesses_look_for_the_limit_of_a_device_at_first() {
+        let pipe = CostModel { latency_ns: 3_000_000, ..capped(0.5) };
+        let sought = Background { is_sought: true, ..background(pipe) };
+        let outstanding = |pages: u64| Load { requests: 4, bytes: pages * PAGE, ..Load::default() };
+        let room = |of: &Background, pages| of.has_room(GUESS, &outstanding(pages), 0, PAGE);
+        assert_eq!([40, 60].map(|pages| room(&background(pipe), pages)), [true, false]);
+        assert_eq!([60, 140, 160].map(|pages| room(&sought, pages)), [true, true, false]);
     }
 
     #[test]
