@@ -12,6 +12,7 @@ mod caps_tests;
 pub(crate) mod disk;
 pub(crate) mod raid0;
 pub(crate) mod steady;
+pub(crate) mod troubled;
 pub(crate) mod volume;
 pub(crate) mod write_cache;
 
