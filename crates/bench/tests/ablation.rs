@@ -185,16 +185,21 @@ fn every_rule_helps_somewhere() {
     }
 }
 
+/// In extents of the usual length, with costs from a probe and learned from nothing.
+static LEARNED: LazyLock<Vec<Cell>> = LazyLock::new(|| {
+    let settings = LEARNED_NAMES.map(|name| Setting::parse(name).unwrap()).into();
+    run(*PRODUCTS, 256, settings, learned_conditions())
+});
+const LEARNED_NAMES: [&str; 2] = ["auto -warm-list", "auto -warm-list costs=learned"];
+
 /// Costs learned from nothing are as good as those that a probe says, but for the first tenth of a
 /// second, in which it is learned.
 #[test]
 fn learned_costs_are_nearly_as_good_as_probed_ones() {
     const LEARNING_S: f64 = 0.1;
-    let names = ["auto -warm-list", "auto -warm-list costs=learned"];
-    let settings = names.map(|name| Setting::parse(name).unwrap()).into();
+    let names = LEARNED_NAMES;
     let conditions = learned_conditions();
-    let cells = run(*PRODUCTS, 256, settings, conditions.clone());
-    let outcome = Outcome::new(&cells);
+    let outcome = Outcome::new(&LEARNED);
     let times = |conditions: &Conditions| {
         let of = |name| outcome.seconds(*conditions, name).expect("the cell was run");
         (of(names[1]) - LEARNING_S).max(0.0) / of(names[0])
@@ -205,4 +210,25 @@ fn learned_costs_are_nearly_as_good_as_probed_ones() {
     assert!(all[all.len() / 2].0 < 1.1, "in the median cell it takes {:.2} × the time", all[all.len() / 2].0);
     // Four disks and one client: a seek to a page nearby is cheaper than what is learned of it.
     assert!(worst < 2.6, "{at}: it takes {worst:.2} × the time");
+}
+
+/// Guesses, and a depth that is too great, make those wait who know what they need.
+#[test]
+fn a_demand_read_waits_little_longer_than_on_the_device_alone() {
+    let cells = LEARNED.iter().filter(|cell| cell.setting.name == LEARNED_NAMES[1]);
+    let mut far: Vec<(f64, String)> = cells
+        .map(|cell| (cell.figures.demand_times(), cell.conditions))
+        .filter(|(times, conditions)| *times > most_times(conditions))
+        .map(|(times, conditions)| (times, format!("{conditions}: {times:.1} × as long")))
+        .collect();
+    far.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let far: Vec<String> = far.into_iter().map(|(_, what)| what).collect();
+    assert!(far.is_empty(), "demand reads wait too long in {}\n{}", far.len(), far.join("\n"));
+}
+
+/// Three times; more where 16 clients with a tenth of the pool ask for more than the device can
+/// give all the time: a volume of 3,000 reads per second answers 16 of them in 5 ms, whoever is
+/// first, and one of two at its best depth in 0.7.
+fn most_times(conditions: &Conditions) -> f64 {
+    if (conditions.pool_percent, conditions.clients) == (10, 16) { 8.0 } else { 3.0 }
 }

@@ -35,6 +35,9 @@ const TRIAL_REQUESTS: f64 = 48.0;
 const PAUSE_NS: f64 = 0.25e9;
 const LONGEST_PAUSE_NS: f64 = 2e9;
 
+/// With so many answered in the time of one it may be no arm.
+const NO_ARM: f64 = 8.0;
+
 /// Guesses have at most so many times as much outstanding as reckoned.
 const WIDER: f64 = 4.0;
 
@@ -67,6 +70,13 @@ pub(crate) struct Looked<'a> {
     /// Time of a request of the mean length that is alone, and its share of the device.
     pub(crate) alone_ns: f64,
     pub(crate) request_ns: f64,
+}
+
+impl Looked<'_> {
+    /// True for an arm that answers like one: how much it wants to know is known.
+    fn is_arm(&self) -> bool {
+        self.has_arm && self.alone_ns < NO_ARM * self.request_ns
+    }
 }
 
 #[derive(Clone)]
@@ -198,7 +208,7 @@ impl Depth {
                     self.trial = Trial::None;
                 }
             }
-            Trial::None if at.was_full => self.begin(at),
+            Trial::None if at.was_full && !at.is_arm() => self.begin(at),
             Trial::None => {}
             Trial::With { skip_ns, .. } if *skip_ns > 0.0 => *skip_ns -= at.tick.busy_ns,
             Trial::With { depth, before, sums, .. } => {
