@@ -28,12 +28,12 @@ const PRODUCTS: u32 = 500;
 const S: u64 = 1_000_000_000;
 /// Memory for queries beside the pool.
 const QUERY_BYTES: u64 = 256 << 20;
-/// A pool of about a tenth of what the queries use.
-const TENTH: u64 = 128;
+/// A pool that holds an eighth of what the queries use.
+const SMALL: u64 = 64;
 
-/// Of the queries of the best fixed depth so many are answered. What the clients ask for changes
-/// from second to second, which is a tenth of it.
-const USED: f64 = 0.8;
+/// Of the queries of the best fixed depth so many are answered: four frames for each of 16 clients
+/// are mostly luck.
+const USED: f64 = 0.7;
 
 /// A database on one stripe, and one on four.
 struct Data {
@@ -109,13 +109,15 @@ impl Case {
         self.run(Setting::parse("auto costs=learned").unwrap().turned.queue(Policy::Elevator))
     }
 
+    /// The same at some fixed depths, with the costs known.
+    fn fixed(&self) -> [Vec<Record>; 2] {
+        let at = |depth| QueueConfig { learns: false, depth: Some(depth), ..QueueConfig::default() };
+        [8, 32].map(|depth| self.run(at(depth)))
+    }
+
     /// Queries per second from some time on, at the best of some fixed depths.
     fn best_rate(&self, from_ns: u64) -> f64 {
-        let at = |depth| {
-            let queue = QueueConfig { learns: false, depth: Some(depth), ..QueueConfig::default() };
-            rate(&self.run(queue), from_ns, self.ns)
-        };
-        [8, 32].map(at).into_iter().fold(0.0, f64::max)
+        best_rate(&self.fixed(), from_ns, self.ns)
     }
 }
 
@@ -132,6 +134,10 @@ fn same_answers(records: &[Record]) {
 fn rate(records: &[Record], from_ns: u64, to_ns: u64) -> f64 {
     let ended = records.iter().filter(|record| (from_ns..to_ns).contains(&record.end_ns)).count();
     ended as f64 / ((to_ns - from_ns) as f64 / S as f64)
+}
+
+fn best_rate(fixed: &[Vec<Record>], from_ns: u64, to_ns: u64) -> f64 {
+    fixed.iter().map(|records| rate(records, from_ns, to_ns)).fold(0.0, f64::max)
 }
 
 fn longest_s(records: &[Record]) -> f64 {
@@ -158,13 +164,14 @@ fn a_device_that_changes_three_times_is_used_two_seconds_after_each() {
     let becomes: Vec<_> = changes.iter().enumerate().skip(1).map(becomes).collect();
     let devices: Devices =
         Arc::new(move |_| (gp3(1.0), Troubles { becomes: becomes.clone(), ..Troubles::default() }));
-    let case = Case { devices, ns: 5 * LASTS, ..steady(&ONE, gp3(1.0), TENTH) };
+    let case = Case { devices, ns: 5 * LASTS, ..steady(&ONE, gp3(1.0), SMALL) };
     let records = case.learned();
     assert!(longest_s(&records) < 10.0, "a query took {} s", longest_s(&records));
-    for (i, (what, times)) in changes.into_iter().enumerate() {
-        let from_ns = i as u64 * LASTS;
-        let rate = rate(&records, from_ns + 2 * S, from_ns + LASTS);
-        let best = steady(&ONE, gp3(times), TENTH).best_rate(2 * S);
+    // On the same device at the same time: what is asked for is not always as much work.
+    let fixed = case.fixed();
+    for (i, (what, _)) in changes.into_iter().enumerate() {
+        let (from_ns, to_ns) = (i as u64 * LASTS + 2 * S, (i as u64 + 1) * LASTS);
+        let (rate, best) = (rate(&records, from_ns, to_ns), best_rate(&fixed, from_ns, to_ns));
         println!("{what}: {rate:.0} queries per second, at a fixed depth {best:.0}");
         assert!(rate > USED * best, "{what}: {rate:.0} queries per second, not {best:.0}");
     }
@@ -193,7 +200,7 @@ fn one_stripe_of_four_may_be_slow() {
         let model = if stripe == 2 { slow(gp3(1.0)) } else { gp3(1.0) };
         (model, Troubles::default())
     });
-    let case = Case { devices, ..steady(&FOUR, gp3(1.0), TENTH) };
+    let case = Case { devices, ..steady(&FOUR, gp3(1.0), SMALL) };
     let records = case.learned();
     let (rate, best) = (rate(&records, 2 * S, case.ns), case.best_rate(2 * S));
     println!("{rate:.0} queries per second, at a fixed depth {best:.0}");
@@ -207,7 +214,7 @@ fn a_stall_is_over_when_it_is_over() {
     let stalls = Some(Stalls { pause_ns: 4 * S, least_ns: S, most_ns: MOST * S });
     let troubles = Troubles { seed: test_seed(29), stalls, ..Troubles::default() };
     let devices: Devices = Arc::new(move |_| (gp3(1.0), troubles.clone()));
-    let case = Case { devices, ns: 20 * S, ..steady(&ONE, gp3(1.0), TENTH) };
+    let case = Case { devices, ns: 20 * S, ..steady(&ONE, gp3(1.0), SMALL) };
     let records = case.learned();
     let (rate, best) = (rate(&records, 2 * S, case.ns), case.best_rate(2 * S));
     println!("{rate:.0} queries per second, at a fixed depth {best:.0}");
