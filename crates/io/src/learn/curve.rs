@@ -30,7 +30,8 @@ const LESS: f64 = 8.0;
 const LAST: f64 = 0.25;
 
 /// Shorter requests say little of the cost of bytes: that they are explained so must be worth this
-/// much of error, of their weight. Without longer ones, bytes cost what is assumed until some are tried.
+/// much of error, of their weight. Without longer ones, bytes cost what is assumed until some are
+/// tried.
 const LONG_BYTES: f64 = (45 << 10) as f64;
 const UNTRIED: f64 = 0.02;
 
