@@ -227,7 +227,7 @@ fn a_demand_read_waits_little_longer_than_on_the_device_alone() {
 }
 
 /// Three times; more where 16 clients with a tenth of the pool ask for more than the device can
-/// give all the time: a volume of 3,000 reads per second answers 16 of them in 5 ms, whoever is
+/// give all the time: a volume of 3,000 reads per second answers 16 of them in 5 ms, whichever is
 /// first, and one of two at its best depth in 0.7.
 fn most_times(conditions: &Conditions) -> f64 {
     if (conditions.pool_percent, conditions.clients) == (10, 16) { 8.0 } else { 3.0 }

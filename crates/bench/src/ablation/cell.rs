@@ -49,7 +49,7 @@ pub struct Figures {
     /// See `disk`.
     pub spec_disk: u64,
     /// Time that 99 of 100 demand reads took at most, from when they were asked for; guesses that
-    /// somebody came to wait for are among them, from when they were guesses.
+    /// a reader came to wait for are among them, from when they were guesses.
     pub demand_p99_s: f64,
     /// The same of random reads on the device alone, at its best depth.
     pub own_p99_s: f64,

@@ -114,7 +114,7 @@ impl Curve {
     /// The costs that explain the points best.
     pub(crate) fn costs(&self, kind: Kind) -> Costs {
         let measured = self.points.iter().copied().filter(|point| point.weight > 0.0);
-        // What was let through bounds what is assumed: a request, and each of its bytes, costs at
+        // Costs measured bound those assumed: a request, and each of its bytes, costs at
         // most what the whole took.
         let bound = |bytes: f64| {
             let most = |p: &Point| p.ns * (bytes / p.bytes).max(1.0);
