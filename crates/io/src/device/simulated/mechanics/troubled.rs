@@ -3,7 +3,7 @@
 //! 1. A read whose place is bad, unwritten or in the cache in front is answered without the
 //!    device.
 //! 2. All others go to the device of the moment, and stay with it when it becomes another.
-//! 3. What they have done is told later: by chance, and not before a stall is over.
+//! 3. Their answers are told later: by chance, and not before a stall is over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
