@@ -7,7 +7,7 @@
 //!    much more, they are *proven*; a little more is enough while requests do not wait long for
 //!    each other at the device. With others on the same device, who more lets out gets more of
 //!    it; as much more must be moved for it that two of them end at about the same.
-//! 3. What was proven, and is more than reckoned, is tried with less now and then.
+//! 3. A depth that was proven, and is more than reckoned, is tried with less now and then.
 //! 4. When no request was alone for long, or for a while since the device changed, few are let
 //!    out for a moment, so that some are alone (as BBR does; Cardwell and others, 2016).
 
