@@ -5,7 +5,9 @@
 //! | `alone` | what a request takes when it has the device to itself |
 //! | `elasticity` | whether longer requests take longer: which of its limits it is |
 //! | `curve` | device time of a request by its length, and the caps that explain it |
-//! | `estimator` | decides what a completion says, and keeps both for one direction |
+//! | `sums` | what was moved in some time, and which of the time counts |
+//! | `depth` | how many requests should be outstanding |
+//! | `estimator` | decides what a completion says, and keeps all for one direction |
 //!
 //! A time at the device says little by itself: it is a property of the device only when nothing
 //! else is outstanding, or when so much is that the device is the limit. Which of the two it is
@@ -14,8 +16,10 @@
 
 pub(crate) mod alone;
 pub(crate) mod curve;
+pub(crate) mod depth;
 pub(crate) mod elasticity;
 pub(crate) mod estimator;
+pub(crate) mod sums;
 
 use crate::cost::CostModel;
 use estimator::Estimator;
@@ -70,7 +74,7 @@ impl Learner {
         self.of(write).map_or(0, |reads| reads.started(now_ns))
     }
 
-    /// Reads wait because as many requests are outstanding as may be.
+    /// Reads wait because of what is outstanding.
     pub(crate) fn is_full(&mut self) {
         self.reads.iter_mut().for_each(Estimator::is_full);
     }

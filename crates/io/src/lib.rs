@@ -51,6 +51,7 @@ pub use device::simulated::mechanics::steady::{SteadyEnds, SteadyLoad};
 pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
 pub use device::simulated::model::{DeviceModel, MODEL_NAMES, RaidModel};
+pub use device::simulated::troubles::{Stalls, TroubledShare, Troubles};
 pub use device::simulated::urgent::run_urgently;
 pub use device::sparse::SparseMemoryDevice;
 pub use device::timed::TransferKind;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
-use snowmelt_io::{Clock, Device, SimulatedDevice};
+use snowmelt_io::{Class, Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
 use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
 
@@ -48,6 +48,11 @@ pub struct Figures {
     pub disk: u64,
     /// See `disk`.
     pub spec_disk: u64,
+    /// Time that 99 of 100 demand reads took at most, from when they were asked for; guesses that
+    /// a reader came to wait for are among them, from when they were guesses.
+    pub demand_p99_s: f64,
+    /// The same of random reads on the device alone, at its best depth.
+    pub own_p99_s: f64,
     /// Sum of all answers' digests.
     pub digest: u64,
 }
@@ -56,6 +61,11 @@ impl Figures {
     /// The time a setting is judged by: see the module's head.
     pub fn judged_s(&self, conditions: &Conditions) -> f64 {
         if conditions.has_full_speed() { self.to_full_s.unwrap_or(self.seconds) } else { self.seconds }
+    }
+
+    /// How many times as long as on the device alone a demand read takes, of 99 in 100.
+    pub fn demand_times(&self) -> f64 {
+        self.demand_p99_s / self.own_p99_s
     }
 
     /// As cells of a row.
@@ -71,6 +81,7 @@ impl Figures {
             format!("{:.1}", self.depth),
             percent(self.ahead_share),
             percent(self.used_share),
+            format!("{:.1}", self.demand_times()),
         ]
     }
 }
@@ -113,7 +124,8 @@ pub(super) fn run(
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive::new(&target, &clock, conditions.clients);
     let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
-    Ok(figures(&run, &store.report(), conditions.clients))
+    let own_p99_ns = conditions.model.own_p99_ns(view.source.bytes)?;
+    Ok(figures(&run, &store.report(), conditions.clients, own_p99_ns))
 }
 
 /// Reads the warm list back, as the store's own thread does in real time.
@@ -127,12 +139,13 @@ fn work_in_background(clock: &Clock, store: &Store) {
     }
 }
 
-fn figures(run: &Run, meters: &Report, clients: usize) -> Figures {
+fn figures(run: &Run, meters: &Report, clients: usize, own_p99_ns: u64) -> Figures {
     let busy = clients.min(CORES) as f64;
     let mut curve = run.work_curve();
     curve.starts_at(0);
     let queries_per_mix = run.records.len() / run.mixes().max(1);
     let stretch = (STRETCH_MIXES * queries_per_mix).min(run.records.len()).max(1);
+    let demand_p99_ns = meters.devices.iter().map(|d| d.counters.class(Class::Demand).latency.p99_ns).max();
     Figures {
         to_full_s: curve.seconds_to(FULL * busy, stretch),
         seconds: run.to_ns as f64 / 1e9,
@@ -145,6 +158,8 @@ fn figures(run: &Run, meters: &Report, clients: usize) -> Figures {
         used_share: meters.used_share(),
         disk: meters.activity.disk,
         spec_disk: meters.activity.spec_disk,
+        demand_p99_s: demand_p99_ns.unwrap_or(0) as f64 / 1e9,
+        own_p99_s: own_p99_ns as f64 / 1e9,
         digest: run.records.iter().map(|r| r.digest).fold(0, u64::wrapping_add),
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use snowmelt_io::{
-    CostModel, DeviceModel, DiskModel, InPlace, Policy, QueueConfig, RaidModel, TunedPolicy, VolumeModel,
+    CostModel, DeviceModel, DiskModel, InPlace, ModelError, Policy, QueueConfig, RaidModel, TunedPolicy,
+    VolumeModel,
 };
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
@@ -352,6 +353,13 @@ impl Model {
     /// Seconds that one small request waits when it is alone.
     pub fn visit_s(self) -> f64 {
         self.device(u64::MAX).cost(0).latency_ns as f64 / 1e9
+    }
+
+    /// Time that 99 of 100 random reads of a page take at most, when nothing else is done and as
+    /// many are outstanding as fill the device of a stripe, in nanoseconds.
+    pub(super) fn own_p99_ns(self, database_bytes: u64) -> Result<u64, ModelError> {
+        let span = database_bytes / u64::from(self.stripes());
+        self.device(database_bytes).p99_at_best_depth_ns(span, PAGE_BYTES as u64)
     }
 
     /// Parameters of the device of each stripe. The buffer of a disk holds at most 1/64 of the

@@ -155,7 +155,8 @@ impl<'a> Outcome<'a> {
     fn block(&self, conditions: Conditions, mixes: u64) -> String {
         let all =
             if conditions.load == Load::Mixes { format!("{mixes} mixes s") } else { "scan s".to_owned() };
-        let head = ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %"];
+        let head =
+            ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %", "p99 ×"];
         let mut table = TextTable::new(&head);
         for cell in self.cells.iter().filter(|cell| cell.conditions == conditions) {
             table.row(cell.figures.row(&cell.setting.name));

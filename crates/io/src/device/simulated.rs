@@ -7,6 +7,7 @@ pub(crate) mod activity;
 pub(crate) mod host;
 pub(crate) mod mechanics;
 pub(crate) mod model;
+pub(crate) mod troubles;
 pub(crate) mod urgent;
 
 use std::io::{IoSlice, IoSliceMut};
@@ -16,8 +17,11 @@ use std::sync::atomic::Ordering;
 use crate::cost::CostModel;
 use crate::device::simulated::activity::Activity;
 use crate::device::simulated::host::{Host, Outstanding};
+use crate::device::simulated::mechanics::Mechanics;
+use crate::device::simulated::mechanics::troubled::Troubled;
 use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::bounds::ModelError;
+use crate::device::simulated::troubles::Troubles;
 use crate::device::simulated::urgent::{precise_wake_ups, run_urgently};
 use crate::device::timed::{TimedDevice, Transfer, TransferKind};
 use crate::device::{Alignment, Device};
@@ -55,13 +59,38 @@ impl SimulatedDevice {
         clock: &Clock,
         urgent: bool,
     ) -> Result<SimulatedDevice, ModelError> {
+        let mechanics = model.build()?;
+        Ok(SimulatedDevice::of(model, mechanics, inner, (clock, urgent)))
+    }
+
+    /// A device like `model` that has `troubles`.
+    ///
+    /// # Errors
+    /// A model is out of bounds.
+    pub fn with_troubles(
+        model: DeviceModel,
+        troubles: Troubles,
+        inner: Arc<dyn Device>,
+        clock: &Clock,
+    ) -> Result<SimulatedDevice, ModelError> {
+        let bytes = troubles.bytes(inner);
+        let mechanics = Box::new(Troubled::new(&model, troubles)?);
+        Ok(SimulatedDevice::of(model, mechanics, bytes, (clock, false)))
+    }
+
+    fn of(
+        model: DeviceModel,
+        mechanics: Box<dyn Mechanics>,
+        inner: Arc<dyn Device>,
+        (clock, urgent): (&Clock, bool),
+    ) -> SimulatedDevice {
         let kind = match &model {
             DeviceModel::Disk(_) => "simulated disk",
             DeviceModel::Volume(_) => "simulated volume",
             DeviceModel::Raid0(_) => "simulated array",
         };
         let name: Arc<str> = format!("{} ({kind})", inner.name()).into();
-        let host = Arc::new(Host::new(model.build()?, inner, clock, urgent));
+        let host = Arc::new(Host::new(mechanics, inner, clock, urgent));
         let thread = (!clock.is_virtual()).then(|| {
             let host = host.clone();
             let deliver = move || {
@@ -75,7 +104,7 @@ impl SimulatedDevice {
             let thread = std::thread::Builder::new().name("simulated".into()).spawn(deliver);
             thread.expect("a thread for the simulated device")
         });
-        Ok(SimulatedDevice { name, model, host, thread })
+        SimulatedDevice { name, model, host, thread }
     }
 
     /// Its model.

@@ -158,7 +158,7 @@ impl Serving {
             match state.schedule.next(&mut request, outstanding, now_ns) {
                 Next::Begun => break,
                 Next::Nothing => {
-                    if state.schedule.is_full(&outstanding) {
+                    if !state.schedule.is_empty() {
                         self.tally.lock().is_full();
                     }
                     let is_held = state.schedule.is_held();

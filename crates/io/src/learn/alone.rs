@@ -3,29 +3,41 @@
 //! A low quantile of reads beside which at most one other was outstanding. Where there are none,
 //! because many are always outstanding, the least time of all lately is a bound from below.
 
-/// Requests with at most so many outstanding, themselves included, count as alone.
+/// Requests with at most so many outstanding, themselves included, count as alone; and where few
+/// are outstanding on purpose, which those of the background are not.
 const ALONE: u64 = 2;
+const FEW: u64 = 6;
 
 /// A longer request says more of the transfer than of the wait.
 const SHORT_BYTES: u64 = 64 << 10;
 
 /// Requests alone that count, the last ones.
 const SAMPLES: usize = 32;
-/// The first that say something.
-const FEW: usize = 4;
 /// The time taken for that of all is exceeded by all but one part in so many.
 const LOW: usize = 4;
+
+/// Of a request's time at most this part is its transfer, and at most as much is not: whatever was
+/// believed before, neither is nothing.
+const PART: f64 = 0.75;
+
+/// With few outstanding requests take at least this part of the time before in the mean, if they
+/// were not waiting for each other.
+const GROWS: f64 = 0.85;
 
 /// The least time grows by so much with each that is longer: it has doubled after 3,500.
 const FORGETS: f64 = 1.0002;
 
 #[derive(Clone)]
 pub(crate) struct Alone {
-    /// Before anything is measured.
-    assumed_ns: f64,
+    /// The time without the transfer, as it is believed: as assumed, before anything is measured.
+    latency_ns: f64,
     /// The last of those alone, without their transfer.
     times_ns: [f64; SAMPLES],
     samples: usize,
+    /// So many of them were measured before few were outstanding on purpose, and count no more.
+    old: usize,
+    /// Few are outstanding on purpose: mean bytes and time of a request before.
+    few: Option<(f64, f64)>,
     /// Transfer of a byte of a request that has the device to itself.
     byte_ns: f64,
     least_ns: Least,
@@ -35,9 +47,11 @@ pub(crate) struct Alone {
 impl Alone {
     pub(crate) fn new(latency_ns: f64, byte_ns: f64) -> Alone {
         Alone {
-            assumed_ns: latency_ns,
+            latency_ns,
             times_ns: [0.0; SAMPLES],
             samples: 0,
+            old: 0,
+            few: None,
             byte_ns,
             least_ns: Least::default(),
             least_byte_ns: Least::default(),
@@ -48,43 +62,78 @@ impl Alone {
     /// included.
     pub(crate) fn add(&mut self, bytes: u64, taken_ns: f64, beside: u64) {
         if bytes > SHORT_BYTES {
-            self.least_byte_ns.add((taken_ns - self.latency_ns()).max(0.0) / bytes as f64);
+            let transfer_ns = (taken_ns - self.latency_ns).max((1.0 - PART) * taken_ns);
+            self.least_byte_ns.add(transfer_ns / bytes as f64);
             return;
         }
-        let latency_ns = (taken_ns - bytes as f64 * self.byte_ns()).max(1.0);
+        let latency_ns = taken_ns - (bytes as f64 * self.byte_ns()).min(PART * taken_ns);
         self.least_ns.add(latency_ns);
-        if beside <= ALONE {
-            self.times_ns[self.samples % SAMPLES] = latency_ns;
+        if beside <= if self.few.is_some() { FEW } else { ALONE } {
+            self.times_ns[(self.samples - self.old) % SAMPLES] = latency_ns;
             self.samples += 1;
         }
     }
 
-    /// The time without the transfer, in nanoseconds: a low quantile, because a device that is
-    /// throttled lets even a lone request wait.
-    pub(crate) fn latency_ns(&self) -> f64 {
-        match self.samples.min(SAMPLES) {
-            0 if self.least_ns.count > 0 => self.least_ns.get(),
-            0 => self.assumed_ns,
-            _ => self.quantile(LOW),
+    /// Few are outstanding on purpose from now on; before, requests of `bytes` took `before_ns` in
+    /// the mean.
+    pub(crate) fn begin_few(&mut self, bytes: f64, before_ns: f64) {
+        self.few = Some((bytes, before_ns));
+        self.old = self.samples;
+    }
+
+    /// Not any more. A time that has grown is believed when it is nearly that of before: else it
+    /// may be another's requests that were waited for.
+    pub(crate) fn end_few(&mut self) {
+        let Some((bytes, before_ns)) = self.few.take() else { return };
+        let believed_ns = self.latency_ns;
+        let fresh = &self.times_ns[..(self.samples - self.old).min(SAMPLES)];
+        let mean_ns = fresh.iter().sum::<f64>() / fresh.len().max(1) as f64;
+        self.look();
+        if self.latency_ns > believed_ns && mean_ns + bytes * self.byte_ns() < GROWS * before_ns {
+            (self.latency_ns, self.old) = (believed_ns, self.samples);
         }
     }
 
-    /// The same of half of them, or nothing before it is known.
+    /// Believes what was measured: a low quantile, because a device that is throttled lets even a
+    /// lone request wait.
+    pub(crate) fn look(&mut self) {
+        let fresh = (self.samples - self.old).min(SAMPLES);
+        if self.few.is_some() {
+            return;
+        }
+        if fresh >= LOW || (fresh > 0 && self.old == 0) {
+            let mut times = self.times_ns;
+            times[..fresh].sort_unstable_by(f64::total_cmp);
+            self.latency_ns = times[fresh / LOW];
+        } else if self.samples == 0 && self.least_ns.count > 0 {
+            self.latency_ns = self.least_ns.get();
+        }
+    }
+
+    /// The time without the transfer, in nanoseconds.
+    pub(crate) fn latency_ns(&self) -> f64 {
+        self.latency_ns
+    }
+
+    /// Requests that were alone, so far.
+    pub(crate) fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// That of half of those alone, or nothing before it is known.
     pub(crate) fn median_ns(&self) -> f64 {
-        if self.is_known() { self.quantile(2) } else { 0.0 }
-    }
-
-    /// All but one part in `part` of those alone took longer.
-    fn quantile(&self, part: usize) -> f64 {
+        let fresh = (self.samples - self.old).min(SAMPLES);
+        if !self.is_known() || fresh == 0 {
+            return 0.0;
+        }
         let mut times = self.times_ns;
-        let times = &mut times[..self.samples.min(SAMPLES)];
-        times.sort_unstable_by(f64::total_cmp);
-        times[times.len() / part]
+        times[..fresh].sort_unstable_by(f64::total_cmp);
+        times[fresh / 2]
     }
 
-    /// True when a few were alone.
+    /// True when some were alone.
     pub(crate) fn is_known(&self) -> bool {
-        self.samples >= FEW
+        self.samples >= LOW
     }
 
     /// True when enough was alone to be sure.
@@ -99,7 +148,7 @@ impl Alone {
 
     /// Time of a request of `bytes`.
     pub(crate) fn ns(&self, bytes: f64) -> f64 {
-        self.latency_ns() + bytes * self.byte_ns()
+        self.latency_ns + bytes * self.byte_ns()
     }
 }
 

@@ -30,9 +30,10 @@ const LESS: f64 = 8.0;
 const LAST: f64 = 0.25;
 
 /// Shorter requests say little of the cost of bytes: that they are explained so must be worth this
-/// much of error. Without longer ones, bytes cost what is assumed until some are tried.
+/// much of error, of their weight. Without longer ones, bytes cost what is assumed until some are
+/// tried.
 const LONG_BYTES: f64 = (45 << 10) as f64;
-const UNTRIED: f64 = 0.1;
+const UNTRIED: f64 = 0.02;
 
 /// Lengths for which something is assumed: where requests and where bytes are the limit.
 const PRIOR_BYTES: [f64; 2] = [8192.0, (1 << 20) as f64];
@@ -113,10 +114,18 @@ impl Curve {
     /// The costs that explain the points best, and the elasticity of requests of `bytes`, if that
     /// is known.
     pub(crate) fn costs(&self, kind: Kind, bytes: f64, elasticity: Option<f64>) -> Costs {
-        let assumed =
-            PRIOR_BYTES.map(|bytes| Point { bytes, ns: self.prior.ns(bytes), weight: PRIOR_WEIGHT });
         let measured = self.points.iter().copied().filter(|point| point.weight > 0.0);
-        let mut points: Vec<Point> = measured.chain(assumed).collect();
+        // Costs measured bound those assumed: a request, and each of its bytes, costs at
+        // most what the whole took.
+        let bound = |bytes: f64| {
+            let most = |p: &Point| p.ns * (bytes / p.bytes).max(1.0);
+            measured.clone().map(|p| most(&p)).fold(f64::INFINITY, f64::min)
+        };
+        let assumed = PRIOR_BYTES.map(|bytes| {
+            let ns = self.prior.ns(bytes).min(bound(bytes));
+            Point { bytes, ns, weight: PRIOR_WEIGHT }
+        });
+        let mut points: Vec<Point> = measured.clone().chain(assumed).collect();
         points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
         match kind {
             Kind::Caps => caps(&points, bytes, elasticity),
@@ -135,8 +144,8 @@ fn caps(points: &[Point], bytes: f64, elasticity: Option<f64>) -> Costs {
     let untried = |long: &[Point]| {
         let is_short = |p: &&Point| p.bytes < LONG_BYTES && p.weight > PRIOR_WEIGHT;
         let is_long = |p: &&Point| p.bytes >= LONG_BYTES && p.weight > LATER_WEIGHT / 2.0;
-        let is_untried = long.iter().any(|p| is_short(&p)) && !long.iter().any(|p| is_long(&p));
-        if is_untried { UNTRIED } else { 0.0 }
+        let weight: f64 = long.iter().filter(is_short).map(|p| p.weight).sum();
+        if long.iter().any(|p| is_long(&p)) { 0.0 } else { UNTRIED * weight }
     };
     let error = |costs: &Costs| -> f64 {
         let of = |p: &Point| {

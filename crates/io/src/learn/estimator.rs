@@ -1,10 +1,12 @@
 //! Learns one direction of a device.
 
 use crate::cost::{CostModel, Law};
+use crate::learn::Done;
 use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
+use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
-use crate::learn::{Done, Learner};
+use crate::learn::sums::{Passing, Sums};
 
 /// Busy time that the sums reach back.
 const REACH_NS: f64 = 120e6;
@@ -18,16 +20,17 @@ const LIMIT: f64 = 1.5;
 /// sure one must be that it was.
 const HALF: f64 = 0.5;
 const LEAST_SURE: f64 = 0.05;
-/// Requests outstanding, of what fills the device.
-const FILLS: f64 = 2.0;
-const DEPTHS: [f64; 2] = [4.0, Learner::MOST_DEPTH as f64];
-/// A device that answers slower than this alone, and hardly faster in company, has an arm.
+/// A device that answers slower than this alone, and hardly faster in company, has an arm. With
+/// so many answered in the time of one it has none.
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
-/// An arm knows so many requests at first. Those that wait for it here are merged.
-const ARM_DEPTH: f64 = 8.0;
-/// Outstanding beyond what fills the device. More would be merged less.
-const MORE: f64 = 2.0;
+const ARM_COMPANY: f64 = 8.0;
+const NO_ARM_COMPANY: f64 = 12.0;
+/// An arm that is none has been so at so many looks; and one that was not known to be one.
+const NO_ARM_LOOKS: u32 = 8;
+const ARM_LOOKS: u32 = 3;
+/// An arm wants to know at least so many requests.
+const ARM_DEPTH: f64 = 32.0;
 
 /// Flash answers sooner.
 const SLOW_NS: f64 = 250e3;
@@ -36,12 +39,8 @@ const VOLUME_DEPTH: f64 = 9.0;
 const VOLUME: CostModel = CostModel::network();
 const ARM: CostModel = CostModel::hdd();
 
-/// Steps of the depth upwards, what they must bring, and how long they are tried.
-const DEEPER: f64 = 1.5;
-const HELPS: f64 = 1.05;
-const TRIAL_NS: f64 = 30e6;
-/// Busy time before a depth that brought nothing is tried again.
-const PAUSE_NS: f64 = 2e9;
+/// Requests that cost so many times as much, or as little, are those of another device.
+const CHANGE: f64 = 1.5;
 
 /// Prices where requests and bytes are as scarce as each other.
 const EVEN: f64 = 0.5;
@@ -54,53 +53,26 @@ const REQUESTS: f64 = 0.4;
 /// The part of the way that prices go with each look.
 const PRICE_STEP: f64 = 0.05;
 
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    busy_ns: f64,
-    /// Of that, with as many outstanding as should be.
-    full_ns: f64,
-    service_ns: f64,
-    requests: f64,
-    bytes: f64,
-}
-
-impl Sums {
-    fn add(&mut self, other: &Sums, keep: f64) {
-        self.busy_ns = self.busy_ns * keep + other.busy_ns;
-        self.full_ns = self.full_ns * keep + other.full_ns;
-        self.service_ns = self.service_ns * keep + other.service_ns;
-        self.requests = self.requests * keep + other.requests;
-        self.bytes = self.bytes * keep + other.bytes;
-    }
-}
-
-/// Whether more requests outstanding move more.
-#[derive(Clone)]
-enum Trial {
-    None,
-    Deeper { from: f64, moved: f64, skip_ns: f64, sums: Sums },
-    Pause { ns: f64 },
-}
-
 #[derive(Clone)]
 pub(crate) struct Estimator {
     alone: Alone,
     curve: Curve,
     elasticity: Elasticity,
     kind: Kind,
+    /// Looks at which it answered like the other kind, one after the other.
+    unlike: u32,
     tick: Sums,
     lately: Sums,
     outstanding: u64,
-    changed_ns: u64,
+    passing: Passing,
     /// Requests waited because so many were outstanding.
     was_full: bool,
-    /// So many outstanding fill the device.
-    fills: f64,
-    depth: f64,
-    trial: Trial,
+    depth: Depth,
     /// The price of requests: see [`Law::Caps`].
     request_share: f64,
     costs: Costs,
+    /// Costs when the device was last taken for another one.
+    costs_then: Costs,
     is_limit: bool,
     /// How often it was, so far.
     looks: u64,
@@ -109,23 +81,23 @@ pub(crate) struct Estimator {
 impl Estimator {
     pub(crate) fn new(prior: &CostModel) -> Estimator {
         let kind = if prior.has_arm() { Kind::Arm } else { Kind::Caps };
-        let byte_ns = 1e9 / prior.bytes_per_s as f64;
-        let costs = Costs { kind, request_ns: prior.ns_per_request as f64, byte_ns };
+        let byte_ns = 1e9 / prior.bytes_per_s.max(1) as f64;
+        let costs = Costs { kind, request_ns: prior.ns_per_request.max(1) as f64, byte_ns };
         Estimator {
-            alone: Alone::new(prior.latency_ns as f64, byte_ns),
+            alone: Alone::new(prior.latency_ns.max(1) as f64, byte_ns),
             curve: Curve::new(costs),
             elasticity: Elasticity::default(),
             kind,
+            unlike: 0,
             tick: Sums::default(),
             lately: Sums::default(),
             outstanding: 0,
-            changed_ns: 0,
+            passing: Passing::default(),
             was_full: false,
-            fills: DEPTHS[0],
-            depth: f64::from(prior.best_depth()),
-            trial: Trial::None,
+            depth: Depth::new(prior.best_depth()),
             request_share: EVEN,
             costs,
+            costs_then: costs,
             is_limit: false,
             looks: 0,
         }
@@ -138,7 +110,7 @@ impl Estimator {
         self.outstanding
     }
 
-    /// A request waits because `depth` are outstanding.
+    /// Requests wait because of what is outstanding.
     pub(crate) fn is_full(&mut self) {
         self.was_full = true;
     }
@@ -147,10 +119,13 @@ impl Estimator {
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> bool {
         self.pass(now_ns);
         self.outstanding -= 1;
-        if done.has_failed {
+        let Some(taken_ns) = self.passing.taken(done.taken_ns).filter(|_| !done.has_failed) else {
+            if self.tick.requests == 0.0 && self.tick.busy_ns >= LOOK_NS {
+                // The device was busy with failures alone, which say nothing of it.
+                self.tick = Sums::default();
+            }
             return false;
-        }
-        let taken_ns = done.taken_ns as f64;
+        };
         let was_known = self.alone.is_known();
         self.alone.add(done.bytes, taken_ns, done.beside);
         self.tick.service_ns += taken_ns;
@@ -162,20 +137,21 @@ impl Estimator {
         }
         let is_first_word = self.alone.is_known() && !was_known && !self.curve.is_measured();
         if is_first_word {
+            self.alone.look();
             self.assume_by_latency();
         }
         is_first_word
     }
 
     fn pass(&mut self, now_ns: u64) {
-        let passed_ns = now_ns.saturating_sub(self.changed_ns) as f64;
+        let request_ns = if self.lately.requests > 0.0 { self.lately.busy_per_request() } else { 0.0 };
+        let passed_ns = self.passing.to(now_ns, request_ns);
         if self.outstanding > 0 {
             self.tick.busy_ns += passed_ns;
         }
-        if self.outstanding as f64 >= self.fills {
+        if self.outstanding as f64 >= self.depth.fills() {
             self.tick.full_ns += passed_ns;
         }
-        self.changed_ns = self.changed_ns.max(now_ns);
     }
 
     fn look(&mut self) {
@@ -183,12 +159,11 @@ impl Estimator {
         let keep = (-(tick.busy_ns / REACH_NS).min(tick.requests / REACH_REQUESTS)).exp();
         self.lately.add(&tick, keep);
         let sums = self.lately;
-        let (bytes, ns) = (sums.bytes / sums.requests, sums.busy_ns / sums.requests);
+        let (bytes, ns) = (sums.mean_bytes(), sums.busy_per_request());
+        self.alone.look();
         let alone_ns = self.alone.ns(bytes);
         let sure = ((sums.full_ns / sums.busy_ns - HALF) / (1.0 - HALF)).max(0.0).powi(2);
-        let is_filled = sure > LEAST_SURE;
-        self.is_limit = is_filled && sums.service_ns / sums.requests > LIMIT * alone_ns;
-        self.kind = self.kind_now(bytes, is_filled);
+        self.is_limit = sure > LEAST_SURE && sums.service_per_request() > LIMIT * alone_ns;
         if self.is_limit {
             self.looks += 1;
             self.elasticity.add(tick.bytes / tick.requests, tick.busy_ns / tick.requests);
@@ -200,15 +175,43 @@ impl Estimator {
         if !self.curve.is_measured() {
             self.assume_by_latency();
         }
+        self.kind = self.kind_now(bytes);
         self.costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
-        if self.is_limit && self.kind == Kind::Caps {
-            self.set_depth(alone_ns);
-        } else {
-            // Of an arm it cannot be computed: it depends on how it sorts its requests.
-            self.try_deeper(&tick);
+        debug_assert!(self.costs.request_ns > 0.0 && self.costs.byte_ns > 0.0, "{:?}", self.costs);
+        debug_assert!(self.costs.request_ns.is_finite() && self.costs.byte_ns.is_finite());
+        if self.kind == Kind::Arm {
+            self.depth.at_least(ARM_DEPTH);
         }
-        self.was_full = false;
+        let (costs, has_changed) = (self.costs, self.has_changed(bytes));
+        let looked = Looked {
+            tick: &tick,
+            lately: &sums,
+            is_limit: self.is_limit,
+            has_arm: self.kind == Kind::Arm,
+            was_full: std::mem::take(&mut self.was_full),
+            has_changed,
+            alone: self.alone.samples(),
+            alone_ns,
+            request_ns: costs.ns(bytes),
+        };
+        let were_few = self.depth.are_few();
+        self.depth.look(&looked, |sums| costs.request_ns * sums.requests + costs.byte_ns * sums.bytes);
+        match (were_few, self.depth.are_few()) {
+            (false, true) => self.alone.begin_few(bytes, sums.service_per_request()),
+            (true, false) => self.alone.end_few(),
+            _ => {}
+        }
         self.set_prices();
+    }
+
+    /// True when requests of that length cost so much more, or less, that it is another device.
+    fn has_changed(&mut self, bytes: f64) -> bool {
+        let times = self.costs.ns(bytes) / self.costs_then.ns(bytes);
+        let has_changed = !(1.0 / CHANGE..CHANGE).contains(&times);
+        if has_changed {
+            self.costs_then = self.costs;
+        }
+        has_changed
     }
 
     /// Before the device was filled once, its latency says what it is like: flash, a usual volume,
@@ -222,10 +225,9 @@ impl Estimator {
         if self.alone.median_ns() >= ARM_NS {
             self.kind = Kind::Arm;
             self.assume(&ARM);
-            (self.fills, self.depth) = (DEPTHS[0], ARM_DEPTH);
         } else if latency_ns >= SLOW_NS && self.costs.request_ns < 0.5 * request_ns {
             self.assume(&CostModel { ns_per_request: request_ns as u64, ..VOLUME });
-            self.set_depth(latency_ns);
+            self.depth.assume(latency_ns / request_ns);
         }
     }
 
@@ -235,60 +237,33 @@ impl Estimator {
         self.curve.assume(self.costs);
     }
 
-    /// By Little's law: a request of the mean length takes `alone_ns` alone.
-    fn set_depth(&mut self, alone_ns: f64) {
-        let bytes = self.lately.bytes / self.lately.requests.max(1.0);
-        self.fills = (FILLS * alone_ns / self.costs.ns(bytes) + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
-        self.depth = (self.fills + MORE).min(DEPTHS[1]);
-    }
-
     /// An arm shows when short requests alone take long and many at once hardly more in all; that
-    /// it is none, when they take less, or many at once no longer than one.
-    fn kind_now(&self, bytes: f64, is_filled: bool) -> Kind {
-        let latency_ns = self.alone.median_ns();
-        match self.kind {
-            Kind::Arm if self.alone.is_sure() && latency_ns < ARM_NS / 2.0 => Kind::Caps,
-            Kind::Arm if self.alone.is_known() && is_filled && !self.is_limit => Kind::Caps,
-            Kind::Caps if self.is_limit && bytes <= ARM_BYTES && self.alone.is_sure() => {
-                let costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
-                let is_arm = latency_ns >= ARM_NS && latency_ns < 8.0 * costs.ns(bytes);
-                if is_arm { Kind::Arm } else { Kind::Caps }
-            }
-            kind => kind,
+    /// it is none, when they take less. It must do so for some time: a track buffer is quick, too,
+    /// and while a device becomes another one the two times are not of the same.
+    fn kind_now(&mut self, bytes: f64) -> Kind {
+        let latency_ns = self.alone.latency_ns();
+        if !self.alone.is_sure() {
+            return self.kind;
         }
-    }
-
-    /// Where requests wait for others and the device does not seem to be the limit, more are let
-    /// out; when that does not move more, as many as before.
-    fn try_deeper(&mut self, tick: &Sums) {
-        let work = |sums: &Sums| {
-            (self.costs.request_ns * sums.requests + self.costs.byte_ns * sums.bytes) / sums.busy_ns
+        let is_short = self.is_limit && bytes <= ARM_BYTES;
+        let company = latency_ns / self.curve.costs(self.kind, bytes, self.elasticity.get()).ns(bytes);
+        let (is_unlike, looks, other) = match self.kind {
+            Kind::Arm => {
+                let least = if latency_ns < ARM_NS { ARM_COMPANY } else { NO_ARM_COMPANY };
+                let is_none = latency_ns < ARM_NS / 2.0 || (is_short && company >= least);
+                (is_none, NO_ARM_LOOKS, Kind::Caps)
+            }
+            Kind::Caps => {
+                let is_arm = is_short && latency_ns >= ARM_NS && company < ARM_COMPANY;
+                (is_arm, ARM_LOOKS, Kind::Arm)
+            }
         };
-        match &mut self.trial {
-            Trial::None if self.was_full => {
-                self.trial = Trial::Deeper {
-                    from: self.depth,
-                    moved: work(&self.lately),
-                    skip_ns: self.alone.ns(tick.bytes / tick.requests),
-                    sums: Sums::default(),
-                };
-                self.depth = (DEEPER * self.depth).min(DEPTHS[1]);
-            }
-            Trial::None => {}
-            Trial::Deeper { skip_ns, .. } if *skip_ns > 0.0 => *skip_ns -= tick.busy_ns,
-            Trial::Deeper { from, moved, sums, .. } => {
-                sums.add(tick, 1.0);
-                if sums.busy_ns >= TRIAL_NS && sums.requests >= REACH_REQUESTS {
-                    let helps = work(sums) >= HELPS * *moved;
-                    if !helps {
-                        self.depth = *from;
-                    }
-                    self.trial = if helps { Trial::None } else { Trial::Pause { ns: PAUSE_NS } };
-                }
-            }
-            Trial::Pause { ns } if *ns > 0.0 => *ns -= tick.busy_ns,
-            Trial::Pause { .. } => self.trial = Trial::None,
+        self.unlike = if is_unlike { self.unlike + 1 } else { 0 };
+        if self.unlike < looks {
+            return self.kind;
         }
+        self.unlike = 0;
+        other
     }
 
     /// The dearer is that of which the work uses more, of all that the device allows.
@@ -312,13 +287,17 @@ impl Estimator {
         self.lately.service_ns / self.lately.busy_ns.max(1.0)
     }
 
-    /// Costs of requests, with the prices of now.
+    /// Costs of requests, with the prices of now. What may be outstanding of guesses follows from
+    /// the bytes that are moved in the time of a request: while more is tried bytes seem cheaper,
+    /// and where more was proven requests seem to take longer.
     pub(crate) fn cost(&self) -> CostModel {
+        let more = self.depth.more().max(1.0);
+        let wider = if self.is_limit || self.kind == Kind::Arm { 1.0 } else { self.depth.wider() };
         CostModel {
-            latency_ns: (self.alone.latency_ns() as u64).max(1),
+            latency_ns: ((wider * self.alone.latency_ns()) as u64).max(1),
             ns_per_request: (self.costs.request_ns as u64).max(1),
-            bytes_per_s: ((1e9 / self.costs.byte_ns) as u64).max(1),
-            depth: self.depth.round() as u32,
+            bytes_per_s: ((more * 1e9 / self.costs.byte_ns) as u64).max(1),
+            depth: self.depth.now().round() as u32,
             law: match self.kind {
                 Kind::Arm => Law::Sum,
                 Kind::Caps => Law::Caps { request_share: self.request_share },

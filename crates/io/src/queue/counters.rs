@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::cost::CostModel;
 use crate::latency::{Latency, histogram};
+use crate::learn::sums::BACK_NS;
 use crate::learn::{Done, Learned, Learner};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
@@ -166,7 +167,9 @@ impl QueueTally {
             self.busy_ns += passed;
             self.depth_ns += passed * self.outstanding;
         }
-        self.changed_ns = self.changed_ns.max(now);
+        // Threads may come a little out of order; a clock that is far behind was set back.
+        let is_set_back = self.changed_ns.saturating_sub(now) > BACK_NS;
+        self.changed_ns = if is_set_back { now } else { self.changed_ns.max(now) };
     }
 
     /// A device request goes out.
@@ -203,7 +206,8 @@ impl QueueTally {
             bytes: request.len,
             beside: request.beside,
             taken_ns: now.saturating_sub(request.started_ns),
-            has_failed: failed > 0,
+            // Of a merge that failed the pieces not reached are tried again.
+            has_failed: failed > 0 || ended < request.pieces.len(),
         };
         let learned = self.learner.finished(&done, now);
         self.outstanding -= 1;
@@ -258,7 +262,7 @@ impl QueueTally {
         seen
     }
 
-    /// Requests wait because as many are outstanding as may be.
+    /// Requests wait because of what is outstanding.
     pub(crate) fn is_full(&mut self) {
         self.learner.is_full();
     }

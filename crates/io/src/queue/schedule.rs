@@ -154,11 +154,6 @@ impl Schedule {
         self.limits.depth + self.limits.background.apart
     }
 
-    /// True when requests wait because `depth` are outstanding.
-    pub(crate) fn is_full(&self, outstanding: &Load) -> bool {
-        !self.is_empty() && !self.has_room(outstanding)
-    }
-
     /// True when a request that is not of the background may go out.
     fn has_room(&self, outstanding: &Load) -> bool {
         let apart = self.limits.background.apart.min(outstanding.background);

@@ -11,7 +11,9 @@ pub(crate) mod caps;
 mod caps_tests;
 pub(crate) mod disk;
 pub(crate) mod raid0;
+pub(crate) mod random_reads;
 pub(crate) mod steady;
+pub(crate) mod troubled;
 pub(crate) mod volume;
 pub(crate) mod write_cache;
 

@@ -59,6 +59,8 @@ struct World {
     /// Readers' and long ones.
     counts: [usize; 2],
     estimator: Estimator,
+    /// So much the clock that the estimator sees is ahead of the device's, or behind.
+    ahead_ns: i64,
 }
 
 struct Out {
@@ -78,7 +80,12 @@ impl World {
             outstanding: HashMap::new(),
             counts: [0, 0],
             estimator: Estimator::new(&CostModel::ssd()),
+            ahead_ns: 0,
         }
+    }
+
+    fn seen(&self, ns: u64) -> u64 {
+        ns.saturating_add_signed(self.ahead_ns)
     }
 
     /// Another device under the same load, from the next request on.
@@ -125,9 +132,9 @@ impl World {
             }
             let bytes = if is_long { load.long_bytes } else { PAGE };
             let offset = self.random.below(SPAN / bytes) * bytes;
-            let beside = self.estimator.started(self.now);
+            let beside = self.estimator.started(self.seen(self.now));
             self.counts[usize::from(is_long)] += 1;
-            self.outstanding.insert(self.next, Out { is_long, bytes, beside, began: self.now });
+            self.outstanding.insert(self.next, Out { is_long, bytes, beside, began: self.seen(self.now) });
             self.device.arrive(
                 self.next,
                 Transfer { offset, len: bytes, kind: TransferKind::Read },
@@ -148,10 +155,10 @@ impl World {
                 write: false,
                 bytes: out.bytes,
                 beside: out.beside,
-                taken_ns: over - out.began,
+                taken_ns: self.seen(over).saturating_sub(out.began),
                 has_failed: false,
             };
-            self.estimator.finished(&done, over);
+            self.estimator.finished(&done, self.seen(over));
             requests += 1.0;
             bytes += out.bytes as f64;
             self.now = self.now.max(over);
@@ -212,6 +219,29 @@ fn a_device_that_changes_is_known_anew_after_two_seconds() {
             let now = world.run(load, 500);
             let believed = world.estimator.costs.ns(now.bytes_per_request()) / now.ns_per_request();
             assert!((0.9..1.1).contains(&believed), "{load:?}, × {times}: {believed} of what it takes");
+        }
+    }
+}
+
+/// A machine that was suspended, or a clock that is set: neither is the device.
+#[test]
+fn a_clock_that_jumps_changes_no_belief() {
+    const HOUR_NS: u64 = 3_600 * 1_000 * MS;
+    let mut random = snowmelt_base::random::Random(snowmelt_base::test_seed(3));
+    for (name, load) in VOLUMES[..5].iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+        let mut world = World::new(&DeviceModel::named(name).unwrap());
+        world.ahead_ns = HOUR_NS as i64;
+        world.run(load, 1_000);
+        for _ in 0..4 {
+            let jump = random.below(2 * HOUR_NS) as i64 - HOUR_NS as i64;
+            world.ahead_ns = (world.ahead_ns + jump).max(0);
+            world.run(load, 500);
+            let now = world.run(load, 500);
+            let cost = world.estimator.cost();
+            let believed = world.estimator.costs.ns(now.bytes_per_request()) / now.ns_per_request();
+            let what = format!("{name}, {load:?}, {} s: {believed} of what it takes", jump / 1_000_000_000);
+            assert!(believed < 1.1 && (believed > 0.9 || !world.estimator.is_limit), "{what}");
+            assert!(cost.latency_ns > 50_000 && cost.latency_ns < 100 * MS, "{what}: {cost:?}");
         }
     }
 }
