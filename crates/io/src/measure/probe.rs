@@ -174,6 +174,10 @@ impl Profile {
             IoError::invalid(&name, Operation::Read, format!("not a device profile: {e}"))
         };
         let mut profile: Profile = serde_json::from_slice(&text).map_err(not_one)?;
+        if !profile.cost.is_possible() {
+            let why = "not a device profile: no device has its costs".to_owned();
+            return Err(IoError::invalid(&name, Operation::Read, why));
+        }
         if profile.reads == ProbedReads::default() {
             profile.reads = ProbedReads::of(&profile.random, &profile.sequential);
         }

@@ -12,6 +12,7 @@ fn well() -> DiskFacts {
         mount: Some(MountPoint {
             place: "/srv".into(),
             kind: "ext4".to_owned(),
+            source: "/dev/sda1".to_owned(),
             options: vec!["rw".to_owned(), "relatime".to_owned()],
             device: "8:1".to_owned(),
         }),
