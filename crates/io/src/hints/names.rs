@@ -4,7 +4,7 @@
 //! by their size. What was bought besides is not told: the figures are those of the kind that one
 //! gets without asking, to begin with.
 
-use crate::cost::{CostModel, Law};
+use crate::cost::CostModel;
 use crate::hints::disk::Disk;
 
 const GIB: u64 = 1 << 30;
@@ -172,6 +172,7 @@ pub(crate) fn of_kind(disk: &Disk) -> Option<(CostModel, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Law;
 
     fn disk(vendor: &str, model: &str, gib: u64) -> Disk {
         let bytes = gib * GIB;

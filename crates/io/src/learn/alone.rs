@@ -71,6 +71,11 @@ impl Alone {
         }
     }
 
+    /// What was believed before anything was measured, in nanoseconds.
+    pub(crate) fn assumed_ns(&self) -> f64 {
+        self.assumed_ns
+    }
+
     /// True when enough was alone to be sure.
     pub(crate) fn is_sure(&self) -> bool {
         self.samples >= SAMPLES

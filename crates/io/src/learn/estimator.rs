@@ -3,7 +3,7 @@
 use crate::cost::{CostModel, GUESS_KNEES, Law};
 use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
-use crate::learn::{Done, Learner};
+use crate::learn::{Done, Learner, SeenLoad};
 
 /// Busy time that the sums reach back.
 const REACH_NS: f64 = 120e6;
@@ -23,6 +23,11 @@ const DEPTHS: [f64; 2] = [4.0, Learner::MOST_DEPTH as f64];
 /// A device that answers slower than this alone, and hardly faster in company, has an arm.
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
+/// An arm needs longer for short requests, also where they are neighbours; and no transfer takes
+/// less than so much of what it is believed to take.
+const QUICK_BYTES: f64 = (32 << 10) as f64;
+const QUICK_NS: f64 = 200e3;
+const OUTRUNS: f64 = 0.4;
 /// An arm wants to know at least so many requests.
 const ARM_DEPTH: f64 = 32.0;
 
@@ -37,8 +42,9 @@ const TRIAL_NS: f64 = 30e6;
 /// Busy time before a depth that brought nothing is tried again.
 const PAUSE_NS: f64 = 2e9;
 
-/// Prices where requests and bytes are as scarce as each other.
-const EVEN: f64 = 0.5;
+/// A latency is a surprise when it is so many times what was believed.
+const SURPRISE: f64 = 2.0;
+
 /// How much steeper the price is than the use.
 const STEEP: i32 = 4;
 /// The least price of bytes: they take memory, too.
@@ -114,7 +120,7 @@ impl Estimator {
             fills: DEPTHS[0],
             depth: f64::from(prior.best_depth()),
             trial: Trial::None,
-            request_share: EVEN,
+            request_share: prior.request_share(),
             costs,
             is_limit: false,
             looks: 0,
@@ -182,7 +188,7 @@ impl Estimator {
         if !self.curve.is_measured() {
             self.assume_by_latency();
         }
-        self.kind = self.kind_now(bytes);
+        self.kind = if self.outruns_an_arm(bytes, ns) { Kind::Caps } else { self.kind_now(bytes) };
         self.costs = self.curve.costs(self.kind);
         if self.kind == Kind::Arm {
             self.depth = self.depth.max(ARM_DEPTH);
@@ -198,16 +204,26 @@ impl Estimator {
     }
 
     /// Before the device was filled once, its latency says what it is like: one that answers
-    /// slower than flash is taken for a usual volume.
+    /// slower than flash, and than was believed, is taken for a usual volume.
     fn assume_by_latency(&mut self) {
         let (latency_ns, volume) = (self.alone.latency_ns(), CostModel::network());
-        let is_slow = self.kind == Kind::Caps && latency_ns >= SLOW_NS;
+        let is_slow = self.kind == Kind::Caps
+            && latency_ns >= SLOW_NS
+            && latency_ns > SURPRISE * self.alone.assumed_ns();
         if is_slow && self.costs.request_ns < 0.5 * latency_ns / VOLUME_DEPTH {
-            let byte_ns = 1e9 / volume.bytes_per_s as f64;
+            let byte_ns = self.costs.byte_ns.max(1e9 / volume.bytes_per_s as f64);
             self.costs = Costs { kind: self.kind, request_ns: latency_ns / VOLUME_DEPTH, byte_ns };
             self.curve.assume(self.costs);
             self.depth = FILLS * VOLUME_DEPTH + 1.0 + GUESS_KNEES as f64;
         }
+    }
+
+    /// True where an arm is believed in, and a request of `bytes` took only `ns` of the device: less
+    /// than any arm takes for short ones, or than the transfer of long ones.
+    fn outruns_an_arm(&self, bytes: f64, ns: f64) -> bool {
+        let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
+        let is_enough = self.lately.requests >= REACH_REQUESTS;
+        self.kind == Kind::Arm && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
     /// An arm shows when short requests alone take long and many at once hardly more in all; that
@@ -266,6 +282,23 @@ impl Estimator {
         let (requests, bytes) = (price(of_requests), price(of_bytes).max(BYTES));
         let share = requests / (requests + bytes);
         self.request_share += (share - self.request_share) * PRICE_STEP;
+    }
+
+    /// How sure the costs of requests and of bytes are: see [`Curve::confidence`].
+    pub(crate) fn confidence(&self) -> [f64; 2] {
+        self.curve.confidence(&self.costs)
+    }
+
+    /// The load of the last looks.
+    pub(crate) fn load(&self) -> SeenLoad {
+        let Sums { busy_ns, service_ns, requests, bytes, .. } = self.lately;
+        let requests = requests.max(f64::MIN_POSITIVE);
+        SeenLoad {
+            requests_per_s: 1e9 * requests / busy_ns.max(1.0),
+            request_bytes: bytes / requests,
+            request_ns: service_ns / requests,
+            outstanding: self.crowd(),
+        }
     }
 
     /// Looks when the device was the limit, so far.

@@ -3,9 +3,9 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, CostSource};
 use crate::latency::{Latency, histogram};
-use crate::learn::{Done, Learned, Learner};
+use crate::learn::{Done, Evidence, Learned, Learner, SeenLoad};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
@@ -56,8 +56,8 @@ pub struct DeviceCounters {
     pub service: Latency,
     /// Costs of reads, as they are believed now.
     pub cost: CostModel,
-    /// How often the device was found to be the limit, and its costs were learned; not reset.
-    pub learned: u64,
+    /// What these rest on; not reset.
+    pub evidence: Evidence,
 }
 
 impl DeviceCounters {
@@ -263,7 +263,19 @@ impl QueueTally {
         self.learner.is_full();
     }
 
-    pub(crate) fn snapshot(&self, device: &str, engine: &'static str, cost: CostModel) -> DeviceCounters {
+    /// What the costs of reads rest on, and the load that was seen last; `begin` is the source of
+    /// what they began with.
+    pub(crate) fn evidence(&self, begin: CostSource) -> (Evidence, SeenLoad) {
+        (self.learner.evidence(begin), self.learner.load())
+    }
+
+    /// All counts; `cost` is what reads are believed to cost, and the source of what that began with.
+    pub(crate) fn snapshot(
+        &self,
+        device: &str,
+        engine: &'static str,
+        (cost, begin): (CostModel, CostSource),
+    ) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
             class,
             requests: t.requests,
@@ -286,7 +298,7 @@ impl QueueTally {
             mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
             service: Latency::of(&self.service),
             cost,
-            learned: self.learner.looks(),
+            evidence: self.learner.evidence(begin),
         }
     }
 
@@ -325,7 +337,7 @@ mod tests {
         tally.end_in_place(Class::Demand, &done, 30);
         let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
-        let counters = tally.snapshot("d", "inline", CostModel::ssd());
+        let counters = tally.snapshot("d", "inline", (CostModel::ssd(), CostSource::Set));
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));
