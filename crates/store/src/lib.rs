@@ -65,7 +65,7 @@ pub use access::reader::{Reader, WishKind};
 pub use access::temp_space::{TempBytes, TempSpace};
 pub use access::transaction::{Committed, Pending, Transaction};
 pub use error::{Lost, Result, StoreError};
-pub use files::known::{kept_model, learned_path, profile_path};
+pub use files::known::{LearnedBefore, learned_path, profile_path};
 pub use format::catalog;
 pub use format::key::MAX_ARITY;
 pub use format::lineage::StateName;

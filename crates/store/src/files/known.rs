@@ -95,7 +95,29 @@ impl Known {
     }
 }
 
-/// When a profile was written, in seconds since 1970.
+/// What an earlier run has learned of a stripe's disk, as the next opening would find it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LearnedBefore {
+    /// What it begins with, if nothing better is there.
+    pub model: Option<KeptModel>,
+    /// It was learned after the last probe, so that it counts.
+    pub is_latest: bool,
+    /// Why what was found is not used.
+    pub doubt: Option<String>,
+}
+
+impl LearnedBefore {
+    /// Of a stripe of the database in `dir`.
+    pub fn of(kernel: &KernelFiles, dir: &Path, number: usize, stripe: &Path) -> LearnedBefore {
+        let (mut doubts, disk) = (Vec::new(), Hints::of(kernel, stripe).disk);
+        let model = usable_model(&learned_path(dir, number, stripe), disk.as_ref(), &mut doubts);
+        let profile = profile_path(dir, number, stripe);
+        let is_latest = model.as_ref().is_some_and(|model| probed_at(&profile) < model.unix_s);
+        LearnedBefore { model, is_latest, doubt: doubts.pop() }
+    }
+}
+
+/// When a profile was written, in seconds since 1970; 0 when there is none.
 fn probed_at(path: &Path) -> u64 {
     let written = std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
     let since = written.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -121,7 +143,7 @@ fn kept_profile(path: &Path, doubts: &mut Vec<String>) -> Option<Profile> {
 ///
 /// # Errors
 /// The reason why it cannot be used, in words.
-pub fn kept_model(path: &Path) -> std::result::Result<Option<KeptModel>, String> {
+pub(crate) fn kept_model(path: &Path) -> std::result::Result<Option<KeptModel>, String> {
     match read_bounded(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.to_string()),

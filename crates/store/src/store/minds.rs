@@ -25,7 +25,7 @@ const LASTS_NS: u64 = 3_000_000_000;
 /// Time between two lines about a disk.
 const PAUSE_NS: u64 = 10_000_000_000;
 /// Looks at a disk that was the limit after which something is known of it.
-const ENOUGH: u64 = 16;
+const ENOUGH: u64 = 4;
 /// Time between two writings of what has changed.
 const KEEP_NS: u64 = 60_000_000_000;
 
