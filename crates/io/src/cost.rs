@@ -173,7 +173,7 @@ impl CostModel {
         (1..=LONGEST_NS).contains(&self.latency_ns)
             && (1..=LONGEST_NS).contains(&self.ns_per_request)
             && self.bytes_per_s > 0
-            && (1..=65_536).contains(&self.depth)
+            && (1..=1024).contains(&self.depth)
             && (0.0..=1.0).contains(&self.request_share())
     }
 

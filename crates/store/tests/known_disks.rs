@@ -76,3 +76,17 @@ fn what_was_learned_stays_with_its_disk() {
         assert!(matches!(taken, Err(StoreError::Config(why)) if why.contains(name)), "{name}");
     }
 }
+
+#[test]
+fn what_was_not_finished_leaves_nothing_beside_its_stripes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, elsewhere) = (dir.path().join("db"), dir.path().join("elsewhere"));
+    std::fs::create_dir(&elsewhere).unwrap();
+    for stripe in [elsewhere.join("data"), db.join("stripe-0")] {
+        let new = Store::create_unfinished(&db, std::slice::from_ref(&stripe), real()).unwrap();
+        std::fs::write(learned_path(&db, 0, &stripe), b"").unwrap();
+        drop(new);
+        let left = std::fs::read_dir(&elsewhere).unwrap().count();
+        assert_eq!((left, db.exists()), (0, false), "{}", stripe.display());
+    }
+}

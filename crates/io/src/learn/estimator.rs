@@ -223,7 +223,9 @@ impl Estimator {
     fn outruns_an_arm(&self, bytes: f64, ns: f64) -> bool {
         let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
         let is_enough = self.lately.requests >= REACH_REQUESTS;
-        self.kind == Kind::Arm && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
+        // Not by what a cache in front of an arm holds: alone its requests would take long.
+        let may_be_none = self.kind == Kind::Arm && self.alone.latency_ns() < ARM_NS / 2.0;
+        may_be_none && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
     /// An arm shows when short requests alone take long and many at once hardly more in all; that

@@ -180,8 +180,9 @@ impl Devices {
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let place = Some(place).filter(|_| !is_block);
-            let Known { probed, disk, .. } = known;
-            list.push(Stripe { path, queue, place, probed, disk, _claim: claim, _owned: owned });
+            let Known { probed, disk, prior, .. } = known;
+            let begin = prior.map(|prior| prior.why).unwrap_or_default();
+            list.push(Stripe { path, queue, place, probed, begin, disk, _claim: claim, _owned: owned });
         }
         Ok(Stripes { list, real: config.files.is_none(), _linked_journal: self.linked_journal })
     }
@@ -203,6 +204,8 @@ struct Stripe {
     place: Option<(Arc<Directory>, PathBuf)>,
     /// Times of reads as a probe measured them.
     probed: Option<ProbedReads>,
+    /// Why its costs were believed at first, in words; empty where that is not known.
+    begin: String,
     /// The disk it lies on, of which what is learned is kept.
     disk: Option<DiskIdentity>,
     _claim: Option<Claim>,
@@ -368,6 +371,11 @@ impl Stripes {
     /// What is believed of a stripe's device, and why.
     pub fn belief(&self, stripe: usize) -> Belief {
         self.list[stripe].queue.belief()
+    }
+
+    /// Why the costs of a stripe were believed at first, in words.
+    pub fn begin(&self, stripe: usize) -> &str {
+        &self.list[stripe].begin
     }
 
     /// The disk that a stripe lies on, where what is learned of it is kept.

@@ -39,6 +39,8 @@ pub(crate) struct Minds {
 struct Mind {
     told: Figures,
     told_ns: u64,
+    /// Why it was believed at first, until that was said.
+    begin: String,
     /// Another belief, since when.
     other: Option<(Figures, u64)>,
     kept: Kept,
@@ -97,10 +99,10 @@ impl Figures {
 }
 
 impl Mind {
-    fn new(belief: &Belief, now_ns: u64) -> Mind {
+    fn new(belief: &Belief, begin: &str, now_ns: u64) -> Mind {
         let figures = Figures::of(belief);
         let kept = Kept { figures, looks: 0, at_ns: now_ns, has_failed: false };
-        Mind { told: figures, told_ns: now_ns, other: None, kept }
+        Mind { told: figures, told_ns: now_ns, begin: begin.to_owned(), other: None, kept }
     }
 
     /// A look at what is believed; answers the line that is due.
@@ -123,9 +125,13 @@ impl Mind {
         }
         let before = std::mem::replace(&mut self.told, now);
         (self.told_ns, self.other) = (now_ns, None);
+        let begin = match std::mem::take(&mut self.begin) {
+            why if why.is_empty() => why,
+            why => format!(" by {why}"),
+        };
         let load = &belief.load;
         Some(format!(
-            "reads are believed to cost {} from now on, before {}: \
+            "reads are believed to cost {} from now on, before {}{begin}: \
              {:.0} of {} were answered per second, each after {:.2} ms, {:.0} at once; a lone one takes {:.2} ms",
             now.describe(),
             before.describe(),
@@ -154,7 +160,8 @@ impl Mind {
 impl Minds {
     /// Those at the opening.
     pub fn new(stripes: &Stripes, mode: Mode, now_ns: u64) -> Minds {
-        let list = (0..stripes.len()).map(|stripe| Mind::new(&stripes.belief(stripe), now_ns));
+        let list = (0..stripes.len())
+            .map(|stripe| Mind::new(&stripes.belief(stripe), stripes.begin(stripe), now_ns));
         Minds { list: Mutex::new(list.collect()), mode }
     }
 
@@ -229,7 +236,7 @@ mod tests {
     }
 
     fn mind() -> Mind {
-        Mind::new(&belief((80e3, 500e6), [false; 2], 0), 0)
+        Mind::new(&belief((80e3, 500e6), [false; 2], 0), "its name", 0)
     }
 
     /// The times in seconds at which lines are said, of a belief for each second.
@@ -244,7 +251,7 @@ mod tests {
         let learned = belief((3_000.0, 500e6), [true, false], 50);
         let lines: Vec<String> = (0..100).filter_map(|at| mind.look(&learned, at * S)).collect();
         assert_eq!(lines.len(), 1);
-        for part in ["3000 requests/s", "80000 requests/s", "(learned, assumed)", "(assumed)"] {
+        for part in ["3000 requests/s", "80000 requests/s", "(learned, assumed)", "(assumed) by its name"] {
             assert!(lines[0].contains(part), "{part}: {}", lines[0]);
         }
     }
