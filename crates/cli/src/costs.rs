@@ -18,8 +18,8 @@ pub fn told(model: &KeptModel) -> String {
     told.join(", ")
 }
 
-/// Figures that a probe has measured otherwise than the work has taught: of those that were learned,
-/// by what single pages and whole extents cost.
+/// Learned figures that a probe has measured otherwise, by the costs of single pages and of whole
+/// extents.
 pub fn differences(probed: &CostModel, model: &KeptModel) -> Vec<String> {
     const PAGE_BYTES: u64 = 8 << 10;
     const EXTENT_BYTES: u64 = 2 << 20;
@@ -38,7 +38,7 @@ pub fn differences(probed: &CostModel, model: &KeptModel) -> Vec<String> {
         .collect()
 }
 
-/// What the meters of a server say of a stripe's costs, if it has learned them.
+/// Costs of a stripe as the meters of a server tell them, if it has learned them.
 pub fn of_meters(costs: &Value) -> Option<KeptModel> {
     let number = |name: &str| costs[name].as_f64();
     let looks = costs["learned"].as_u64().filter(|looks| *looks > 0)?;

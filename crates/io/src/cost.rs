@@ -56,7 +56,7 @@ pub enum CostSource {
     Assumed,
     /// The system: caps of the own cgroup, the name or the kind of the disk.
     Hint,
-    /// What an earlier run had learned.
+    /// An earlier run, which had learned it.
     Kept,
     /// A probe.
     Probed,
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!((of_requests.ns_per_request, of_requests.bytes_per_s), (333_333, ssd.bytes_per_s));
         let arm = CostModel::hdd().behind_caps(None, Some(1 << 20));
         assert!(arm.has_arm() && arm.bytes_per_s == 1 << 20);
-        assert_eq!(CostModel::hdd().behind_caps(Some(0), Some(0)).is_possible(), false);
+        assert!(!CostModel::hdd().behind_caps(Some(0), Some(0)).is_possible());
     }
 
     #[test]

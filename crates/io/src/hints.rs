@@ -1,5 +1,5 @@
-//! What is known of a disk before its first request, for nothing: reads of a few files of `/proc`
-//! and `/sys`.
+//! Knowledge of a disk before its first request, for nothing: a few files of `/proc` and `/sys` are
+//! read.
 //!
 //! | part | tells |
 //! |---|---|

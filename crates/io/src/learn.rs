@@ -39,7 +39,7 @@ pub(crate) struct Learned {
     pub(crate) crowd: f64,
 }
 
-/// What the costs of a device's reads rest on.
+/// Evidence for the costs of a device's reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Evidence {
     /// How sure the cost of a request is, 0 to 1: 1 when the device was kept filled with such
@@ -73,7 +73,7 @@ pub struct SeenLoad {
 pub struct Belief {
     /// The costs.
     pub cost: CostModel,
-    /// What they rest on.
+    /// The evidence for them.
     pub evidence: Evidence,
     /// The load that was seen last.
     pub load: SeenLoad,
@@ -118,8 +118,7 @@ impl Learner {
         self.reads.as_ref().map_or(0, Estimator::looks)
     }
 
-    /// What is believed of reads rests on this; before anything was measured, on the source of what
-    /// it began with.
+    /// The evidence for what is believed of reads; `begin` is the source of what that began with.
     pub(crate) fn evidence(&self, begin: CostSource) -> Evidence {
         let [requests, bytes] = self.reads.as_ref().map_or([0.0; 2], Estimator::confidence);
         let from = |sure: f64| if sure > 0.0 { CostSource::Learned } else { begin };

@@ -13,7 +13,7 @@
 //! |----------------|----------------------------------------------------------------------------------------|
 //! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
 //! | `system`       | calls of the kernel: devices, open directories, page cache, calls that may hang        |
-//! | `hints`        | what is known of a disk before its first request: caps, names, what was learned before |
+//! | `hints`        | what is known of a disk before its first request: caps, names, earlier runs            |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |

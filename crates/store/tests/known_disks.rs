@@ -1,4 +1,4 @@
-//! What is known of a disk before the first read: the file that an earlier run has left is what the
+//! Knowledge of a disk before the first read: the file that an earlier run has left is what the
 //! next begins with, and treated like the profile of a probe by all that copies or removes.
 
 mod support;

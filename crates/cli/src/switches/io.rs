@@ -65,9 +65,9 @@ pub struct IoArgs {
     /// Read past the page cache (O_DIRECT)
     #[arg(long, value_enum, default_value_t = OnOff::On)]
     pub direct: OnOff,
-    /// Begin without what the system and the last run know of the disks: caps of the own cgroup, the
-    /// name that a cloud gave the disk, what was learned before. All of it is learned anew; the
-    /// profile of a probe counts
+    /// Begin without what the system and the last run know of the disks: caps of the own cgroup,
+    /// the name that a cloud gave the disk, what was learned before. All of it is learned anew;
+    /// the profile of a probe counts
     #[arg(long)]
     pub no_hints: bool,
     /// The device: real, or simulated in real time: sim:MODEL with hdd, ssd, wide-slow, nvme,

@@ -5,7 +5,7 @@
 //! kernel throttles by all groups on the way up, so the least counts. (Kernel documentation:
 //! admin-guide/cgroup-v2, admin-guide/cgroup-v1/blkio-controller.)
 
-use crate::hints::disk::Disk;
+use crate::hints::disk::BlockDisk;
 use crate::system::kernel_files::{Controller, KernelFiles};
 
 /// Most requests and bytes per second that a disk may be read with; `None`: as many as it can.
@@ -41,7 +41,7 @@ impl ReadCaps {
         all.reduce(both).unwrap_or_default()
     }
 
-    /// What a line of `io.max` says.
+    /// Caps in the lines of an `io.max`.
     fn newer(text: &str, number: &str) -> ReadCaps {
         let mut caps = ReadCaps::default();
         for value in values(text, number).flat_map(str::split_whitespace) {
@@ -63,13 +63,13 @@ fn values<'a>(text: &'a str, number: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// A number of a cap; `max` is none, and nobody means a disk that answers nothing.
+/// A number of a cap. `max` is none, and 0 is a rule that was taken back.
 fn cap(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|most| *most > 0)
 }
 
 /// Caps of this process on a disk and on those that it lies on.
-pub(crate) fn caps_of(kernel: &KernelFiles, disk: &Disk) -> ReadCaps {
+pub(crate) fn caps_of(kernel: &KernelFiles, disk: &BlockDisk) -> ReadCaps {
     let number = disk.number.as_str();
     // A file of one version is not in the folders of the other.
     let texts = |file: &str| kernel.cgroup("self", Controller::Io, file, file);
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
     use crate::system::kernel_files::planted;
 
-    fn disk(number: &str, below: Vec<Disk>) -> Disk {
-        Disk { number: number.into(), below, ..Disk::default() }
+    fn disk(number: &str, below: Vec<BlockDisk>) -> BlockDisk {
+        BlockDisk { number: number.into(), below, ..BlockDisk::default() }
     }
 
     const V2: [(&str, &str); 4] = [

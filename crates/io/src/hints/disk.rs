@@ -18,7 +18,7 @@ const MOST_LEVELS: u32 = 8;
 
 /// A block device and those that it lies on.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Disk {
+pub(crate) struct BlockDisk {
     /// `major:minor`; of a partition those of the disk.
     pub(crate) number: String,
     pub(crate) name: String,
@@ -29,7 +29,7 @@ pub(crate) struct Disk {
     pub(crate) bytes: u64,
     /// The kernel takes it to turn.
     pub(crate) turns: bool,
-    pub(crate) below: Vec<Disk>,
+    pub(crate) below: Vec<BlockDisk>,
 }
 
 /// Identity of the disk of a file, as far as it is cheap to know.
@@ -72,7 +72,7 @@ impl DiskIdentity {
 }
 
 /// The disk below a file or of a block device; `None` where the file system has none.
-pub(crate) fn disk_of(kernel: &KernelFiles, path: &Path) -> Option<Disk> {
+pub(crate) fn disk_of(kernel: &KernelFiles, path: &Path) -> Option<BlockDisk> {
     let number = match std::fs::metadata(path) {
         Ok(meta) if meta.file_type().is_block_device() => {
             format!("{}:{}", major(meta.rdev()), minor(meta.rdev()))
@@ -95,7 +95,7 @@ fn number_of_file(kernel: &KernelFiles, path: &Path) -> Option<String> {
 }
 
 /// The disk with that number, and those below it.
-fn disk(kernel: &KernelFiles, number: &str, levels: u32) -> Option<Disk> {
+fn disk(kernel: &KernelFiles, number: &str, levels: u32) -> Option<BlockDisk> {
     let own = format!("sys/dev/block/{number}");
     if !kernel.exists(&own) {
         return None;
@@ -107,7 +107,7 @@ fn disk(kernel: &KernelFiles, number: &str, levels: u32) -> Option<Disk> {
     let events = first(&["uevent"]);
     let name = events.lines().find_map(|line| line.strip_prefix("DEVNAME=")).unwrap_or(number).to_owned();
     let vendor = first(&["device/vendor"]);
-    Some(Disk {
+    Some(BlockDisk {
         number: text("dev").unwrap_or_else(|| number.to_owned()),
         // A number stands for the maker where the bus is that of a virtual machine.
         vendor: if vendor.starts_with("0x") { String::new() } else { vendor },
@@ -120,7 +120,7 @@ fn disk(kernel: &KernelFiles, number: &str, levels: u32) -> Option<Disk> {
     })
 }
 
-fn below(kernel: &KernelFiles, own: &str, levels: u32) -> Vec<Disk> {
+fn below(kernel: &KernelFiles, own: &str, levels: u32) -> Vec<BlockDisk> {
     if let Some(file) = kernel.text(&format!("{own}/loop/backing_file")) {
         let number = number_of_file(kernel, Path::new(&file));
         return number.and_then(|number| disk(kernel, &number, levels)).into_iter().collect();
@@ -131,9 +131,9 @@ fn below(kernel: &KernelFiles, own: &str, levels: u32) -> Vec<Disk> {
     numbers.filter_map(|number| disk(kernel, &number, levels)).collect()
 }
 
-impl Disk {
+impl BlockDisk {
     /// The one disk that carries the bytes in the end; `None` where there are several.
-    pub(crate) fn carrier(&self) -> Option<&Disk> {
+    pub(crate) fn carrier(&self) -> Option<&BlockDisk> {
         match &self.below[..] {
             [] => Some(self),
             [one] => one.carrier(),
@@ -143,7 +143,7 @@ impl Disk {
 }
 
 /// Identity of the disk below a file; `None` when the kernel does not say.
-pub(crate) fn identity(kernel: &KernelFiles, path: &Path, disk: Option<&Disk>) -> Option<DiskIdentity> {
+pub(crate) fn identity(kernel: &KernelFiles, path: &Path, disk: Option<&BlockDisk>) -> Option<DiskIdentity> {
     let machine = machine(kernel);
     if let Some(disk) = disk {
         let (name, bytes) = (disk.name.clone(), disk.bytes);

@@ -1,4 +1,4 @@
-//! What was learned of a disk, as a small file beside the stripe that lies on it.
+//! The model that was learned of a disk, as a small file beside the stripe that lies on it.
 //!
 //! Two lines of text: an object of JSON, and the XXH3-64 of that line in hexadecimal digits. It is
 //! advice: a file that is cut, damaged or of another disk costs a line in the log.

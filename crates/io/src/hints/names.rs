@@ -5,7 +5,7 @@
 //! gets without asking, to begin with.
 
 use crate::cost::CostModel;
-use crate::hints::disk::Disk;
+use crate::hints::disk::BlockDisk;
 
 const GIB: u64 = 1 << 30;
 const MIB: f64 = (1 << 20) as f64;
@@ -49,14 +49,14 @@ const NAMED: [Named; 10] = [
     Named {
         vendor: "",
         model: "nvme_card-pd",
-        what: "a balanced Persistent Disk",
+        what: "a balanced Persistent BlockDisk",
         source: GOOGLE,
         cost: balanced,
     },
     Named {
         vendor: "Google",
         model: "PersistentDisk",
-        what: "a balanced Persistent Disk",
+        what: "a balanced Persistent BlockDisk",
         source: GOOGLE,
         cost: balanced,
     },
@@ -70,14 +70,14 @@ const NAMED: [Named; 10] = [
     },
     Named {
         vendor: "Msft",
-        model: "Virtual Disk",
+        model: "Virtual BlockDisk",
         what: "a Premium SSD of its size",
         source: AZURE,
         cost: premium,
     },
     Named {
         vendor: "",
-        model: "Microsoft NVMe Direct Disk",
+        model: "Microsoft NVMe Direct BlockDisk",
         what: "a local NVMe disk",
         source: AZURE,
         cost: local,
@@ -143,7 +143,7 @@ fn premium(gib: f64) -> CostModel {
 }
 
 /// Costs of a cloud's disk by its name and size, and whence they are known.
-pub(crate) fn of_cloud(disk: &Disk) -> Option<(CostModel, String)> {
+pub(crate) fn of_cloud(disk: &BlockDisk) -> Option<(CostModel, String)> {
     let is_it = |named: &&Named| {
         (named.vendor.is_empty() || disk.vendor == named.vendor) && disk.model.starts_with(named.model)
     };
@@ -158,7 +158,7 @@ const MAKERS: [&str; 8] = ["ATA", "SEAGATE", "HGST", "HITACHI", "WDC", "WD", "TO
 const VIRTUAL: [&str; 4] = ["QEMU", "VBOX", "VMware", "Virtual"];
 
 /// Costs of a disk by its kind; `None` where the kernel does not know it either.
-pub(crate) fn of_kind(disk: &Disk) -> Option<(CostModel, &'static str)> {
+pub(crate) fn of_kind(disk: &BlockDisk) -> Option<(CostModel, &'static str)> {
     let is_real = MAKERS.iter().any(|maker| disk.vendor.eq_ignore_ascii_case(maker))
         && !VIRTUAL.iter().any(|word| disk.model.contains(word));
     match () {
@@ -174,9 +174,15 @@ mod tests {
     use super::*;
     use crate::cost::Law;
 
-    fn disk(vendor: &str, model: &str, gib: u64) -> Disk {
+    fn disk(vendor: &str, model: &str, gib: u64) -> BlockDisk {
         let bytes = gib * GIB;
-        Disk { name: "sda".into(), vendor: vendor.into(), model: model.into(), bytes, ..Disk::default() }
+        BlockDisk {
+            name: "sda".into(),
+            vendor: vendor.into(),
+            model: model.into(),
+            bytes,
+            ..BlockDisk::default()
+        }
     }
 
     /// Requests and bytes per second.
@@ -192,7 +198,7 @@ mod tests {
         assert_eq!(caps("", "Amazon Elastic Block Store", 7), Some((3_000, 125 << 20)));
         assert_eq!(caps("Google", "PersistentDisk", 1_000), Some((9_000, 420 << 20)));
         assert_eq!(caps("", "nvme_card-pd", 100_000), Some((80_000, 1_200 << 20)));
-        assert_eq!(caps("Msft", "Virtual Disk", 128), Some((500, 100_000_000)));
+        assert_eq!(caps("Msft", "Virtual BlockDisk", 128), Some((500, 100_000_000)));
         assert_eq!(caps("", "MSFT NVMe Accelerator v1.0", 129), Some((1_100, 125_000_000)));
         assert_eq!(caps("", "MSFT NVMe Accelerator v1.0", 1 << 30), Some((20_000, 900_000_000)));
         assert_eq!(caps("", "Alibaba Cloud Elastic Block Storage", 40), Some((3_800, 140_000_000)));
@@ -203,9 +209,12 @@ mod tests {
 
     #[test]
     fn local_disks_of_clouds_are_no_volumes() {
-        for model in
-            ["Amazon EC2 NVMe Instance Storage", "nvme_card", "nvme_card3", "Microsoft NVMe Direct Disk v2"]
-        {
+        for model in [
+            "Amazon EC2 NVMe Instance Storage",
+            "nvme_card",
+            "nvme_card3",
+            "Microsoft NVMe Direct BlockDisk v2",
+        ] {
             let (cost, why) = of_cloud(&disk("", model, 375)).unwrap();
             assert_eq!(cost, CostModel::nvme(), "{why}");
         }
@@ -214,7 +223,7 @@ mod tests {
     #[test]
     fn a_kind_is_believed_of_real_disks_only() {
         let kind = |name: &str, vendor: &str, model: &str, turns| {
-            let disk = Disk { name: name.into(), turns, ..disk(vendor, model, 1) };
+            let disk = BlockDisk { name: name.into(), turns, ..disk(vendor, model, 1) };
             of_kind(&disk).map(|(cost, _)| cost)
         };
         assert_eq!(kind("sda", "ATA", "WDC WD40EFRX", true), Some(CostModel::hdd()));

@@ -71,7 +71,7 @@ impl Alone {
         }
     }
 
-    /// What was believed before anything was measured, in nanoseconds.
+    /// The time that was believed before anything was measured, in nanoseconds.
     pub(crate) fn assumed_ns(&self) -> f64 {
         self.assumed_ns
     }

@@ -218,8 +218,8 @@ impl Estimator {
         }
     }
 
-    /// True where an arm is believed in, and a request of `bytes` took only `ns` of the device: less
-    /// than any arm takes for short ones, or than the transfer of long ones.
+    /// True where an arm is believed in, and a request of `bytes` took only `ns` of the device:
+    /// less than any arm takes for short ones, or than the transfer of long ones.
     fn outruns_an_arm(&self, bytes: f64, ns: f64) -> bool {
         let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
         let is_enough = self.lately.requests >= REACH_REQUESTS;

@@ -2,7 +2,7 @@
 //!
 //! 1. Find something to read: a block device, a file, or the largest file under a directory.
 //!    Nothing is written.
-//!    What was never written is left out: it is read without the device.
+//!    Parts that were never written are left out: they are read without the device.
 //! 2. Random blocks at depths 1, 2, 4, … and large sequential requests at a few depths, each
 //!    for its share of the allowed seconds and bytes, through the same queue and engine the
 //!    store uses.

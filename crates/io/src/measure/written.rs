@@ -1,8 +1,8 @@
 //! The parts of a file that have been written.
 //!
-//! What was never written (a hole, or room that was only reserved) is read as zeros without the
-//! device, however slow that is. The file system names such parts (lseek(2), `SEEK_DATA`); where it
-//! does not, all counts as written.
+//! A part that was never written (a hole, or room that was only reserved) is read as zeros without
+//! the device, however slow that is. The file system names such parts (lseek(2), `SEEK_DATA`);
+//! where it does not, all counts as written.
 
 use std::fs::File;
 use std::io;

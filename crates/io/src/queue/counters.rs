@@ -56,7 +56,7 @@ pub struct DeviceCounters {
     pub service: Latency,
     /// Costs of reads, as they are believed now.
     pub cost: CostModel,
-    /// What these rest on; not reset.
+    /// The evidence for these; not reset.
     pub evidence: Evidence,
 }
 
@@ -263,13 +263,13 @@ impl QueueTally {
         self.learner.is_full();
     }
 
-    /// What the costs of reads rest on, and the load that was seen last; `begin` is the source of
-    /// what they began with.
+    /// The evidence for the costs of reads, and the load that was seen last; `begin` is the source
+    /// of the costs that they began with.
     pub(crate) fn evidence(&self, begin: CostSource) -> (Evidence, SeenLoad) {
         (self.learner.evidence(begin), self.learner.load())
     }
 
-    /// All counts; `cost` is what reads are believed to cost, and the source of what that began with.
+    /// All counts, with the costs of reads, and the source of those that they began with.
     pub(crate) fn snapshot(
         &self,
         device: &str,

@@ -14,7 +14,7 @@ pub struct MountPoint {
     pub place: PathBuf,
     /// The kind of file system.
     pub kind: String,
-    /// What is mounted: a block device's path, an address, or a word.
+    /// The thing that is mounted: a block device's path, an address, or a word.
     pub source: String,
     /// Options, of the mount and of the file system.
     pub options: Vec<String>,

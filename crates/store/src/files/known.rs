@@ -1,4 +1,4 @@
-//! What is known of a stripe's disk before the first read, and the file in which it is kept.
+//! Knowledge of a stripe's disk before the first read, and the file in which it is kept.
 //!
 //! Beside each stripe, of a block device in the database's directory:
 //!
@@ -95,10 +95,10 @@ impl Known {
     }
 }
 
-/// What an earlier run has learned of a stripe's disk, as the next opening would find it.
+/// The model that an earlier run has learned of a stripe's disk, as the next opening finds it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LearnedBefore {
-    /// What it begins with, if nothing better is there.
+    /// The model, if it is of this disk.
     pub model: Option<KeptModel>,
     /// It was learned after the last probe, so that it counts.
     pub is_latest: bool,
@@ -139,7 +139,7 @@ fn kept_profile(path: &Path, doubts: &mut Vec<String>) -> Option<Profile> {
     }
 }
 
-/// What was learned of a stripe's device, as it is in a file; `None` when there is none.
+/// The model in a file; `None` when there is none.
 ///
 /// # Errors
 /// The reason why it cannot be used, in words.
@@ -156,7 +156,7 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     const MOST_BYTES: u64 = 64 << 10;
-    // A pipe of that name has nobody wait for its writer.
+    // A pipe of that name is not waited for.
     let nonblock = OFlags::NONBLOCK.bits() as i32;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path)?;
     let mut bytes = Vec::new();
@@ -231,7 +231,7 @@ mod tests {
             Known::of(&self.kernel(), self.dir.path(), 0, &self.stripe, hints)
         }
 
-        /// What is known of the disk without any file.
+        /// Knowledge of the disk without any file.
         fn bare(&self) -> (Option<Prior>, DiskIdentity) {
             let hints = Hints::of(&self.kernel(), &self.stripe);
             (hints.prior(None), hints.disk.expect("every file lies on something"))

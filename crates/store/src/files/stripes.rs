@@ -368,7 +368,7 @@ impl Stripes {
         Some(least.saturating_mul(rooms.len() as u64))
     }
 
-    /// What is believed of a stripe's device, and why.
+    /// Beliefs about a stripe's device, and why.
     pub fn belief(&self, stripe: usize) -> Belief {
         self.list[stripe].queue.belief()
     }

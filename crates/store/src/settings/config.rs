@@ -51,7 +51,7 @@ pub struct StoreConfig {
     pub block_devices: BlockDevices,
     /// Profiles of devices that are kept beside the stripes of a new database, by their numbers.
     pub new_profiles: Vec<(usize, Profile)>,
-    /// What may be known of the disks before the first read.
+    /// Knowledge of the disks that may be used before the first read.
     pub hints: DiskHints,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
@@ -97,8 +97,8 @@ pub enum BlockDevices {
     Destroy,
 }
 
-/// What may be known of the disks before the first read. The kind of a disk and the profile of a
-/// probe are known in any case.
+/// Knowledge of the disks that may be used before the first read. The kind of a disk and the
+/// profile of a probe may in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskHints {
     /// Caps of the own cgroup, the name that a cloud gave the disk, and what was learned before.

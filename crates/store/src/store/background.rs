@@ -66,7 +66,7 @@ impl Work {
         self.commit_step().min(self.warm_step())
     }
 
-    /// Where a thread does the work: in virtual time nobody reads the log.
+    /// Only where a thread does the work: a line in the log is of no use in virtual time.
     fn look_at_disks(&self) {
         let now = self.fetch.clock.now_ns();
         if self.commits.config.runs_threads() && now >= self.next_look_ns.load(Relaxed) {

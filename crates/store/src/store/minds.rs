@@ -35,7 +35,7 @@ pub(crate) struct Minds {
     mode: Mode,
 }
 
-/// What was said of a disk, and what was kept.
+/// Beliefs about a disk that were said, and those that were kept.
 struct Mind {
     told: Figures,
     told_ns: u64,
@@ -46,7 +46,7 @@ struct Mind {
     kept: Kept,
 }
 
-/// What was kept last.
+/// The model that was kept last.
 struct Kept {
     figures: Figures,
     looks: u64,

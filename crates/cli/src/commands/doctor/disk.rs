@@ -40,9 +40,9 @@ pub struct DiskFacts {
     pub direct: Option<bool>,
     /// The profile of a probe.
     pub profile: KeptProfile,
-    /// What the work has taught of it.
+    /// Costs that the work has taught.
     pub learned: LearnedBefore,
-    /// What its name or its kind says of it.
+    /// Costs by its name or its kind.
     pub hint: Option<Prior>,
     /// Median time of a page read alone now.
     pub read: Option<Duration>,
@@ -350,7 +350,7 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
     Finding::ok(about, format!("{measured}{doubt}"))
 }
 
-/// What the work has taught, and whether the last probe had measured something else.
+/// Costs that the work has taught, and whether the last probe had measured others.
 fn learned(model: &KeptModel, profile: &KeptProfile) -> String {
     let lone_us = model.cost.latency_ns as f64 / 1e3;
     let told = format!(

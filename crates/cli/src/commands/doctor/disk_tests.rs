@@ -59,7 +59,7 @@ fn a_good_disk_has_no_findings() {
     assert_eq!(bad(&DiskFacts { profile, ..well() }), [], "the next probe would have the same doubt");
 }
 
-/// What was learned of a volume of 3,000 requests and 125 MiB per second.
+/// A model that was learned of a volume of 3,000 requests and 125 MiB per second.
 fn learned(is_latest: bool) -> LearnedBefore {
     let cost = CostModel::capped(1_100_000, 3_000.0, 131_072_000.0);
     let model = Some(KeptModel::new(cost, [0.9, 0.4], 40, snowmelt_io::DiskIdentity::default()));

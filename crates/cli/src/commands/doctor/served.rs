@@ -188,7 +188,7 @@ fn stripe(number: usize, device: &Value, is_probed: bool) -> Vec<Finding> {
             "snowmelt doctor DB on the server's machine says why",
         ));
     }
-    // What was learned is better than what a probe would say.
+    // Learned costs are better than those of a probe.
     let costs = &device["costs"];
     let has_learned = costs["learned"].as_u64().is_some_and(|looks| looks > 0);
     if let (true, Some(request_ns)) = (has_learned, costs["request_ns"].as_f64()) {

@@ -221,7 +221,7 @@ fn a_device_that_changes_is_known_anew_after_two_seconds() {
     }
 }
 
-/// What may be believed at first: usual devices, volumes of all sizes, and as learned where one
+/// Beliefs to begin with: usual devices, volumes of all sizes, and as learned where one
 /// thing alone was scarce.
 fn priors() -> Vec<CostModel> {
     let shared = |cost: CostModel, request_share| CostModel { law: Law::Caps { request_share }, ..cost };
