@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use snowmelt_graph::{Database as Graph, OpenOptions};
-use snowmelt_store::{FileOpener, Mode, ReadAhead};
+use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -62,6 +62,15 @@ impl Options {
     #[must_use]
     pub fn direct(mut self, direct: bool) -> Self {
         self.store.direct = direct;
+        self
+    }
+
+    /// Begins with what the system and the last run know of the disks: caps of the own cgroup, the
+    /// name that a cloud gave the disk, what was learned before; the default. Without, all of it is
+    /// learned anew.
+    #[must_use]
+    pub fn hints(mut self, hints: bool) -> Self {
+        self.store.hints = if hints { DiskHints::Used } else { DiskHints::Hidden };
         self
     }
 

@@ -43,7 +43,7 @@ fn near(conditions: &Conditions) -> f64 {
 }
 
 /// How far learned costs may be from the best fixed setting.
-const LEARNED_NEAR: f64 = 3.0;
+const LEARNED_NEAR: f64 = 5.0;
 
 /// Runs some settings under some conditions on a fresh data set.
 fn run(products: u32, extent_pages: u32, settings: Vec<Setting>, conditions: Vec<Conditions>) -> Vec<Cell> {

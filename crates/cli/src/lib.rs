@@ -6,6 +6,7 @@
 mod answer;
 mod commands;
 mod control;
+mod costs;
 #[cfg(test)]
 mod pages;
 mod prompt;

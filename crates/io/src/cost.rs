@@ -48,6 +48,39 @@ pub enum Law {
     },
 }
 
+/// Where a belief about costs comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostSource {
+    /// Nothing is known.
+    Assumed,
+    /// The system: caps of the own cgroup, the name or the kind of the disk.
+    Hint,
+    /// An earlier run, which had learned it.
+    Kept,
+    /// A probe.
+    Probed,
+    /// The caller.
+    #[default]
+    Set,
+    /// The completions of the work.
+    Learned,
+}
+
+impl CostSource {
+    /// As meters tell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CostSource::Assumed => "assumed",
+            CostSource::Hint => "hint",
+            CostSource::Kept => "kept",
+            CostSource::Probed => "probed",
+            CostSource::Set => "set",
+            CostSource::Learned => "learned",
+        }
+    }
+}
+
 impl CostModel {
     /// A disk with 7200 turns per minute and a queue of 32.
     pub const fn hdd() -> CostModel {
@@ -102,6 +135,46 @@ impl CostModel {
             depth: 16,
             law: Law::Sum,
         }
+    }
+
+    /// A device with caps of requests and of bytes per second.
+    pub fn capped(latency_ns: u64, requests_per_s: f64, bytes_per_s: f64) -> CostModel {
+        let request_ns = (1e9 / requests_per_s).max(1.0);
+        CostModel {
+            latency_ns,
+            ns_per_request: request_ns as u64,
+            bytes_per_s: (bytes_per_s as u64).max(1),
+            depth: Self::depth_of(latency_ns as f64, request_ns),
+            law: Law::Caps { request_share: 0.5 },
+        }
+    }
+
+    /// Twice what Little's law asks for, and what the device could take while it moves a guess.
+    fn depth_of(latency_ns: f64, request_ns: f64) -> u32 {
+        (2.0 * latency_ns / request_ns + 1.0 + GUESS_KNEES as f64).clamp(4.0, 256.0) as u32
+    }
+
+    /// The same device behind caps; as it was where it is slower than they are.
+    pub fn behind_caps(&self, requests_per_s: Option<u64>, bytes_per_s: Option<u64>) -> CostModel {
+        let request_ns =
+            requests_per_s.map_or(0, |most| 1_000_000_000 / most.max(1)).max(self.ns_per_request);
+        let bytes_per_s = bytes_per_s.unwrap_or(u64::MAX).min(self.bytes_per_s);
+        if (request_ns, bytes_per_s) == (self.ns_per_request, self.bytes_per_s) {
+            return *self;
+        }
+        let law = if self.has_arm() { Law::Sum } else { Law::Caps { request_share: self.request_share() } };
+        CostModel { ns_per_request: request_ns, bytes_per_s, law, ..*self }
+    }
+
+    /// True of costs that a device can have: what is read from a file may be anything.
+    pub fn is_possible(&self) -> bool {
+        /// Nothing that is used takes longer.
+        const LONGEST_NS: u64 = 1_000_000_000_000;
+        (1..=LONGEST_NS).contains(&self.latency_ns)
+            && (1..=LONGEST_NS).contains(&self.ns_per_request)
+            && self.bytes_per_s > 0
+            && (1..=1024).contains(&self.depth)
+            && (0.0..=1.0).contains(&self.request_share())
     }
 
     /// The default of a kind by its name (`hdd`, `ssd`, `network`, `nvme`, `memory`).
@@ -233,6 +306,38 @@ mod tests {
         assert_eq!(CostModel::nvme().gap_bytes() / 8192, 0);
         let all = [CostModel::hdd(), CostModel::network(), CostModel::ssd(), CostModel::nvme()];
         assert_eq!(all.map(|cost| cost.is_flash()), [false, false, true, true]);
+    }
+
+    #[test]
+    fn caps_bound_what_is_believed() {
+        let ssd = CostModel::ssd();
+        assert_eq!(ssd.behind_caps(None, None), ssd);
+        assert_eq!(ssd.behind_caps(Some(1 << 40), Some(1 << 40)), ssd, "wider than the device");
+        let capped = ssd.behind_caps(Some(3_000), Some(125 << 20));
+        assert_eq!((capped.ns_per_request, capped.bytes_per_s), (333_333, 125 << 20));
+        assert!(capped.has_caps() && capped.latency_ns == ssd.latency_ns);
+        let of_requests = ssd.behind_caps(Some(3_000), None);
+        assert_eq!((of_requests.ns_per_request, of_requests.bytes_per_s), (333_333, ssd.bytes_per_s));
+        let arm = CostModel::hdd().behind_caps(None, Some(1 << 20));
+        assert!(arm.has_arm() && arm.bytes_per_s == 1 << 20);
+        assert!(!CostModel::hdd().behind_caps(Some(0), Some(0)).is_possible());
+    }
+
+    #[test]
+    fn impossible_costs_are_told() {
+        let all =
+            [CostModel::hdd(), CostModel::network(), CostModel::memory(), CostModel::capped(1, 1e9, 1.0)];
+        assert!(all.iter().all(CostModel::is_possible));
+        let nan = Law::Caps { request_share: f64::NAN };
+        for cost in [
+            CostModel { latency_ns: 0, ..CostModel::ssd() },
+            CostModel { ns_per_request: u64::MAX, ..CostModel::ssd() },
+            CostModel { bytes_per_s: 0, ..CostModel::ssd() },
+            CostModel { depth: u32::MAX, ..CostModel::ssd() },
+            CostModel { law: nan, ..CostModel::ssd() },
+        ] {
+            assert!(!cost.is_possible(), "{cost:?}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, CostSource};
 use crate::device::Device;
 use crate::device::timed::TimedDevice;
 use crate::engine::awaited::AWAITED;
@@ -27,7 +27,7 @@ use crate::engine::serving::{Locked, Serving, is_delivering};
 use crate::engine::wake::Wake;
 use crate::engine::{posix_aio, threads, timed, uring};
 use crate::error::{IoError, Operation};
-use crate::learn::Learner;
+use crate::learn::{Belief, Learner};
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
 use crate::queue::config::{Engine, InPlace, QueueConfig};
@@ -279,7 +279,20 @@ impl DeviceQueue {
 
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
-        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), self.cost())
+        let cost = (self.cost(), self.begin());
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), cost)
+    }
+
+    /// Costs of reads, and why they are believed: cheap, and not touched by a reset.
+    pub fn belief(&self) -> Belief {
+        let (evidence, load) = self.shared.tally.lock().evidence(self.begin());
+        Belief { cost: self.cost(), evidence, load }
+    }
+
+    /// The source of the costs that learning began with.
+    fn begin(&self) -> CostSource {
+        let config = &self.shared.chosen.config;
+        if config.cost.is_some() { config.cost_source } else { CostSource::Assumed }
     }
 
     /// Times of reads lately: cheap, and not touched by a reset of the counters.

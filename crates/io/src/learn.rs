@@ -21,7 +21,9 @@ pub(crate) mod elasticity;
 pub(crate) mod estimator;
 pub(crate) mod sums;
 
-use crate::cost::CostModel;
+use serde::Serialize;
+
+use crate::cost::{CostModel, CostSource};
 use estimator::Estimator;
 
 /// A request that is over.
@@ -43,6 +45,46 @@ pub(crate) struct Learned {
     pub(crate) crowd: f64,
     /// The limit of the device was not reached yet.
     pub(crate) is_sought: bool,
+}
+
+/// Evidence for the costs of a device's reads.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Evidence {
+    /// How sure the cost of a request is, 0 to 1: 1 when the device was kept filled with such
+    /// requests just now.
+    pub requests: f64,
+    /// The same of the cost of a byte.
+    pub bytes: f64,
+    /// Source of the cost of a request.
+    pub requests_from: CostSource,
+    /// Source of the cost of a byte.
+    pub bytes_from: CostSource,
+    /// Looks when the device was the limit, so far.
+    pub looks: u64,
+}
+
+/// Reads of a device in the last tenths of a second of its work.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SeenLoad {
+    /// Requests that were answered per second.
+    pub requests_per_s: f64,
+    /// Their mean length.
+    pub request_bytes: f64,
+    /// The mean time of one.
+    pub request_ns: f64,
+    /// Requests outstanding, in the mean.
+    pub outstanding: f64,
+}
+
+/// Beliefs about the reads of a device, and why.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Belief {
+    /// The costs.
+    pub cost: CostModel,
+    /// The evidence for them.
+    pub evidence: Evidence,
+    /// The load that was seen last.
+    pub load: SeenLoad,
 }
 
 /// Learns the reads of a device; or nothing.
@@ -82,6 +124,19 @@ impl Learner {
     /// Looks at the reads when the device was the limit, so far.
     pub(crate) fn looks(&self) -> u64 {
         self.reads.as_ref().map_or(0, Estimator::looks)
+    }
+
+    /// The evidence for what is believed of reads; `begin` is the source of what that began with.
+    pub(crate) fn evidence(&self, begin: CostSource) -> Evidence {
+        let [requests, bytes] = self.reads.as_ref().map_or([0.0; 2], Estimator::confidence);
+        let from = |sure: f64| if sure > 0.0 { CostSource::Learned } else { begin };
+        let [requests_from, bytes_from] = [requests, bytes].map(from);
+        Evidence { requests, bytes, requests_from, bytes_from, looks: self.looks() }
+    }
+
+    /// The reads that were seen last.
+    pub(crate) fn load(&self) -> SeenLoad {
+        self.reads.as_ref().map_or(SeenLoad::default(), Estimator::load)
     }
 
     /// A request is over. Answers what is believed of reads when that was looked at anew.

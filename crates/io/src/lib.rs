@@ -13,6 +13,7 @@
 //! |----------------|----------------------------------------------------------------------------------------|
 //! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
 //! | `system`       | calls of the kernel: devices, open directories, page cache, calls that may hang        |
+//! | `hints`        | what is known of a disk before its first request: caps, names, earlier runs            |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
@@ -30,6 +31,7 @@ mod device;
 mod device_queue;
 mod engine;
 mod error;
+mod hints;
 mod latency;
 mod learn;
 mod measure;
@@ -40,7 +42,7 @@ mod shared_scan;
 mod system;
 mod time;
 
-pub use cost::CostModel;
+pub use cost::{CostModel, CostSource};
 pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use device::file::{Access, FileDevice, MOST_DESCRIPTORS};
 pub use device::memory::MemoryDevice;
@@ -58,7 +60,12 @@ pub use device::timed::TransferKind;
 pub use device::{Alignment, Device};
 pub use device_queue::DeviceQueue;
 pub use error::{IoError, IoErrorKind, Operation};
+pub use hints::caps::ReadCaps;
+pub use hints::disk::DiskIdentity;
+pub use hints::kept::{KeptModel, NotKept};
+pub use hints::{Hints, Prior};
 pub use latency::{Latency, LatencyMeter};
+pub use learn::{Belief, Evidence, SeenLoad};
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
@@ -75,6 +82,7 @@ pub use snowmelt_base::test_seed;
 pub use system::apart::{ApartCall, apart};
 pub use system::block_device::{block_claim, block_contents, block_mounted_on, is_block_device};
 pub use system::folder::{FileId, Folder};
+pub use system::kernel_files::{Controller, KernelFiles, MountPoint};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[doc(hidden)]
 pub use system::kill_at::{AtCall, KillAt, Traced};

@@ -2,3 +2,4 @@
 
 pub(crate) mod job;
 pub(crate) mod probe;
+pub(crate) mod written;

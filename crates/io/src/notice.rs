@@ -1,6 +1,8 @@
 //! Notices to the user: a fallback was taken, time stands still. The binary chooses their
 //! destination.
 
+use std::io::Write;
+
 use parking_lot::RwLock;
 
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
@@ -17,6 +19,7 @@ pub fn set_notice(hook: impl Fn(&str) + Send + Sync + 'static) {
 pub fn notice(line: &str) {
     match &*HOOK.read() {
         Some(hook) => hook(line),
-        None => eprintln!("{line}"),
+        // Not eprintln!, which panics when the reader is gone.
+        None => drop(writeln!(std::io::stderr(), "{line}")),
     }
 }

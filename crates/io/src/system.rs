@@ -1,9 +1,11 @@
 //! Calls of the kernel about devices (block devices, loop devices, the page cache, calls that
-//! may hang) and open directories, numbers of threads, and for tests what other programs call.
+//! may hang) and open directories, its small files below `/proc` and `/sys`, numbers of threads,
+//! and for tests what other programs call.
 
 pub(crate) mod apart;
 pub(crate) mod block_device;
 pub(crate) mod folder;
+pub(crate) mod kernel_files;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) mod kill_at;
 pub(crate) mod loop_device;

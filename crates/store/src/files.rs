@@ -1,6 +1,7 @@
 //! The files of a database beside super-block and journal: stripes, lock, reserve.
 
 pub(crate) mod block_stripe;
+pub(crate) mod known;
 pub(crate) mod lock;
 pub(crate) mod owner;
 pub(crate) mod reserve;

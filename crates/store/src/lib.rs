@@ -65,7 +65,7 @@ pub use access::reader::{Reader, WishKind};
 pub use access::temp_space::{TempBytes, TempSpace};
 pub use access::transaction::{Committed, Pending, Transaction};
 pub use error::{Lost, Result, StoreError};
-pub use files::stripes::profile_path;
+pub use files::known::{LearnedBefore, learned_path, profile_path};
 pub use format::catalog;
 pub use format::key::MAX_ARITY;
 pub use format::lineage::StateName;
@@ -100,7 +100,7 @@ pub use report::{AccountStats, DeviceStats, PoolStats, Report};
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
 pub use settings::config::{
-    Background, BlockDevices, Checkpoints, DeviceWrap, JournalConfig, Mode, Salvage, StoreConfig,
+    Background, BlockDevices, Checkpoints, DeviceWrap, DiskHints, JournalConfig, Mode, Salvage, StoreConfig,
 };
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;

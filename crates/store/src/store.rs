@@ -5,6 +5,7 @@
 
 pub(crate) mod background;
 pub(crate) mod making;
+pub(crate) mod minds;
 pub(crate) mod open;
 pub(crate) mod place;
 
@@ -400,6 +401,7 @@ impl Drop for Store {
         if self.fetch.read_ahead.warm_list {
             self.work.save();
         }
+        self.work.keep_learned();
     }
 }
 

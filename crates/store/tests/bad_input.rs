@@ -87,6 +87,11 @@ fn damage_in_any_file_is_an_error_or_a_right_answer() {
     drop(store);
     let profile = snowmelt_store::profile_path(&sound, 0, &sound.join("stripe-0"));
     std::fs::write(&profile, b"{\"cost\": {\"ns_per_request\": 1, \"bytes_per_s\": 2}}").unwrap();
+    let stripe = sound.join("stripe-0");
+    let disk = snowmelt_io::Hints::of(&snowmelt_io::KernelFiles::real(), &stripe).disk.unwrap_or_default();
+    let model = snowmelt_io::KeptModel::new(snowmelt_io::CostModel::ssd(), [1.0; 2], 99, disk);
+    let learned = snowmelt_store::learned_path(&sound, 0, &stripe);
+    std::fs::write(&learned, model.encode()).unwrap();
     let names: Vec<_> = std::fs::read_dir(&sound).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert!(
         ["warm", "superblock", "stripe-0", "journal-0"].iter().all(|n| names.iter().any(|f| f == n)),
@@ -116,7 +121,8 @@ fn damage_in_any_file_is_an_error_or_a_right_answer() {
             };
             let Err(e) = read_all() else { continue };
             assert!(e.to_string().contains(&*name.to_string_lossy()), "{name:?} is not named: {e}");
-            let harmless = name == "warm" || name == "lock" || Some(&**name) == profile.file_name();
+            let is_advice = [&profile, &learned].iter().any(|path| path.file_name() == Some(name));
+            let harmless = name == "warm" || name == "lock" || is_advice;
             assert!(!harmless, "{name:?} matters: {e}");
         }
     }

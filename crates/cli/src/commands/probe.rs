@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use snowmelt_base::size;
-use snowmelt_io::{ProbeLimits, Profile, RatePoint};
+use snowmelt_graph::as_json;
+use snowmelt_io::{KeptModel, KernelFiles, ProbeLimits, Profile, RatePoint};
+use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::superblock::{self, SuperBlockFile};
-use snowmelt_store::{PAGE_BYTES, profile_path};
+use snowmelt_store::{LearnedBefore, PAGE_BYTES, profile_path};
+
+use crate::control::Client;
+use crate::costs;
 
 /// Measure the device under a file, a directory or a block device, by reading only.
 #[derive(Debug, clap::Args)]
@@ -49,6 +54,7 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
             let saved = profile_path(&args.path, i, stripe);
             profile.keep(&saved)?;
             print(&profile, args.format)?;
+            compare(&args.path, i, stripe, &profile);
             eprintln!("kept in {}: the database uses it from its next opening on", saved.display());
         }
         return Ok(());
@@ -58,6 +64,32 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
         profile.save(file)?;
     }
     print(&profile, args.format)
+}
+
+/// Says whether the work has taught something else than was measured now: a server that runs, or
+/// an earlier run.
+fn compare(db: &Path, number: usize, stripe: &Path, profile: &Profile) {
+    let kept = LearnedBefore::of(&KernelFiles::real(), db, number, stripe);
+    kept.doubt.iter().for_each(|doubt| eprintln!("note: {doubt}"));
+    let served = served(db, number).map(|model| ("the server that runs", model));
+    let learned = served.or_else(|| Some(("an earlier run", kept.model?)));
+    let Some((by, model)) = learned else { return };
+    let told = costs::told(&model);
+    match costs::differences(&profile.cost, &model) {
+        same if same.is_empty() => eprintln!("{by} has learned {told}: this probe agrees"),
+        apart => eprintln!(
+            "note: {by} has learned {told}, and this probe differs: {}; something else may use the disk at one of \
+             the times, a cache may have answered the probe, or the disk has changed",
+            apart.join(", ")
+        ),
+    }
+}
+
+/// Costs that the server of a database has learned of a stripe, if there is one and it has.
+fn served(db: &Path, number: usize) -> Option<KeptModel> {
+    let Reply::Meters(samples) = Client::connect(db).ok()?.ask(Command::Meters).ok()? else { return None };
+    let meters = as_json(&samples);
+    costs::of_meters(&meters["devices"][number]["costs"])
 }
 
 /// The stripes of a database, or `None` when the path is something else.

@@ -4,7 +4,7 @@
 use snowmelt_base::size;
 use snowmelt_io::{Engine, InPlace, QueueConfig, TunedPolicy};
 use snowmelt_lab::OnOff;
-use snowmelt_store::{JournalConfig, PAGE_BYTES, ReadAhead, StoreConfig};
+use snowmelt_store::{DiskHints, JournalConfig, PAGE_BYTES, ReadAhead, StoreConfig};
 
 use crate::switches::device::{DeviceArg, StripeDevices};
 
@@ -65,6 +65,11 @@ pub struct IoArgs {
     /// Read past the page cache (O_DIRECT)
     #[arg(long, value_enum, default_value_t = OnOff::On)]
     pub direct: OnOff,
+    /// Begin without what the system and the last run know of the disks: caps of the own cgroup,
+    /// the name that a cloud gave the disk, what was learned before. All of it is learned anew;
+    /// the profile of a probe counts
+    #[arg(long)]
+    pub no_hints: bool,
     /// The device: real, or simulated in real time: sim:MODEL with hdd, ssd, wide-slow, nvme,
     /// others of the laboratory, raid0:MODEL*N or FILE.toml. With the number of a stripe in
     /// front (1=sim:hdd) it is that stripe's alone (repeatable)
@@ -120,6 +125,7 @@ impl IoArgs {
             journal: JournalConfig { devices: journal_devices, ..config.journal },
             direct: self.direct.is_on(),
             descriptors: self.descriptors,
+            hints: if self.no_hints { DiskHints::Hidden } else { DiskHints::Used },
             read_ahead: ReadAhead {
                 extent_misses: self.extent_misses,
                 extent_window_ms: (self.extent_window * 1e3).round() as u64,
@@ -155,6 +161,7 @@ mod tests {
         let (is, should) = (config(&[]).unwrap(), StoreConfig::default());
         assert_eq!(format!("{:?}", is.queue), format!("{:?}", should.queue));
         assert_eq!((is.read_ahead, is.descriptors), (should.read_ahead, should.descriptors));
+        assert_eq!(is.hints, DiskHints::Used);
         assert!(is.direct && is.devices.is_none() && is.journal.devices.is_none());
     }
 
@@ -172,11 +179,13 @@ mod tests {
             "--extent-window=1.5",
             "--scan-leaves=99",
             "--scan-after=4",
+            "--no-hints",
         ])
         .unwrap();
         assert_eq!((c.queue.policy.as_str(), c.queue.tuning.batch), ("deadline", 4));
         assert_eq!((c.queue.fairness, c.queue.depth, c.queue.gap_bytes), (9, Some(3), Some(81_920)));
         assert_eq!((c.queue.in_place, c.descriptors), (InPlace::Off, 5));
+        assert_eq!(c.hints, DiskHints::Hidden);
         let r = c.read_ahead;
         assert!(r.extent && r.scan && !r.planned);
         assert_eq!((r.extent_misses, r.extent_window_ms, r.scan_leaves, r.scan_after), (7, 1500, 99, 4));

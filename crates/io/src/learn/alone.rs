@@ -29,6 +29,7 @@ const FORGETS: f64 = 1.0002;
 
 #[derive(Clone)]
 pub(crate) struct Alone {
+    assumed_ns: f64,
     /// The time without the transfer, as it is believed: as assumed, before anything is measured.
     latency_ns: f64,
     /// The last of those alone, without their transfer.
@@ -47,6 +48,7 @@ pub(crate) struct Alone {
 impl Alone {
     pub(crate) fn new(latency_ns: f64, byte_ns: f64) -> Alone {
         Alone {
+            assumed_ns: latency_ns,
             latency_ns,
             times_ns: [0.0; SAMPLES],
             samples: 0,
@@ -134,6 +136,11 @@ impl Alone {
     /// True when some were alone.
     pub(crate) fn is_known(&self) -> bool {
         self.samples >= LOW
+    }
+
+    /// The time that was believed before anything was measured, in nanoseconds.
+    pub(crate) fn assumed_ns(&self) -> f64 {
+        self.assumed_ns
     }
 
     /// True when enough was alone to be sure.

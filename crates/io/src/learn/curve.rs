@@ -88,6 +88,17 @@ impl Curve {
         self.points.iter().any(|point| point.weight > 0.0)
     }
 
+    /// How sure the costs of requests and of bytes are, each 0 to 1: as the surest of the lengths
+    /// that they explain.
+    pub(crate) fn confidence(&self, costs: &Costs) -> [f64; 2] {
+        let mut sure = [0.0f64; 2];
+        for point in self.points.iter().filter(|point| point.weight > 0.0) {
+            let of = usize::from(costs.byte_ns * point.bytes > costs.request_ns);
+            sure[of] = sure[of].max(point.weight.min(1.0));
+        }
+        sure
+    }
+
     /// Assumes these costs from now on.
     pub(crate) fn assume(&mut self, prior: Costs) {
         self.prior = prior;

@@ -73,7 +73,7 @@ pub(crate) struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// True for an arm that answers like one: how much it wants to know is known.
+    /// True for an arm that answers like one.
     fn is_arm(&self) -> bool {
         self.has_arm && self.alone_ns < NO_ARM * self.request_ns
     }
@@ -177,6 +177,11 @@ impl Depth {
         self.reckoned = self.reckoned.max(depth.min(DEPTHS[1]));
     }
 
+    /// So many at first.
+    pub(crate) fn begin_with(&mut self, depth: f64) {
+        (self.fills, self.reckoned) = (DEPTHS[0], depth);
+    }
+
     /// So many fill it, until more is known.
     pub(crate) fn assume(&mut self, fills: f64) {
         self.fills = (FILLS * fills + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
@@ -208,14 +213,15 @@ impl Depth {
                     self.trial = Trial::None;
                 }
             }
-            Trial::None if at.was_full && !at.is_arm() => self.begin(at),
+            Trial::None if at.was_full => self.begin(at),
             Trial::None => {}
             Trial::With { skip_ns, .. } if *skip_ns > 0.0 => *skip_ns -= at.tick.busy_ns,
             Trial::With { depth, before, sums, .. } => {
                 sums.add(at.tick, 1.0);
                 if sums.busy_ns >= TRIAL_NS && sums.requests >= TRIAL_REQUESTS {
                     let (depth, gain) = (*depth, moved(sums) / moved(before));
-                    let waits = sums.service_per_request() / at.alone_ns;
+                    // At an arm all wait: it sorts them.
+                    let waits = if at.is_arm() { 1.0 } else { sums.service_per_request() / at.alone_ns };
                     self.judge(depth, gain, waits);
                 }
             }

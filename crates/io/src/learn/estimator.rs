@@ -1,12 +1,12 @@
 //! Learns one direction of a device.
 
 use crate::cost::{CostModel, Law};
-use crate::learn::Done;
 use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
 use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
 use crate::learn::sums::{Passing, Sums};
+use crate::learn::{Done, SeenLoad};
 
 /// Busy time that the sums reach back.
 const REACH_NS: f64 = 120e6;
@@ -29,8 +29,13 @@ const NO_ARM_COMPANY: f64 = 12.0;
 /// An arm that is none has been so at so many looks; and one that was not known to be one.
 const NO_ARM_LOOKS: u32 = 8;
 const ARM_LOOKS: u32 = 3;
-/// An arm wants to know at least so many requests.
-const ARM_DEPTH: f64 = 32.0;
+/// An arm needs longer for short requests, also where they are neighbours; and no transfer takes
+/// less than so much of what it is believed to take.
+const QUICK_BYTES: f64 = (32 << 10) as f64;
+const QUICK_NS: f64 = 200e3;
+const OUTRUNS: f64 = 0.4;
+/// An arm knows at least so many requests. Those that wait for it in the queue are merged.
+const ARM_DEPTH: f64 = 8.0;
 
 /// Flash answers sooner.
 const SLOW_NS: f64 = 250e3;
@@ -42,8 +47,9 @@ const ARM: CostModel = CostModel::hdd();
 /// Requests that cost so many times as much, or as little, are those of another device.
 const CHANGE: f64 = 1.5;
 
-/// Prices where requests and bytes are as scarce as each other.
-const EVEN: f64 = 0.5;
+/// A latency is a surprise when it is so many times what was believed.
+const SURPRISE: f64 = 2.0;
+
 /// How much steeper the price is than the use.
 const STEEP: i32 = 4;
 /// The least price of bytes: they take memory, too.
@@ -95,7 +101,7 @@ impl Estimator {
             passing: Passing::default(),
             was_full: false,
             depth: Depth::new(prior.best_depth()),
-            request_share: EVEN,
+            request_share: prior.request_share(),
             costs,
             costs_then: costs,
             is_limit: false,
@@ -175,7 +181,7 @@ impl Estimator {
         if !self.curve.is_measured() {
             self.assume_by_latency();
         }
-        self.kind = self.kind_now(bytes);
+        self.kind = if self.outruns_an_arm(bytes, ns) { Kind::Caps } else { self.kind_now(bytes) };
         self.costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
         debug_assert!(self.costs.request_ns > 0.0 && self.costs.byte_ns > 0.0, "{:?}", self.costs);
         debug_assert!(self.costs.request_ns.is_finite() && self.costs.byte_ns.is_finite());
@@ -222,10 +228,14 @@ impl Estimator {
         if self.kind == Kind::Arm {
             return;
         }
-        if self.alone.median_ns() >= ARM_NS {
+        if self.alone.median_ns() >= ARM_NS.max(SURPRISE * self.alone.assumed_ns()) {
             self.kind = Kind::Arm;
             self.assume(&ARM);
-        } else if latency_ns >= SLOW_NS && self.costs.request_ns < 0.5 * request_ns {
+            self.depth.begin_with(ARM_DEPTH);
+        } else if latency_ns >= SLOW_NS
+            && latency_ns > SURPRISE * self.alone.assumed_ns()
+            && self.costs.request_ns < 0.5 * request_ns
+        {
             self.assume(&CostModel { ns_per_request: request_ns as u64, ..VOLUME });
             self.depth.assume(latency_ns / request_ns);
         }
@@ -235,6 +245,16 @@ impl Estimator {
         let (request_ns, byte_ns) = (cost.ns_per_request as f64, 1e9 / cost.bytes_per_s as f64);
         self.costs = Costs { kind: self.kind, request_ns, byte_ns };
         self.curve.assume(self.costs);
+    }
+
+    /// True where an arm is believed in, and a request of `bytes` took only `ns` of the device:
+    /// less than any arm takes for short ones, or than the transfer of long ones.
+    fn outruns_an_arm(&self, bytes: f64, ns: f64) -> bool {
+        let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
+        let is_enough = self.lately.requests >= REACH_REQUESTS;
+        // Not by what a cache in front of an arm holds: alone its requests would take long.
+        let may_be_none = self.kind == Kind::Arm && self.alone.latency_ns() < ARM_NS / 2.0;
+        may_be_none && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
     /// An arm shows when short requests alone take long and many at once hardly more in all; that
@@ -275,6 +295,23 @@ impl Estimator {
         let requests = price(of_requests).max(REQUESTS * (1.0 - price(of_bytes)));
         let share = requests / (requests + bytes);
         self.request_share += (share - self.request_share) * PRICE_STEP;
+    }
+
+    /// How sure the costs of requests and of bytes are: see [`Curve::confidence`].
+    pub(crate) fn confidence(&self) -> [f64; 2] {
+        self.curve.confidence(&self.costs)
+    }
+
+    /// The load of the last looks.
+    pub(crate) fn load(&self) -> SeenLoad {
+        let Sums { busy_ns, service_ns, requests, bytes, .. } = self.lately;
+        let requests = requests.max(f64::MIN_POSITIVE);
+        SeenLoad {
+            requests_per_s: 1e9 * requests / busy_ns.max(1.0),
+            request_bytes: bytes / requests,
+            request_ns: service_ns / requests,
+            outstanding: self.crowd(),
+        }
     }
 
     /// Looks when the device was the limit, so far.

@@ -2,6 +2,7 @@
 //!
 //! 1. Find something to read: a block device, a file, or the largest file under a directory.
 //!    Nothing is written.
+//!    Parts that were never written are left out: they are read without the device.
 //! 2. Random blocks at depths 1, 2, 4, … and large sequential requests at a few depths, each
 //!    for its share of the allowed seconds and bytes, through the same queue and engine the
 //!    store uses.
@@ -11,14 +12,14 @@
 //! 4. So do the system statistics: the mean times of a random block and of a large sequential
 //!    request, each alone.
 //!
-//! Reasons to doubt the figures (page cache, holes, a small file) are written into the
+//! Reasons to doubt the figures (page cache, unwritten parts, a small file) are written into the
 //! profile.
 
 #![allow(unsafe_code)]
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,6 +32,7 @@ use crate::device::Device;
 use crate::device::file::{Access, FileDevice};
 use crate::device_queue::DeviceQueue;
 use crate::error::{IoError, Operation};
+use crate::measure::written::{WrittenBlocks, written_parts};
 use crate::memory::buffer::{AlignedBuf, RawBuf};
 use crate::queue::config::{Engine, QueueConfig};
 use crate::queue::request::{Class, Request, Sink};
@@ -174,6 +176,10 @@ impl Profile {
             IoError::invalid(&name, Operation::Read, format!("not a device profile: {e}"))
         };
         let mut profile: Profile = serde_json::from_slice(&text).map_err(not_one)?;
+        if !profile.cost.is_possible() {
+            let why = "not a device profile: no device has its costs".to_owned();
+            return Err(IoError::invalid(&name, Operation::Read, why));
+        }
         if profile.reads == ProbedReads::default() {
             profile.reads = ProbedReads::of(&profile.random, &profile.sequential);
         }
@@ -202,13 +208,27 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
         );
         return Err(IoError::invalid(device.name(), Operation::Open, why));
     }
+    let parts = written_parts(&file, len_bytes)
+        .map_err(|e| IoError::os(device.name(), Operation::Open, 0, len_bytes, &e))?;
+    let written: u64 = parts.iter().map(|(_, len)| len).sum();
+    let extents = WrittenBlocks::of(&parts, limits.extent_bytes).count();
+    if written < LEAST_BYTES || extents == 0 {
+        let why = format!(
+            "of its {} MiB only {} were ever written, and the rest is read without the device: write at least {} MiB \
+             in one piece (for example `head -c 1G /dev/urandom > FILE`), or give another file or the block device",
+            len_bytes >> 20,
+            written >> 20,
+            LEAST_BYTES >> 20
+        );
+        return Err(IoError::invalid(device.name(), Operation::Open, why));
+    }
     let depths: Vec<u32> =
         std::iter::successors(Some(1), |d| Some(d * 2)).take_while(|&d| d <= limits.max_depth).collect();
     let points = depths.len() + 3;
     let share = Allowance { seconds: limits.seconds / points as f64, bytes: limits.bytes / points as u64 };
     let mut engine = limits.engine.as_str();
     let mut measure = |block, depth, places| -> Result<RatePoint, IoError> {
-        let (point, served) = run(&device, block, depth, places, limits, &share)?;
+        let (point, served) = run((&device, &parts), block, depth, places, limits, &share)?;
         engine = served;
         Ok(point)
     };
@@ -225,7 +245,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
     }
     let cost = fit(&random, &sequential);
     let reads = ProbedReads::of(&random, &sequential);
-    let doubts = doubts(&file, direct, len_bytes);
+    let doubts = doubts(direct, len_bytes, written);
     let engine = engine.to_string();
     Ok(Profile {
         path: path.to_path_buf(),
@@ -263,18 +283,16 @@ fn fit(random: &[RatePoint], sequential: &[RatePoint]) -> CostModel {
     }
 }
 
-fn doubts(file: &Path, direct: bool, len: u64) -> Vec<String> {
+fn doubts(direct: bool, len: u64, written: u64) -> Vec<String> {
     let mut doubts = Vec::new();
     if !direct {
         doubts.push("O_DIRECT is refused here: the page cache was measured as well".to_string());
     }
-    if let Ok(meta) = file.metadata()
-        && meta.is_file()
-        && meta.blocks() * 512 < len / 10 * 9
-    {
-        doubts.push("the file has holes, which are read without the device".to_string());
+    if written < len {
+        let (written, len) = (written >> 20, len >> 20);
+        doubts.push(format!("{written} of {len} MiB were ever written: the rest was not measured"));
     }
-    if len < 1 << 30 {
+    if written < 1 << 30 {
         doubts.push(
             "the file is small: a cache in the device, its controller or a hypervisor may hold all of it"
                 .to_string(),
@@ -334,8 +352,7 @@ struct ProbePump {
     queue: OnceLock<Weak<DeviceQueue>>,
     /// Addresses of the buffers; the tag is the place in here.
     bufs: Vec<usize>,
-    block: u64,
-    blocks: u64,
+    blocks: WrittenBlocks,
     places: ProbePattern,
     turn: AtomicU64,
     until_ns: u64,
@@ -352,13 +369,13 @@ impl ProbePump {
     fn request(&self, tag: u64) -> Request {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let place = match self.places {
-            ProbePattern::Sequential => turn % self.blocks,
-            ProbePattern::Random => mix(turn.wrapping_mul(GOLDEN)) % self.blocks,
+            ProbePattern::Sequential => turn % self.blocks.count(),
+            ProbePattern::Random => mix(turn.wrapping_mul(GOLDEN)) % self.blocks.count(),
         };
         // SAFETY: the buffers live until the queue is closed, and one request at a time has
         // each.
-        let buf = unsafe { RawBuf::read_into(self.bufs[tag as usize] as *mut u8, self.block as usize) };
-        Request { offset: place * self.block, buf, class: Class::Demand, tag }
+        let buf = unsafe { RawBuf::read_into(self.bufs[tag as usize] as *mut u8, self.blocks.len()) };
+        Request { offset: self.blocks.offset(place), buf, class: Class::Demand, tag }
     }
 
     fn may_go_on(&self) -> bool {
@@ -385,7 +402,7 @@ impl Sink for ProbePump {
 }
 
 fn run(
-    device: &Arc<dyn Device>,
+    (device, parts): (&Arc<dyn Device>, &[(u64, u64)]),
     block: u64,
     depth: u32,
     places: ProbePattern,
@@ -398,8 +415,7 @@ fn run(
     let pump = Arc::new(ProbePump {
         queue: OnceLock::new(),
         bufs: bufs.iter_mut().map(|b| b.as_mut_ptr() as usize).collect(),
-        block,
-        blocks: (device.len()? / block).max(1),
+        blocks: WrittenBlocks::of(parts, block),
         places,
         turn: AtomicU64::new(limits.seed << 32),
         until_ns: began + (share.seconds * 1e9) as u64,
@@ -468,6 +484,28 @@ mod tests {
         let cost = fit(&random, &sequential);
         assert_eq!((cost.depth, cost.bytes_per_s), (16, 125 << 20));
         assert!((cost.request_ns(8192) as f64 / 333_333.0 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_was_never_written_is_not_measured() {
+        use rustix::fs::FallocateFlags;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let small = ProbeLimits { seconds: 0.2, bytes: 64 << 20, ..Default::default() };
+        let file = std::fs::File::create(&path).unwrap();
+        if rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 256 << 20).is_err()
+            || written_parts(&path, 256 << 20).unwrap() == [(0, 256 << 20)]
+        {
+            eprintln!("skipped: this file system does not reserve room, or does not tell it");
+            return;
+        }
+        let refused = probe(&path, &small).unwrap_err().to_string();
+        assert!(refused.contains("of its 256 MiB only 0 were ever written"), "{refused}");
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; 64 << 20], 32 << 20).unwrap();
+        file.sync_all().unwrap();
+        let profile = probe(&path, &small).unwrap();
+        let doubt = "64 of 256 MiB were ever written: the rest was not measured";
+        assert!(profile.doubts.iter().any(|told| told == doubt), "{:?}", profile.doubts);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, CostSource};
 
 /// The engine that carries requests out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,6 +173,8 @@ pub struct QueueConfig {
     pub policy: Policy,
     /// Costs of the device; by default what the device says of itself.
     pub cost: Option<CostModel>,
+    /// Where `cost` is from.
+    pub cost_source: CostSource,
     /// Costs are learned from the completions; `cost` is where that begins.
     pub learns: bool,
     /// Most device requests outstanding.
@@ -197,6 +199,7 @@ impl Default for QueueConfig {
             engine: Engine::Uring,
             policy: Policy::Elevator,
             cost: None,
+            cost_source: CostSource::Set,
             learns: true,
             depth: None,
             gap_bytes: None,

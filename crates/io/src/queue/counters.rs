@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::cost::CostModel;
+use crate::cost::{CostModel, CostSource};
 use crate::latency::{Latency, histogram};
 use crate::learn::sums::BACK_NS;
-use crate::learn::{Done, Learned, Learner};
+use crate::learn::{Done, Evidence, Learned, Learner, SeenLoad};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
@@ -57,8 +57,8 @@ pub struct DeviceCounters {
     pub service: Latency,
     /// Costs of reads, as they are believed now.
     pub cost: CostModel,
-    /// How often the device was found to be the limit, and its costs were learned; not reset.
-    pub learned: u64,
+    /// The evidence for these; not reset.
+    pub evidence: Evidence,
 }
 
 impl DeviceCounters {
@@ -267,7 +267,19 @@ impl QueueTally {
         self.learner.is_full();
     }
 
-    pub(crate) fn snapshot(&self, device: &str, engine: &'static str, cost: CostModel) -> DeviceCounters {
+    /// The evidence for the costs of reads, and the load that was seen last; `begin` is the source
+    /// of the costs that they began with.
+    pub(crate) fn evidence(&self, begin: CostSource) -> (Evidence, SeenLoad) {
+        (self.learner.evidence(begin), self.learner.load())
+    }
+
+    /// All counts, with the costs of reads, and the source of those that they began with.
+    pub(crate) fn snapshot(
+        &self,
+        device: &str,
+        engine: &'static str,
+        (cost, begin): (CostModel, CostSource),
+    ) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
             class,
             requests: t.requests,
@@ -290,7 +302,7 @@ impl QueueTally {
             mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
             service: Latency::of(&self.service),
             cost,
-            learned: self.learner.looks(),
+            evidence: self.learner.evidence(begin),
         }
     }
 
@@ -329,7 +341,7 @@ mod tests {
         tally.end_in_place(Class::Demand, &done, 30);
         let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
-        let counters = tally.snapshot("d", "inline", CostModel::ssd());
+        let counters = tally.snapshot("d", "inline", (CostModel::ssd(), CostSource::Set));
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));

@@ -1,8 +1,8 @@
 //! The stripes: one file per device, each with its own queue and counters.
 //!
 //! A stripe's device is the file or block device, opened with or without O_DIRECT, and whatever
-//! the configuration wraps around it (a simulated or a faulty device). Its costs are those that
-//! were set for all, or those its device knows of itself, or those of the probe of it.
+//! the configuration wraps around it (a simulated or a faulty device). Its costs begin with those
+//! that were set for all, or those its device knows of itself, or what is `known` of its disk.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
-    Request, Sink, is_block_device, notice,
+    Access, Belief, Class, CostModel, Device, DeviceCounters, DeviceQueue, DiskIdentity, IoError,
+    KernelFiles, ProbedReads, ReadTimes, Request, Sink, is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
 use crate::files::block_stripe::Claim;
+use crate::files::known::Known;
 use crate::files::owner::OwnedStripe;
 use crate::page::geometry::{Geometry, Place};
 use crate::settings::config::StoreConfig;
@@ -168,43 +169,22 @@ impl Devices {
         for (number, open) in self.list.into_iter().enumerate() {
             let OpenDevice { path, place, device, is_wrapped, is_block, claim, owned, .. } = open;
             let mut settings = config.queue.clone();
-            let mut probed = None;
-            if settings.cost.is_none()
-                && !is_wrapped
-                && let Some(profile) = kept_profile(&profile_path(dir, number, &path))
-            {
-                (settings.cost, probed) = (Some(profile.cost), Some(profile.reads));
+            let mut known = Known::default();
+            if settings.cost.is_none() && !is_wrapped && config.files.is_none() {
+                known = Known::of(&KernelFiles::real(), dir, number, &path, config.hints);
+                known.doubts.iter().for_each(|line| notice(line));
+                if let Some(prior) = &known.prior {
+                    (settings.cost, settings.cost_source) = (Some(prior.cost), prior.source);
+                }
             }
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let place = Some(place).filter(|_| !is_block);
-            list.push(Stripe { path, queue, place, probed, _claim: claim, _owned: owned });
+            let Known { probed, disk, prior, .. } = known;
+            let begin = prior.map(|prior| prior.why).unwrap_or_default();
+            list.push(Stripe { path, queue, place, probed, begin, disk, _claim: claim, _owned: owned });
         }
         Ok(Stripes { list, real: config.files.is_none(), _linked_journal: self.linked_journal })
-    }
-}
-
-/// Where a probe of a stripe's device leaves its profile: beside the stripe, of a block device
-/// in the database's directory.
-pub fn profile_path(dir: &Path, number: usize, stripe: &Path) -> PathBuf {
-    let stripe = if is_block_device(stripe) { dir.join(format!("stripe-{number}")) } else { stripe.into() };
-    let mut name = stripe.into_os_string();
-    name.push(".profile.json");
-    PathBuf::from(name)
-}
-
-/// Profile of a stripe's device, if it was probed and left this file. A profile that cannot be
-/// read is said and passed over: it only makes reads slower, never wrong.
-fn kept_profile(path: &Path) -> Option<Profile> {
-    if !path.exists() {
-        return None;
-    }
-    match Profile::load(path) {
-        Ok(profile) => Some(profile),
-        Err(error) => {
-            notice(&format!("{error}; going on with default costs: probe the device again"));
-            None
-        }
     }
 }
 
@@ -224,6 +204,10 @@ struct Stripe {
     place: Option<(Arc<Directory>, PathBuf)>,
     /// Times of reads as a probe measured them.
     probed: Option<ProbedReads>,
+    /// Why its costs were believed at first, in words; empty where that is not known.
+    begin: String,
+    /// The disk it lies on, of which what is learned is kept.
+    disk: Option<DiskIdentity>,
     _claim: Option<Claim>,
     _owned: Option<OwnedStripe>,
 }
@@ -382,6 +366,31 @@ impl Stripes {
         let sharers = |device: u64| rooms.iter().filter(|(of, _)| *of == device).count() as u64;
         let least = rooms.iter().map(|(device, room)| room / sharers(*device)).min()?;
         Some(least.saturating_mul(rooms.len() as u64))
+    }
+
+    /// Beliefs about a stripe's device, and why.
+    pub fn belief(&self, stripe: usize) -> Belief {
+        self.list[stripe].queue.belief()
+    }
+
+    /// Why the costs of a stripe were believed at first, in words.
+    pub fn begin(&self, stripe: usize) -> &str {
+        &self.list[stripe].begin
+    }
+
+    /// The disk that a stripe lies on, where what is learned of it is kept.
+    pub fn disk(&self, stripe: usize) -> Option<&DiskIdentity> {
+        self.list[stripe].disk.as_ref()
+    }
+
+    /// The file of a stripe.
+    pub fn path(&self, stripe: usize) -> &Path {
+        &self.list[stripe].path
+    }
+
+    /// The directory that a stripe lies in, and its name there; `None` of a block device.
+    pub fn place(&self, stripe: usize) -> Option<&(Arc<Directory>, PathBuf)> {
+        self.list[stripe].place.as_ref()
     }
 
     /// Counters of every device.

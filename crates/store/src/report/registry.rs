@@ -146,7 +146,12 @@ fn of_device(out: &mut Samples, device: &DeviceStats) {
     out.level("devices[].costs.bytes_per_s", "bytes/s", cost.bytes_per_s);
     out.level("devices[].costs.depth", "requests", u64::from(cost.best_depth()));
     out.level("devices[].costs.request_share", "share", cost.request_share());
-    out.level("devices[].costs.learned", "times", counters.learned);
+    let evidence = &counters.evidence;
+    out.level("devices[].costs.learned", "times", evidence.looks);
+    out.level("devices[].costs.request_confidence", "share", evidence.requests);
+    out.level("devices[].costs.bytes_confidence", "share", evidence.bytes);
+    out.level("devices[].costs.request_source", "text", evidence.requests_from.as_str().to_owned());
+    out.level("devices[].costs.bytes_source", "text", evidence.bytes_from.as_str().to_owned());
     let SystemStatistics { single, multi, .. } = &device.statistics;
     for (name, time) in [("single", single), ("multi", multi)] {
         let prefix = format!("devices[].read_times.{name}");

@@ -146,11 +146,20 @@ fn costs(samples: &[Sample]) -> String {
             0 => "not learned yet".to_owned(),
             times => format!("learned in {} looks", Short(times)),
         };
+        let sure = |figure: &str| {
+            let source = text_of(samples, &format!("devices[].costs.{figure}_source"), labels);
+            match of(&format!("{figure}_confidence")) {
+                0.0 => source.to_owned(),
+                sure => format!("{source}, {:.0} % sure", 100.0 * sure),
+            }
+        };
         format!(
-            "costs of {}: {} requests/s or {}/s, a lone one {:.3} ms, {} fill it; {learned}\n",
+            "costs of {}: {} requests/s ({}) or {}/s ({}), a lone one {:.3} ms, {} fill it; {learned}\n",
             short_name(&labels[0].1),
             Short((1e9 / of("request_ns").max(1.0)) as u64),
+            sure("request"),
             size::precise(of("bytes_per_s") as u64),
+            sure("bytes"),
             of("latency_ns") / 1e6,
             of("depth"),
         )
@@ -200,6 +209,15 @@ type Labels<'a> = &'a [(Cow<'static, str>, String)];
 /// The labels of the samples of that name, in their order.
 fn rows<'a>(samples: &'a [Sample], name: &str) -> Vec<Labels<'a>> {
     samples.iter().filter(|sample| sample.name == name).map(|sample| &sample.labels[..]).collect()
+}
+
+/// The text of a sample; empty when there is none.
+fn text_of<'a>(samples: &'a [Sample], name: &str, labels: Labels<'_>) -> &'a str {
+    let found = samples.iter().find(|sample| sample.name == name && sample.labels == labels);
+    match found.map(|sample| &sample.value) {
+        Some(SampleValue::Text(text)) => text,
+        _ => "",
+    }
 }
 
 /// A table with a row for each entry, its labels first.

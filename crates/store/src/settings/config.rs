@@ -51,6 +51,8 @@ pub struct StoreConfig {
     pub block_devices: BlockDevices,
     /// Profiles of devices that are kept beside the stripes of a new database, by their numbers.
     pub new_profiles: Vec<(usize, Profile)>,
+    /// Knowledge of the disks that may be used before the first read.
+    pub hints: DiskHints,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
     /// Who does the background work: saving and reading the warm list.
@@ -93,6 +95,16 @@ pub enum BlockDevices {
     Refuse,
     /// Takes it unless it is in use. Whatever is on it is lost.
     Destroy,
+}
+
+/// Knowledge of the disks that may be used before the first read. The kind of a disk and the
+/// profile of a probe may in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskHints {
+    /// Caps of the own cgroup, the name that a cloud gave the disk, and what was learned before.
+    Used,
+    /// None of these: to see how soon they are learned.
+    Hidden,
 }
 
 /// Settings of the journal and the checkpointer.
@@ -273,6 +285,7 @@ impl Default for StoreConfig {
             placement: Placement::default(),
             block_devices: BlockDevices::Refuse,
             new_profiles: Vec::new(),
+            hints: DiskHints::Used,
             read_ahead: ReadAhead::default(),
             background: Background::Thread,
             journal: JournalConfig::default(),

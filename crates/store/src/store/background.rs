@@ -4,7 +4,8 @@
 //! 1. make durable what was appended and is waited for by nobody, have a journal file ready,
 //!    and do a piece of checkpoint work;
 //! 2. read the warm list back, while there is something to read and room for it;
-//! 3. save it every few minutes.
+//! 3. save it every few minutes;
+//! 4. look at what is believed of the disks, and keep what was learned.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -24,6 +25,7 @@ use crate::read::fetch::Fetch;
 use crate::read::warm;
 use crate::read::warming;
 use crate::settings::opener::Directory;
+use crate::store::minds::Minds;
 
 /// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
 /// answers then, at least.
@@ -38,13 +40,17 @@ pub(crate) struct Work {
     pub commits: Arc<Commits>,
     pub dir: Arc<Directory>,
     pub next_save_ns: AtomicU64,
+    minds: Minds,
+    next_look_ns: AtomicU64,
 }
 
 impl Work {
     /// Work for a store that has just been opened.
     pub fn new(commits: Arc<Commits>, dir: Arc<Directory>) -> Work {
         let fetch = commits.fetch.clone();
-        let work = Work { fetch, commits, dir, next_save_ns: AtomicU64::new(0) };
+        let minds = Minds::new(&fetch.stripes, commits.config.mode, fetch.clock.now_ns());
+        let zero = AtomicU64::default;
+        let work = Work { fetch, commits, dir, next_save_ns: zero(), minds, next_look_ns: zero() };
         work.plan_save();
         work
     }
@@ -56,7 +62,22 @@ impl Work {
 
     /// Does what is due, briefly, and answers in how many nanoseconds it wants to be called again.
     pub fn step(&self) -> u64 {
+        self.look_at_disks();
         self.commit_step().min(self.warm_step())
+    }
+
+    /// Only where a thread does the work: a line in the log is of no use in virtual time.
+    fn look_at_disks(&self) {
+        let now = self.fetch.clock.now_ns();
+        if self.commits.config.runs_threads() && now >= self.next_look_ns.load(Relaxed) {
+            let next = self.minds.look(&self.fetch.stripes, &self.dir, now);
+            self.next_look_ns.store(next, Relaxed);
+        }
+    }
+
+    /// Keeps what was learned of the disks.
+    pub fn keep_learned(&self) {
+        self.minds.keep(&self.fetch.stripes, &self.dir, self.fetch.clock.now_ns());
     }
 
     /// Errors have been noted, and are told to the next writer.
@@ -95,6 +116,7 @@ impl Work {
         let now = self.fetch.clock.now_ns();
         if now >= self.next_save_ns.load(Relaxed) {
             self.save();
+            self.keep_learned();
             self.plan_save();
         }
         if more { WARMING_NS } else { self.next_save_ns.load(Relaxed).saturating_sub(now) }

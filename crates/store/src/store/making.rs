@@ -35,9 +35,10 @@ use serde::{Deserialize, Serialize};
 use snowmelt_io::Folder;
 
 use crate::error::{Result, StoreError};
+use crate::files::known::{LEARNED, NEW_LEARNED, PROFILE, learned_path, profile_path};
 use crate::files::lock::{self, Lock};
 use crate::files::owner::{self, note_of};
-use crate::files::stripes::{profile_path, sync_parent};
+use crate::files::stripes::sync_parent;
 use crate::files::{PRIVATE_DIR, PRIVATE_FILE, reserve};
 use crate::read::warm;
 use crate::settings::opener::Directory;
@@ -208,7 +209,8 @@ impl Drop for Creation {
 pub(crate) fn sweep(dir: &Directory) {
     let is_left = |name: &str| {
         let is_upload = name.starts_with("upload-") && name.ends_with(".tmp");
-        is_upload || [FILE_NAME, LOAD_DIR, warm::NEW_NAME].contains(&name)
+        let is_new = [FILE_NAME, LOAD_DIR, warm::NEW_NAME].contains(&name) || name.ends_with(NEW_LEARNED);
+        is_upload || is_new
     };
     let Ok(folder) = dir.folder() else { return };
     let names = folder.names().unwrap_or_default().into_iter();
@@ -309,8 +311,8 @@ fn clear_elsewhere(dir: &Directory, path: &Path, id: Option<&FileId>) -> Result<
     };
     if found.is_file() && (is_noted || may_be()) {
         // Beside a stripe that is a file, whatever its number and database.
-        let profile = profile_path(Path::new(""), 0, path);
-        for path in [path, &profile, &note_of(path)] {
+        let [profile, learned] = [profile_path, learned_path].map(|of| of(Path::new(""), 0, path));
+        for path in [path, &profile, &learned, &note_of(path)] {
             match std::fs::remove_file(path) {
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 removed => removed.map_err(left(path))?,
@@ -366,14 +368,20 @@ fn is_own(name: &str) -> bool {
     let number = |begin: &str, end: &str| name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
     let is_numbered = |text: Option<&str>| text.is_some_and(|text| text.parse::<u32>().is_ok());
     let own = [UNFINISHED_NAME, reserve::FILE_NAME, warm::FILE_NAME, warm::NEW_NAME, LOAD_DIR];
-    let numbered = [number("journal-", ""), number("stripe-", ".profile.json")];
+    let numbered = [
+        number("journal-", ""),
+        number("stripe-", PROFILE),
+        number("stripe-", LEARNED),
+        number("stripe-", NEW_LEARNED),
+    ];
     own.contains(&name) || numbered.into_iter().any(is_numbered)
 }
 
 /// Whether a stripe in the folder of its database cannot have this name.
 pub(super) fn is_reserved(name: &str) -> bool {
     let others = [superblock::FILE_NAME, lock::FILE_NAME, FILE_NAME, "server", "control"];
-    is_own(name) || others.contains(&name) || name.ends_with(".profile.json") || name.starts_with("upload-")
+    let is_beside = [PROFILE, LEARNED, NEW_LEARNED].iter().any(|end| name.ends_with(end));
+    is_own(name) || others.contains(&name) || is_beside || name.starts_with("upload-")
 }
 
 /// Makes a folder for its owner alone, and those above it, durably.

@@ -14,6 +14,7 @@ use crate::commit::Commits;
 use crate::commit::checkpoint::Checkpointer;
 use crate::commit::room::JournalRoom;
 use crate::error::{Result, StoreError};
+use crate::files::known;
 use crate::files::lock::Lock;
 use crate::files::reserve::Reserve;
 use crate::files::stripes::{self, Devices};
@@ -391,7 +392,7 @@ fn cut_at_damage(block: SuperBlock, place: TailPlace) -> SuperBlock {
 /// Keeps the profiles that were given, before the queues are set up by them.
 fn keep_profiles(dir: &Path, stripes: &[PathBuf], config: &StoreConfig) -> Result<()> {
     for (i, profile) in config.new_profiles.iter().filter(|(i, _)| *i < stripes.len()) {
-        let path = stripes::profile_path(dir, *i, &stripes[*i]);
+        let path = known::profile_path(dir, *i, &stripes[*i]);
         profile.keep(&path).map_err(StoreError::device(&path, "keep the profile"))?;
     }
     Ok(())

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{major, minor};
 use snowmelt_base::random::lcg;
 use snowmelt_base::size;
-use snowmelt_io::{AlignedBuf, CostModel, Device, FileDevice, Profile};
-use snowmelt_store::{PAGE_BYTES, profile_path};
+use snowmelt_io::{AlignedBuf, CostModel, Device, FileDevice, Hints, KeptModel, Prior, Profile, ReadCaps};
+use snowmelt_store::{LearnedBefore, PAGE_BYTES, profile_path};
 
 use super::finding::Finding;
 use super::kernel::{KernelFiles, MountPoint};
 use super::trial;
+use crate::costs;
 
 /// Bytes of a file from which a probe measures.
 pub const PROBED_BYTES: u64 = 64 << 20;
@@ -39,6 +40,10 @@ pub struct DiskFacts {
     pub direct: Option<bool>,
     /// The profile of a probe.
     pub profile: KeptProfile,
+    /// Costs that the work has taught.
+    pub learned: LearnedBefore,
+    /// Costs by its name or its kind.
+    pub hint: Option<Prior>,
     /// Median time of a page read alone now.
     pub read: Option<Duration>,
 }
@@ -103,6 +108,9 @@ pub fn collect(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path) -> 
         block: id.and_then(|id| block(kernel, &id)),
         direct: file.as_ref().map(FileDevice::is_direct),
         profile: profile(&profile_path(dir, number, &path), &path),
+        learned: LearnedBefore::of(kernel, dir, number, &path),
+        // The caps of this command's cgroup are not those of a server.
+        hint: Hints { caps: ReadCaps::default(), ..Hints::of(kernel, &path) }.prior(None),
         read: file.filter(FileDevice::is_direct).and_then(|file| time_reads(&file)),
         mount,
         path,
@@ -254,8 +262,9 @@ fn queue(about: String, block: &BlockFacts, facts: &DiskFacts) -> Finding {
         "{name}, {kind}, scheduler {scheduler}, {requests} requests, read-ahead {read_ahead_kib} KiB"
     );
     let of_disk = |file: &str| format!("/sys/class/block/{name}/queue/{file}");
-    let depth = match &facts.profile {
-        KeptProfile::Kept { cost, .. } => cost.best_depth(),
+    let depth = match (&facts.profile, &facts.learned.model) {
+        (_, Some(model)) if facts.learned.is_latest => model.cost.best_depth(),
+        (KeptProfile::Kept { cost, .. }, _) => cost.best_depth(),
         _ => CostModel::ssd().best_depth(),
     };
     if scheduler == "bfq" {
@@ -295,14 +304,25 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
     let us = |time: f64| format!("{time:.0} µs");
     let now = facts.read.map(|time| 1e6 * time.as_secs_f64());
     let read_now = now.map_or_else(String::new, |now| format!("; a page takes {} now", us(now)));
+    if let Some(model) = facts.learned.model.as_ref().filter(|_| facts.learned.is_latest) {
+        return Finding::ok(about, format!("{}{read_now}", learned(model, &facts.profile)));
+    }
+    let doubt = facts.learned.doubt.as_ref().map_or_else(String::new, |doubt| format!("; {doubt}"));
+    let read_now = format!("{read_now}{doubt}");
     let (cost, is_direct, doubts, is_older) = match &facts.profile {
         KeptProfile::Absent if facts.bytes.is_some_and(|bytes| bytes < PROBED_BYTES) => {
             let least = size::about(PROBED_BYTES as f64);
             return Finding::ok(about, format!("none: the stripe has less than the {least} of a probe"));
         }
         KeptProfile::Absent => {
-            let assumed = us(CostModel::ssd().latency_ns as f64 / 1e3);
-            let measured = format!("none: a page is assumed to take {assumed}, as of a SATA SSD{read_now}");
+            let (cost, why) = match &facts.hint {
+                Some(hint) => (hint.cost, hint.why.as_str()),
+                None => (CostModel::ssd(), "as of a SATA SSD"),
+            };
+            let assumed = us(cost.latency_ns as f64 / 1e3);
+            let measured = format!(
+                "none, and nothing was learned yet: a page is assumed to take {assumed}, {why}{read_now}"
+            );
             return Finding::advice(about, measured, WHY, probe);
         }
         KeptProfile::Unreadable(error) => {
@@ -328,6 +348,24 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
     // Another probe would have the same doubt.
     let doubt = doubts.first().map_or_else(String::new, |doubt| format!("; {doubt}"));
     Finding::ok(about, format!("{measured}{doubt}"))
+}
+
+/// Costs that the work has taught, and whether the last probe had measured others.
+fn learned(model: &KeptModel, profile: &KeptProfile) -> String {
+    let lone_us = model.cost.latency_ns as f64 / 1e3;
+    let told = format!(
+        "learned by earlier runs: {}, best with {} requests, a page alone takes {lone_us:.0} µs",
+        costs::told(model),
+        model.cost.best_depth()
+    );
+    let differences = match profile {
+        KeptProfile::Kept { cost, .. } => costs::differences(cost, model),
+        _ => Vec::new(),
+    };
+    if differences.is_empty() {
+        return told;
+    }
+    format!("{told}; the last probe differs: {}", differences.join(", "))
 }
 
 #[cfg(test)]

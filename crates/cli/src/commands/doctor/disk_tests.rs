@@ -12,6 +12,7 @@ fn well() -> DiskFacts {
         mount: Some(MountPoint {
             place: "/srv".into(),
             kind: "ext4".to_owned(),
+            source: "/dev/sda1".to_owned(),
             options: vec!["rw".to_owned(), "relatime".to_owned()],
             device: "8:1".to_owned(),
         }),
@@ -24,6 +25,8 @@ fn well() -> DiskFacts {
         }),
         direct: Some(true),
         profile: kept(false),
+        learned: LearnedBefore::default(),
+        hint: None,
         read: Some(Duration::from_micros(130)),
     }
 }
@@ -54,6 +57,45 @@ fn a_good_disk_has_no_findings() {
     let doubts = vec!["the file is small".to_owned()];
     let profile = KeptProfile::Kept { cost: CostModel::ssd(), direct: true, doubts, is_older: false };
     assert_eq!(bad(&DiskFacts { profile, ..well() }), [], "the next probe would have the same doubt");
+}
+
+/// A model that was learned of a volume of 3,000 requests and 125 MiB per second.
+fn learned(is_latest: bool) -> LearnedBefore {
+    let cost = CostModel::capped(1_100_000, 3_000.0, 131_072_000.0);
+    let model = Some(KeptModel::new(cost, [0.9, 0.4], 40, snowmelt_io::DiskIdentity::default()));
+    LearnedBefore { model, is_latest, doubt: None }
+}
+
+#[test]
+fn no_probe_is_advised_where_the_disk_was_learned() {
+    let unprobed = DiskFacts { profile: KeptProfile::Absent, learned: learned(true), ..well() };
+    let about_profile = |facts: &DiskFacts| {
+        let all = judge(facts, "db");
+        all.into_iter().find(|finding| finding.about.ends_with("profile")).expect("there is one")
+    };
+    let told = about_profile(&unprobed);
+    assert_eq!(told.level, Level::Ok, "{told:?}");
+    for part in ["3000 requests/s (90 % sure)", "125 MiB/s (40 % sure)", "1100 µs"] {
+        assert!(told.measured.contains(part), "{part}: {}", told.measured);
+    }
+    // A probe that has measured something else does not count any more, and is told.
+    let probed = about_profile(&DiskFacts { learned: learned(true), ..well() });
+    assert_eq!(probed.level, Level::Ok, "{probed:?}");
+    assert!(probed.measured.contains("the last probe differs: requests"), "{}", probed.measured);
+    let older = about_profile(&DiskFacts { learned: learned(false), ..well() });
+    assert!(older.measured.contains("120 µs") && !older.measured.contains("learned"), "{}", older.measured);
+    let hint = Prior {
+        cost: CostModel::capped(1_000_000, 3_000.0, 1e8),
+        source: snowmelt_io::CostSource::Hint,
+        why: "its name: \"EBS\"".to_owned(),
+    };
+    let unknown = DiskFacts { profile: KeptProfile::Absent, hint: Some(hint), ..well() };
+    assert!(about_profile(&unknown).measured.contains("1000 µs, its name: \"EBS\""), "{unknown:?}");
+    let doubt = Some("it is of another machine".to_owned());
+    let other = LearnedBefore { doubt, ..LearnedBefore::default() };
+    let told = about_profile(&DiskFacts { profile: KeptProfile::Absent, learned: other, ..well() });
+    assert_eq!(told.level, Level::Advice);
+    assert!(told.measured.contains("another machine"), "{}", told.measured);
 }
 
 #[test]

@@ -188,7 +188,17 @@ fn stripe(number: usize, device: &Value, is_probed: bool) -> Vec<Finding> {
             "snowmelt doctor DB on the server's machine says why",
         ));
     }
-    if is_probed && device["read_times"]["single"]["source"] == "assumed" {
+    // Learned costs are better than those of a probe.
+    let costs = &device["costs"];
+    let has_learned = costs["learned"].as_u64().is_some_and(|looks| looks > 0);
+    if let (true, Some(request_ns)) = (has_learned, costs["request_ns"].as_f64()) {
+        let sure = 100.0 * costs["request_confidence"].as_f64().unwrap_or(0.0);
+        findings.push(Finding::ok(
+            format!("server: stripe {number}"),
+            format!("learned {:.0} requests/s ({sure:.0} % sure)", 1e9 / request_ns.max(1.0)),
+        ));
+    }
+    if is_probed && !has_learned && device["read_times"]["single"]["source"] == "assumed" {
         findings.push(Finding::advice(
             format!("server: stripe {number}"),
             "the times of its reads are assumed",

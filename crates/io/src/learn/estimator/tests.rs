@@ -72,6 +72,11 @@ struct Out {
 
 impl World {
     fn new(model: &DeviceModel) -> World {
+        World::with(model, &CostModel::ssd())
+    }
+
+    /// A device of which this is believed at first.
+    fn with(model: &DeviceModel, prior: &CostModel) -> World {
         World {
             device: model.build().unwrap(),
             random: snowmelt_base::random::Random(7),
@@ -79,7 +84,7 @@ impl World {
             next: 0,
             outstanding: HashMap::new(),
             counts: [0, 0],
-            estimator: Estimator::new(&CostModel::ssd()),
+            estimator: Estimator::new(prior),
             ahead_ns: 0,
         }
     }
@@ -242,6 +247,74 @@ fn a_clock_that_jumps_changes_no_belief() {
             let what = format!("{name}, {load:?}, {} s: {believed} of what it takes", jump / 1_000_000_000);
             assert!(believed < 1.1 && (believed > 0.9 || !world.estimator.is_limit), "{what}");
             assert!(cost.latency_ns > 50_000 && cost.latency_ns < 100 * MS, "{what}: {cost:?}");
+        }
+    }
+}
+
+/// Beliefs to begin with: usual devices, volumes of all sizes, and as learned where one
+/// thing alone was scarce.
+fn priors() -> Vec<CostModel> {
+    let shared = |cost: CostModel, request_share| CostModel { law: Law::Caps { request_share }, ..cost };
+    let volumes = [(100.0, 1e6), (3e3, 1.3e8), (2e4, 9e8), (1e6, 1e10), (100.0, 1e10), (1e6, 1e6)];
+    let capped = volumes.map(|(requests, bytes)| CostModel::capped(1_000_000, requests, bytes));
+    let usual = [CostModel::hdd(), CostModel::ssd(), CostModel::network(), CostModel::nvme()];
+    let learned = [0.0, 1.0].map(|share| shared(CostModel::nvme(), share));
+    usual.into_iter().chain(capped).chain(learned).collect()
+}
+
+/// Devices that do what no disk with an arm can.
+fn outruns_arms(name: &str) -> bool {
+    ["ssd", "nvme"].contains(&name)
+}
+
+#[test]
+fn what_was_believed_of_another_device_is_forgotten_within_a_second() {
+    let mut wrong = Vec::new();
+    for (name, load) in VOLUMES.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+        let model = DeviceModel::named(name).unwrap();
+        let best = best(&model, load);
+        for prior in priors() {
+            let mut world = World::with(&model, &prior);
+            world.run(load, 1_000);
+            let now = world.run(load, 1_000);
+            let believed = world.estimator.costs.ns(now.bytes_per_request()) / now.ns_per_request();
+            let least = if world.estimator.is_limit { 0.9 } else { 0.0 };
+            // Reads of a volume one after the other look like those of an arm that need not go far.
+            let may_be_arm = prior.has_arm() && believed >= 1.0 && !outruns_arms(name);
+            let now = now.rates();
+            let used = now[0] / best[0] + now[1] / best[1];
+            let is_known = may_be_arm || (least..1.1).contains(&believed);
+            if !is_known || used < 0.9 {
+                wrong.push(format!(
+                    "{name}, {load:?}, at first {prior:?}: believes {believed:.2} of what a request takes, \
+                     moves {used:.2} of what is possible"
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_disk_that_is_believed_to_be_one_stays_one_and_other_beliefs_end_alike() {
+    for (name, load) in ["hdd", "st1-500"].iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+        let model = DeviceModel::named(name).unwrap();
+        let moved = |prior: &CostModel| {
+            let mut world = World::with(&model, prior);
+            world.run(load, 1_000);
+            (world.run(load, 4_000).rates(), world.estimator.kind)
+        };
+        let (usual, _) = moved(&CostModel::ssd());
+        for prior in priors() {
+            let (now, kind) = moved(&prior);
+            let what = format!("{name}, {load:?}, at first {prior:?}");
+            assert!(!prior.has_arm() || kind == Kind::Arm, "{what}");
+            // Taken for a volume it gets fewer at once than it could sort.
+            let part = (now[0] / usual[0] + now[1] / usual[1]) / 2.0;
+            assert!(
+                prior.has_arm() || part > 0.7,
+                "{what}: {part} of what is moved otherwise, taken for {kind:?}"
+            );
         }
     }
 }
