@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `alone` | what a request takes when it has the device to itself |
 //! | `curve` | device time of a request by its length, and the caps that explain it |
-//! | `estimator` | decides what a completion says, and keeps both for one direction |
+//! | `estimator` | decides what a completion of a read says, and keeps both |
+//! | `writes` | the same of writes and flushes |
 //!
 //! A time at the device says little by itself: it is a property of the device only when nothing
 //! else is outstanding, or when so much is that the device is the limit. Which of the two it is
@@ -14,9 +15,12 @@
 pub(crate) mod alone;
 pub(crate) mod curve;
 pub(crate) mod estimator;
+pub(crate) mod writes;
 
 use crate::cost::CostModel;
+use crate::write_cost::WriteCost;
 use estimator::Estimator;
+use writes::WriteCosts;
 
 /// A request that is over.
 #[derive(Debug, Clone, Copy)]
@@ -29,18 +33,31 @@ pub(crate) struct Done {
     pub(crate) has_failed: bool,
 }
 
-/// Beliefs about the reads of a device.
+/// Beliefs about a device that were looked at anew.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Learned {
+pub(crate) enum Learned {
+    Reads(Reads),
+    Writes(WriteCost),
+}
+
+/// Beliefs about its reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reads {
     pub(crate) cost: CostModel,
     /// Requests outstanding in the mean, lately.
     pub(crate) crowd: f64,
 }
 
-/// Learns the reads of a device; or nothing.
+/// Learns a device; or nothing.
 #[derive(Clone)]
 pub(crate) struct Learner {
-    reads: Option<Estimator>,
+    of: Option<Directions>,
+}
+
+#[derive(Clone)]
+struct Directions {
+    reads: Estimator,
+    writes: WriteCosts,
 }
 
 impl Learner {
@@ -49,37 +66,59 @@ impl Learner {
 
     /// Begins with these costs.
     pub(crate) fn on(cost: &CostModel) -> Learner {
-        Learner { reads: Some(Estimator::new(cost)) }
+        Learner { of: Some(Directions { reads: Estimator::new(cost), writes: WriteCosts::new(cost) }) }
     }
 
     /// Learns nothing.
     pub(crate) fn off() -> Learner {
-        Learner { reads: None }
+        Learner { of: None }
     }
 
-    fn of(&mut self, write: bool) -> Option<&mut Estimator> {
-        self.reads.as_mut().filter(|_| !write)
-    }
-
-    /// A request goes out. Answers how many reads are outstanding with it.
+    /// A request goes out. Answers how many of its direction are outstanding with it.
     pub(crate) fn started(&mut self, write: bool, now_ns: u64) -> u64 {
-        self.of(write).map_or(0, |reads| reads.started(now_ns))
+        match &mut self.of {
+            Some(of) if write => of.writes.started(now_ns),
+            Some(of) => of.reads.started(now_ns),
+            None => 0,
+        }
     }
 
     /// Reads wait because as many requests are outstanding as may be.
     pub(crate) fn is_full(&mut self) {
-        self.reads.iter_mut().for_each(Estimator::is_full);
+        self.of.iter_mut().for_each(|of| of.reads.is_full());
     }
 
     /// Looks at the reads when the device was the limit, so far.
     pub(crate) fn looks(&self) -> u64 {
-        self.reads.as_ref().map_or(0, Estimator::looks)
+        self.of.as_ref().map_or(0, |of| of.reads.looks())
     }
 
-    /// A request is over. Answers what is believed of reads when that was looked at anew.
+    /// Beliefs about the writes, if any are learned.
+    pub(crate) fn writes(&self) -> Option<WriteCost> {
+        self.of.as_ref().map(|of| of.writes.cost())
+    }
+
+    /// A flush took so long.
+    pub(crate) fn flushed(&mut self, taken_ns: u64) {
+        self.of.iter_mut().for_each(|of| of.writes.flushed(taken_ns));
+    }
+
+    /// A request is over. Answers what is believed of its direction when that was looked at anew.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
-        let reads = self.of(done.write)?;
-        let is_new = reads.finished(done, now_ns);
-        is_new.then(|| Learned { cost: reads.cost(), crowd: reads.crowd() })
+        let Directions { reads, writes } = self.of.as_mut()?;
+        match (done.write, done.has_failed) {
+            (false, _) => {
+                let is_new = reads.finished(done, now_ns);
+                is_new.then(|| Learned::Reads(Reads { cost: reads.cost(), crowd: reads.crowd() }))
+            }
+            (true, true) => {
+                writes.failed();
+                None
+            }
+            (true, false) => {
+                let is_new = writes.finished(done.bytes, done.beside, done.taken_ns, now_ns);
+                is_new.then(|| Learned::Writes(writes.cost()))
+            }
+        }
     }
 }

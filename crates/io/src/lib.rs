@@ -11,7 +11,7 @@
 //!
 //! | module         | holds                                                                                  |
 //! |----------------|----------------------------------------------------------------------------------------|
-//! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
+//! | `error`, `notice`, `cost`, `write_cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
 //! | `system`       | calls of the kernel: devices, open directories, page cache, calls that may hang        |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
@@ -39,6 +39,7 @@ mod queue;
 mod shared_scan;
 mod system;
 mod time;
+mod write_cost;
 
 pub use cost::CostModel;
 pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
@@ -47,6 +48,7 @@ pub use device::memory::MemoryDevice;
 pub use device::power::PowerDisk;
 pub use device::simulated::SimulatedDevice;
 pub use device::simulated::activity::Activity;
+pub use device::simulated::beside::FileBeside;
 pub use device::simulated::mechanics::steady::{SteadyEnds, SteadyLoad};
 pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
@@ -58,6 +60,7 @@ pub use device::{Alignment, Device};
 pub use device_queue::DeviceQueue;
 pub use error::{IoError, IoErrorKind, Operation};
 pub use latency::{Latency, LatencyMeter};
+pub use learn::writes::WriteCosts;
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
@@ -83,3 +86,4 @@ pub use system::loop_device::{
 pub use system::page_cache::cached_pages;
 pub use time::clock::{ClientGuard, ClientTicket, Clock};
 pub use time::event_count::EventCount;
+pub use write_cost::{Haste, WriteCost};

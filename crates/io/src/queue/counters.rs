@@ -9,6 +9,7 @@ use crate::learn::{Done, Learned, Learner};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
+use crate::write_cost::WriteCost;
 
 /// Counts of one class of requests.
 #[derive(Debug, Clone, Serialize)]
@@ -58,6 +59,8 @@ pub struct DeviceCounters {
     pub cost: CostModel,
     /// How often the device was found to be the limit, and its costs were learned; not reset.
     pub learned: u64,
+    /// Costs of writes, as they are believed now.
+    pub write_cost: WriteCost,
 }
 
 impl DeviceCounters {
@@ -258,12 +261,23 @@ impl QueueTally {
         seen
     }
 
+    /// A flush took so long. Answers what is believed of writes then, where that is learned.
+    pub(crate) fn flushed(&mut self, taken_ns: u64) -> Option<WriteCost> {
+        self.learner.flushed(taken_ns);
+        self.learner.writes()
+    }
+
     /// Requests wait because as many are outstanding as may be.
     pub(crate) fn is_full(&mut self) {
         self.learner.is_full();
     }
 
-    pub(crate) fn snapshot(&self, device: &str, engine: &'static str, cost: CostModel) -> DeviceCounters {
+    pub(crate) fn snapshot(
+        &self,
+        device: &str,
+        engine: &'static str,
+        (cost, write_cost): (CostModel, WriteCost),
+    ) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
             class,
             requests: t.requests,
@@ -287,6 +301,7 @@ impl QueueTally {
             service: Latency::of(&self.service),
             cost,
             learned: self.learner.looks(),
+            write_cost,
         }
     }
 
@@ -314,6 +329,7 @@ impl QueueTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::writes::WriteCosts;
 
     #[test]
     fn what_began_before_a_reset_is_none_of_the_new_count() {
@@ -325,7 +341,8 @@ mod tests {
         tally.end_in_place(Class::Demand, &done, 30);
         let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
-        let counters = tally.snapshot("d", "inline", CostModel::ssd());
+        let cost = CostModel::ssd();
+        let counters = tally.snapshot("d", "inline", (cost, WriteCosts::new(&cost).cost()));
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));

@@ -1,0 +1,258 @@
+//! Commits at a rate on simulated devices that have data and journal, in virtual time: beside a
+//! checkpoint they take hardly longer than without one.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use snowmelt_io::{Clock, Device, DeviceModel, FileBeside, QueueConfig, SimulatedDevice};
+use snowmelt_store::{
+    Background, Checkpoints, DeviceWrap, JournalConfig, JournalStats, PageKind, ReadAhead, Store, StoreConfig,
+};
+use support::{Random, TestTree, build_tree, config};
+
+/// Pages of the tree, and how far those that a checkpoint has to write lie apart.
+const PAGES: usize = 4800;
+const APART: usize = 4;
+const DIRTY: usize = PAGES / APART;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A database whose journal says more than its stripe: as after a crash.
+struct Bed {
+    dir: tempfile::TempDir,
+    tree: TestTree,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = JournalConfig { checkpoints: Checkpoints::Held, ..JournalConfig::default() };
+        let c = StoreConfig { journal, background: Background::Caller, ..config(512, ReadAhead::none()) };
+        let store = Store::create(&dir.path().join("db"), &[], c).unwrap();
+        let tree = build_tree(&store, "t", 1, PAGES as u64);
+        let dirty: Vec<_> = (0..DIRTY).map(|n| tree.pages[n * APART]).collect();
+        for part in dirty.chunks(100) {
+            let mut txn = store.begin().unwrap();
+            support::fill(&mut txn, tree.id, part, 2);
+            txn.commit().unwrap();
+        }
+        Bed { dir, tree }
+    }
+
+    /// A copy of the database: a run changes it.
+    fn copy(&self) -> tempfile::TempDir {
+        let to = tempfile::tempdir().unwrap();
+        let (from, db) = (self.dir.path().join("db"), to.path().join("db"));
+        std::fs::create_dir(&db).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), db.join(entry.file_name())).unwrap();
+        }
+        to
+    }
+}
+
+/// A run of commits.
+#[derive(Clone)]
+struct Run {
+    model: DeviceModel,
+    /// Whether the credits of a volume end at the begin.
+    is_spent: bool,
+    commits_per_s: f64,
+    seconds: u64,
+    journal: JournalConfig,
+}
+
+/// The outcome of a run.
+#[derive(Debug)]
+struct Outcome {
+    commits: Vec<u64>,
+    stats: JournalStats,
+    /// From the begin to the end of the first checkpoint.
+    checkpoint_ms: Option<u64>,
+}
+
+impl Outcome {
+    fn percentile_us(&self, share: f64) -> u64 {
+        let mut sorted = self.commits.clone();
+        sorted.sort_unstable();
+        sorted[((sorted.len() - 1) as f64 * share).ceil() as usize] / 1000
+    }
+}
+
+/// Data and journal on one simulated device.
+fn on_one_device(model: &DeviceModel, is_spent: bool, clock: &Clock) -> (DeviceWrap, DeviceWrap) {
+    /// Where the journal's files begin, each with so much room.
+    const BEGIN: u64 = 1 << 30;
+    const ROOM: u64 = 64 << 20;
+    let device: Arc<Mutex<Option<Arc<SimulatedDevice>>>> = Arc::default();
+    let (made, model, of_stripe, of_journal) = (device.clone(), model.clone(), clock.clone(), clock.clone());
+    let stripes = DeviceWrap::new(move |_, file| {
+        let device = Arc::new(SimulatedDevice::new(model.clone(), file, &of_stripe));
+        if is_spent {
+            device.spend_credits();
+        }
+        *made.lock() = Some(device.clone());
+        Ok(device)
+    });
+    let journal = DeviceWrap::new(move |slot, file| {
+        let device = device.lock().clone().expect("stripes are opened first");
+        let begin = BEGIN + slot as u64 * ROOM;
+        Ok(Arc::new(FileBeside::new(device, file, begin, &of_journal)) as Arc<dyn Device>)
+    });
+    (stripes, journal)
+}
+
+impl Run {
+    fn with(&self, change: impl FnOnce(&mut JournalConfig)) -> Run {
+        let mut run = self.clone();
+        change(&mut run.journal);
+        run
+    }
+
+    fn open(&self, db: &Path, clock: &Clock) -> Arc<Store> {
+        let (devices, journal_devices) = on_one_device(&self.model, self.is_spent, clock);
+        let c = StoreConfig {
+            devices: Some(devices),
+            journal: JournalConfig { devices: Some(journal_devices), ..self.journal.clone() },
+            background: Background::Participant,
+            clock: clock.clone(),
+            queue: QueueConfig::default(),
+            ..config(4000, ReadAhead::none())
+        };
+        Store::open(db, c).unwrap()
+    }
+
+    fn go(&self, bed: &Bed) -> Outcome {
+        let dir = bed.copy();
+        let clock = Clock::virtual_time(4);
+        let store = {
+            let _in_time = clock.enter();
+            self.open(&dir.path().join("db"), &clock)
+        };
+        let outcome = self.commits(&store, &bed.tree, &clock);
+        let _in_time = clock.enter();
+        drop(store);
+        outcome
+    }
+
+    /// Commits of some threads, each due at random times.
+    fn commits(&self, store: &Arc<Store>, tree: &TestTree, clock: &Clock) -> Outcome {
+        const THREADS: usize = 4;
+        let begun = clock.now_ns();
+        let end = begun + self.seconds * SECOND;
+        let (taken, ended) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let is_over = AtomicBool::new(false);
+        let mut tickets = clock.reserve(THREADS + 1).into_iter();
+        let watching = tickets.next().expect("one for the watcher");
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let _in_time = watching.enter();
+                while !is_over.load(Ordering::Relaxed) && clock.now_ns() < end {
+                    if store.journal_stats().checkpoints > 0 {
+                        *ended.lock() = Some((clock.now_ns() - begun) / 1_000_000);
+                        return;
+                    }
+                    clock.sleep_ns(20_000_000);
+                }
+            });
+            for (i, ticket) in tickets.enumerate() {
+                let (taken, is_over) = (&taken, &is_over);
+                s.spawn(move || {
+                    let _in_time = ticket.enter();
+                    let mut random = Random::new(i as u64);
+                    let mut due = begun as f64;
+                    loop {
+                        let unit = (random.below(1 << 20) + 1) as f64 / (1 << 20) as f64;
+                        due += -unit.ln() * THREADS as f64 / self.commits_per_s * 1e9;
+                        if due as u64 > end {
+                            is_over.store(true, Ordering::Relaxed);
+                            return;
+                        }
+                        clock.sleep_ns((due as u64).saturating_sub(clock.now_ns()));
+                        commit(store, tree, &mut random);
+                        taken.lock().push(clock.now_ns() - due as u64);
+                    }
+                });
+            }
+        });
+        Outcome {
+            commits: taken.into_inner(),
+            stats: store.journal_stats(),
+            checkpoint_ms: ended.into_inner(),
+        }
+    }
+}
+
+/// Some bytes of a page that no checkpoint has to write yet, of a few hundred.
+fn commit(store: &Arc<Store>, tree: &TestTree, random: &mut Random) {
+    let mut txn = store.begin().unwrap();
+    let page = tree.pages[random.below(400) * APART + 1];
+    let p = txn.page_mut(tree.id, page).unwrap();
+    p.set_header(PageKind::TupleLeaf, 0, 1);
+    let at = random.below(900) * 8;
+    p.body_mut()[at..at + 8].copy_from_slice(&random.next().to_le_bytes());
+    txn.commit().unwrap();
+}
+
+fn held() -> JournalConfig {
+    JournalConfig { checkpoints: Checkpoints::Held, ..JournalConfig::default() }
+}
+
+/// Devices, and commits per second that leave each of them most of its time.
+fn devices() -> Vec<(&'static str, Run)> {
+    let run = |name: &str, is_spent, commits_per_s| Run {
+        model: DeviceModel::named(name).unwrap(),
+        is_spent,
+        commits_per_s,
+        seconds: 20,
+        journal: held(),
+    };
+    vec![
+        ("e3", run("e3", false, 50.0)),
+        ("gp3", run("gp3", false, 100.0)),
+        ("gp2-100 without credits", run("gp2-100", true, 40.0)),
+        ("azure-p10 without credits", run("azure-p10", true, 40.0)),
+        ("wide-slow", run("wide-slow", false, 50.0)),
+        ("ssd", run("ssd", false, 200.0)),
+        ("nvme", run("nvme", false, 200.0)),
+        ("hdd", run("hdd", false, 10.0)),
+        ("hdd-7200", run("hdd-7200", false, 10.0)),
+        ("st1-500 without credits", run("st1-500", true, 4.0)),
+    ]
+}
+
+#[test]
+fn commits_hardly_wait_for_a_checkpoint() {
+    snowmelt_io::set_notice(|_| {});
+    let bed = Bed::new();
+    let mut wrong = Vec::new();
+    for (name, without) in devices() {
+        let alone = without.go(&bed);
+        let settings: [(&str, fn(&mut JournalConfig)); 2] = [
+            ("at its usual pace", |j| (j.checkpoints, j.checkpoint_s) = (Checkpoints::Continuous, 5)),
+            ("late", |j| (j.checkpoints, j.most_bytes) = (Checkpoints::Continuous, 12 << 20)),
+        ];
+        for (what, change) in settings {
+            let with = without.with(change).go(&bed);
+            let [base, beside] = [&alone, &with].map(|run| run.percentile_us(0.99));
+            let ratio = beside as f64 / base as f64;
+            eprintln!(
+                "{name}, {what}: p50 {} and {} µs, p99 {base} and {beside} µs ({ratio:.2}), {} of {} pages in {:?} ms",
+                alone.percentile_us(0.5),
+                with.percentile_us(0.5),
+                with.stats.written_back,
+                DIRTY,
+                with.checkpoint_ms,
+            );
+            if ratio > 2.0 {
+                wrong.push(format!("{name}, {what}: {ratio:.2}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
