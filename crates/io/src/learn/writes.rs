@@ -5,7 +5,8 @@
 //!
 //! 1. time is looked at by *busy periods*: from a write that finds no other to the next moment
 //!    without one. When writes take longer in it than alone, the device was the limit, and each
-//!    after the first cost its share of the period;
+//!    after the first cost its share of the period. A lone write that had to wait cost the time
+//!    since the one before it, because a volume gains while it is left alone;
 //! 2. when they do not, the rate that was let through is a bound, which is believed only where it
 //!    held for long: volumes let a burst through;
 //! 3. what a flush takes longer than with nothing to write out was deferred by the writes before
@@ -22,8 +23,10 @@ const LOOK_WRITES: f64 = 8.0;
 const LONG_LOOK_NS: f64 = 100e6;
 /// The device is the limit when writes take so many times as long as alone.
 const LIMIT: f64 = 1.3;
-/// Busy time after which a rate that was let through is believed.
+/// Time after which a rate that was let through is believed.
 const SUSTAINED_NS: f64 = 250e6;
+/// A device that was left alone for longer than so many times as it was used had no limit then.
+const LEFT: f64 = 4.0;
 /// So sure is that, of 1.
 const BOUND: f64 = 0.5;
 
@@ -36,6 +39,8 @@ const SPREAD: f64 = 0.02;
 #[derive(Clone, Copy, Default)]
 struct Sums {
     busy_ns: f64,
+    /// Before it, when the device was left alone.
+    left_ns: f64,
     service_ns: f64,
     writes: f64,
     bytes: f64,
@@ -50,6 +55,8 @@ struct Period {
     began_ns: u64,
     /// A part of a long one: it has no write that found no other.
     goes_on: bool,
+    /// For so long there was no write before it.
+    left_ns: f64,
     writes: f64,
     service_ns: f64,
     bytes: f64,
@@ -64,6 +71,7 @@ pub struct WriteCosts {
     costs: Costs,
     outstanding: u64,
     period: Period,
+    ended_ns: u64,
     tick: Sums,
     /// Of looks that did not find a limit, since the last that did.
     free: Sums,
@@ -84,6 +92,7 @@ impl WriteCosts {
             costs,
             outstanding: 0,
             period: Period::default(),
+            ended_ns: 0,
             tick: Sums::default(),
             free: Sums::default(),
             looks: 0,
@@ -94,7 +103,8 @@ impl WriteCosts {
     /// A write goes to the device. Answers how many are outstanding with it.
     pub fn started(&mut self, now_ns: u64) -> u64 {
         if self.outstanding == 0 {
-            self.period = Period { began_ns: now_ns, ..Period::default() };
+            let left_ns = now_ns.saturating_sub(self.ended_ns) as f64;
+            self.period = Period { began_ns: now_ns, left_ns, ..Period::default() };
         }
         self.outstanding += 1;
         self.outstanding
@@ -115,6 +125,7 @@ impl WriteCosts {
             return false;
         }
         self.end_period(lasted_ns);
+        self.ended_ns = now_ns;
         self.period = Period { began_ns: now_ns, goes_on: true, ..Period::default() };
         let is_due = (self.tick.busy_ns >= LOOK_NS && self.tick.writes >= LOOK_WRITES)
             || self.tick.busy_ns >= LONG_LOOK_NS;
@@ -130,14 +141,17 @@ impl WriteCosts {
     }
 
     fn end_period(&mut self, lasted_ns: f64) {
-        let Period { goes_on, writes, service_ns, bytes, .. } = self.period;
+        let Period { goes_on, left_ns, writes, service_ns, bytes, .. } = self.period;
+        let left_ns = left_ns.min(LEFT * lasted_ns);
         let first_ns = self.alone.ns(bytes / writes).min(lasted_ns);
-        let (after_ns, after) = match goes_on || writes == 1.0 {
-            true => (lasted_ns, writes),
-            false => (lasted_ns - first_ns, writes - 1.0),
+        let (after_ns, after) = match (goes_on, writes > 1.0) {
+            (true, _) => (lasted_ns, writes),
+            (false, false) => (lasted_ns + left_ns, 1.0),
+            (false, true) => (lasted_ns - first_ns, writes - 1.0),
         };
         let tick = &mut self.tick;
         tick.busy_ns += lasted_ns;
+        tick.left_ns += left_ns;
         tick.service_ns += service_ns;
         tick.writes += writes;
         tick.bytes += bytes;
@@ -153,7 +167,7 @@ impl WriteCosts {
             self.free = Sums::default();
             self.curve.set(bytes, tick.after_ns / tick.after, 1.0);
         } else {
-            self.free.busy_ns += tick.busy_ns;
+            self.free.busy_ns += tick.busy_ns + tick.left_ns;
             self.free.writes += tick.writes;
             self.free.bytes += tick.bytes;
             self.believe_what_was_let_through();
