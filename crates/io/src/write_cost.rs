@@ -25,7 +25,7 @@ const FIRST_FLUSH: u64 = 32;
 const MOST_UNFLUSHED: u64 = 4096;
 
 /// Beliefs about the writes of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct WriteCost {
     /// Time of a small write when nothing else is outstanding, in nanoseconds.
     pub latency_ns: u64,
@@ -62,7 +62,7 @@ impl Haste {
 
     /// The share at which `left_ns` of the device's time are over when `until_ns` have passed.
     pub fn to_be_over(left_ns: f64, until_ns: f64) -> Haste {
-        match left_ns / until_ns.max(1.0) {
+        match left_ns / until_ns.max(f64::MIN_POSITIVE) {
             share if share >= 1.0 => Haste::All,
             share => Haste::Share(share.max(LEISURE)),
         }
@@ -88,9 +88,9 @@ impl WriteCost {
         (self.latency_ns.div_ceil(ns) as usize).max(1)
     }
 
-    /// Writes of `bytes` that may go out at once beside commits.
-    pub fn at_once(&self, bytes: u64) -> usize {
-        ((PART * self.commit_ns() / self.request_ns(bytes) as f64) as usize).max(1)
+    /// Device time of the writes that may go out at once beside commits; of one write at least.
+    pub fn at_once_ns(&self) -> u64 {
+        (PART * self.commit_ns()) as u64
     }
 
     /// Length of the pieces of a long write beside commits, in bytes; a multiple of 4 KiB.
@@ -99,11 +99,10 @@ impl WriteCost {
         (bytes as u64).clamp(PIECES[0], PIECES[1]) / 4096 * 4096
     }
 
-    /// Pause after `requests` writes of `bytes` each that took `taken_ns`.
-    pub fn pause_ns(&self, haste: Haste, (requests, bytes): (usize, u64), taken_ns: u64) -> u64 {
+    /// Pause after writes that took `taken_ns`, and were to take `device_ns` of the device.
+    pub fn pause_ns(haste: Haste, device_ns: u64, taken_ns: u64) -> u64 {
         let Haste::Share(share) = haste else { return 0 };
-        let taken = taken_ns as f64;
-        let device = requests as f64 * self.request_ns(bytes) as f64;
+        let (taken, device) = (taken_ns as f64, device_ns as f64);
         (taken.max(device) / share - taken).clamp(0.0, MOST_PAUSE_NS) as u64
     }
 
@@ -143,21 +142,20 @@ mod tests {
 
     #[test]
     fn a_commit_waits_behind_a_part_of_itself() {
-        assert_eq!((SLOW.at_once(PAGE), SLOW.window(PAGE), SLOW.piece_bytes()), (1, 1, 16 << 10));
-        assert_eq!((FLASH.at_once(PAGE), FLASH.window(PAGE)), (14, 30));
+        assert_eq!((SLOW.at_once_ns(), SLOW.window(PAGE), SLOW.piece_bytes()), (350_000, 1, 16 << 10));
+        assert_eq!((FLASH.at_once_ns() / FLASH.request_ns(PAGE), FLASH.window(PAGE)), (14, 30));
         assert_eq!(FLASH.piece_bytes(), 29 * 4096);
     }
 
     #[test]
     fn the_device_is_left_for_as_long_as_it_was_taken() {
-        assert_eq!(SLOW.pause_ns(Haste::All, (1, PAGE), 1_000_000), 0);
-        assert_eq!(SLOW.pause_ns(Haste::Share(0.5), (1, PAGE), 2_000_000), 2_000_000);
-        assert_eq!(
-            SLOW.pause_ns(Haste::Share(0.5), (2, PAGE), 700_000),
-            5_020_000,
-            "what it was let through"
-        );
-        assert_eq!(SLOW.pause_ns(Haste::Share(0.5), (1, PAGE), u64::MAX), 1_000_000_000);
+        let (pause_ns, half) = (WriteCost::pause_ns, Haste::Share(0.5));
+        assert_eq!(pause_ns(Haste::All, 1, 1_000_000), 0);
+        assert_eq!(pause_ns(half, 1, 2_000_000), 2_000_000);
+        assert_eq!(pause_ns(half, 2_860_000, 700_000), 5_020_000, "a burst that was let through");
+        assert_eq!(pause_ns(half, 1, u64::MAX), 1_000_000_000);
+        let shares = [0.1, 0.8, 2.0].map(|left| Haste::to_be_over(left, 1.0));
+        assert_eq!(shares, [Haste::LEISURE, Haste::Share(0.8), Haste::All]);
     }
 
     #[test]

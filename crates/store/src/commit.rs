@@ -6,6 +6,7 @@
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 pub(crate) mod checkpoint;
+mod pace;
 pub(crate) mod room;
 
 use std::path::PathBuf;
@@ -390,6 +391,7 @@ impl Commits {
             checkpointed: block.txn,
             poisoned: failure.map(|e| e.to_string()),
             stalled: self.stalled(),
+            write_cost: self.journal.write_cost(),
             room_waits: self.room.waits(),
             ..self.journal.meters.read()
         }

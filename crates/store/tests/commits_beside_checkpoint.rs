@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_io::{Clock, Device, DeviceModel, FileBeside, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Clock, Device, DeviceModel, FileBeside, QueueConfig, SimulatedDevice, WriteCost};
 use snowmelt_store::{
     Background, Checkpoints, DeviceWrap, JournalConfig, JournalStats, PageKind, ReadAhead, Store, StoreConfig,
 };
@@ -72,6 +72,8 @@ struct Run {
 struct Outcome {
     commits: Vec<u64>,
     stats: JournalStats,
+    costs: WriteCost,
+    begun_bytes: u64,
     /// From the begin to the end of the first checkpoint.
     checkpoint_ms: Option<u64>,
 }
@@ -143,6 +145,7 @@ impl Run {
     /// Commits of some threads, each due at random times.
     fn commits(&self, store: &Arc<Store>, tree: &TestTree, clock: &Clock) -> Outcome {
         const THREADS: usize = 4;
+        let begun_bytes = store.journal_stats().bytes_to_recover;
         let begun = clock.now_ns();
         let end = begun + self.seconds * SECOND;
         let (taken, ended) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -183,6 +186,8 @@ impl Run {
         Outcome {
             commits: taken.into_inner(),
             stats: store.journal_stats(),
+            costs: store.device_counters()[0].write_cost,
+            begun_bytes,
             checkpoint_ms: ended.into_inner(),
         }
     }
@@ -200,7 +205,7 @@ fn commit(store: &Arc<Store>, tree: &TestTree, random: &mut Random) {
 }
 
 fn held() -> JournalConfig {
-    JournalConfig { checkpoints: Checkpoints::Held, ..JournalConfig::default() }
+    JournalConfig { checkpoints: Checkpoints::Held, version_pages: Some(10_000), ..JournalConfig::default() }
 }
 
 /// Devices, and commits per second that leave each of them most of its time.
@@ -235,20 +240,23 @@ fn commits_hardly_wait_for_a_checkpoint() {
         let alone = without.go(&bed);
         let settings: [(&str, fn(&mut JournalConfig)); 2] = [
             ("at its usual pace", |j| (j.checkpoints, j.checkpoint_s) = (Checkpoints::Continuous, 5)),
-            ("late", |j| (j.checkpoints, j.most_bytes) = (Checkpoints::Continuous, 12 << 20)),
+            ("late", |j| (j.checkpoints, j.most_bytes) = (Checkpoints::Continuous, 24 << 20)),
         ];
         for (what, change) in settings {
             let with = without.with(change).go(&bed);
             let [base, beside] = [&alone, &with].map(|run| run.percentile_us(0.99));
             let ratio = beside as f64 / base as f64;
             eprintln!(
-                "{name}, {what}: p50 {} and {} µs, p99 {base} and {beside} µs ({ratio:.2}), {} of {} pages in {:?} ms",
+                "{name}, {what}: p50 {} and {} µs, p99 {base} and {beside} µs ({ratio:.2}), {} of {} pages in {:?} ms, journal {} at first, {} at last",
                 alone.percentile_us(0.5),
                 with.percentile_us(0.5),
                 with.stats.written_back,
                 DIRTY,
                 with.checkpoint_ms,
+                with.begun_bytes >> 10,
+                with.stats.bytes_to_recover >> 10,
             );
+            eprintln!("    {:?}", with.costs);
             if ratio > 2.0 {
                 wrong.push(format!("{name}, {what}: {ratio:.2}"));
             }

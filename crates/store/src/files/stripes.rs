@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use snowmelt_io::{
     Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
-    Request, Sink, is_block_device, notice,
+    Request, Sink, WriteCost, is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
@@ -239,6 +239,17 @@ impl Stripes {
         self.list[stripe].queue.cost()
     }
 
+    /// Costs of the writes to a stripe.
+    pub fn write_cost(&self, stripe: usize) -> WriteCost {
+        self.list[stripe].queue.write_cost()
+    }
+
+    /// True when what is written here may depend on the time that writes take; on files that stand
+    /// for a disk whose power is cut, a seed is a run.
+    pub fn are_real(&self) -> bool {
+        self.real
+    }
+
     /// True when a lone read of a stripe with a waiting reader goes past its queue.
     pub fn reads_in_place(&self, stripe: usize) -> bool {
         self.list[stripe].queue.reads_in_place()
@@ -315,6 +326,12 @@ impl Stripes {
             false => s.queue.read_now(place.offset, buf, Class::SpillRead),
         };
         read.map_err(StoreError::device(&s.path, "read what a query has put aside"))
+    }
+
+    /// Makes what was written to a stripe durable, so that a cache holds little.
+    pub fn flush(&self, stripe: usize) -> Result<()> {
+        let s = &self.list[stripe];
+        s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))
     }
 
     /// Makes everything written durable, the directory entries too.

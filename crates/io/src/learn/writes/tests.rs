@@ -3,6 +3,7 @@ use crate::device::simulated::mechanics::Mechanics;
 use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
 use crate::device::timed::{Transfer, TransferKind};
+use crate::write_cost::Haste;
 
 const PAGE: u64 = 8192;
 const SPAN: u64 = 4 << 30;
@@ -74,10 +75,10 @@ impl World {
         let until = self.now + ms * 1_000_000;
         while self.now < until {
             let (began, cost) = (self.now, self.learned.cost());
-            let count = cost.at_once(PAGE);
-            self.batch(count, PAGE);
-            let cost = self.learned.cost();
-            self.now += cost.pause_ns(crate::write_cost::Haste::LEISURE, (count, PAGE), self.now - began);
+            let count = (cost.at_once_ns() / cost.request_ns(PAGE)).max(1);
+            self.batch(count as usize, PAGE);
+            let device_ns = count * self.learned.cost().request_ns(PAGE);
+            self.now += WriteCost::pause_ns(Haste::LEISURE, device_ns, self.now - began);
         }
     }
 
