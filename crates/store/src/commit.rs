@@ -253,6 +253,7 @@ impl Commits {
         self.states.append(state.clone());
         drop(order);
         self.journal.meters.committed();
+        self.fetch.stripes.note_commit();
         let versions = &self.fetch.core.pages.versions;
         if versions.in_memory() > self.version_pages {
             versions.shrink(self.version_pages / 4 * 3, self.states.visible().txn);

@@ -3,8 +3,8 @@
 //! 1. Its writes go out few at once, and the device is left alone after them, as the learned cost
 //!    of writes says ([`WriteCost`]).
 //! 2. Its share of the time grows with what the journal leaves: at the rate at which the journal
-//!    fills, all pages are written before it comes near its bound. Near it, or when a writer waits
-//!    for room, the checkpoint has all.
+//!    fills, all pages are written before it comes near its bound. Near it, when a writer waits for
+//!    room, or when nobody commits, the checkpoint has all.
 //! 3. A volatile cache is flushed before it holds much.
 
 use snowmelt_io::{Haste, WriteCost};

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use snowmelt_io::{
-    Access, Class, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile, ReadTimes,
-    Request, Sink, WriteCost, is_block_device, notice,
+    Access, Class, Clock, CostModel, Device, DeviceCounters, DeviceQueue, IoError, ProbedReads, Profile,
+    ReadTimes, Request, Sink, WriteCost, is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
+use crate::files::beside::{Traffic, Turns};
 use crate::files::block_stripe::Claim;
 use crate::files::owner::OwnedStripe;
 use crate::page::geometry::{Geometry, Place};
@@ -178,9 +179,16 @@ impl Devices {
             let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let place = Some(place).filter(|_| !is_block);
-            list.push(Stripe { path, queue, place, probed, _claim: claim, _owned: owned });
+            let turns = Turns::default();
+            list.push(Stripe { path, queue, place, probed, turns, _claim: claim, _owned: owned });
         }
-        Ok(Stripes { list, real: config.files.is_none(), _linked_journal: self.linked_journal })
+        Ok(Stripes {
+            list,
+            real: config.files.is_none(),
+            clock: config.clock.clone(),
+            traffic: Traffic::default(),
+            _linked_journal: self.linked_journal,
+        })
     }
 }
 
@@ -213,6 +221,8 @@ pub(crate) struct Stripes {
     list: Vec<Stripe>,
     /// They are files of the file system, with directories.
     real: bool,
+    clock: Clock,
+    traffic: Traffic,
     _linked_journal: Vec<OwnedStripe>,
 }
 
@@ -224,6 +234,8 @@ struct Stripe {
     place: Option<(Arc<Directory>, PathBuf)>,
     /// Times of reads as a probe measured them.
     probed: Option<ProbedReads>,
+    /// Of long writes beside commits.
+    turns: Turns,
     _claim: Option<Claim>,
     _owned: Option<OwnedStripe>,
 }
@@ -244,8 +256,8 @@ impl Stripes {
         self.list[stripe].queue.write_cost()
     }
 
-    /// True when what is written here may depend on the time that writes take; on files that stand
-    /// for a disk whose power is cut, a seed is a run.
+    /// False of files that stand for a disk whose power is cut: there a seed is a run, and nothing
+    /// that is written may depend on the time that it takes.
     pub fn are_real(&self) -> bool {
         self.real
     }
@@ -280,12 +292,39 @@ impl Stripes {
         self.list[place.stripe].queue.read_now(place.offset, buf, class)
     }
 
-    /// Writes `bytes` to a place, in the calling thread.
+    /// A transaction commits.
+    pub fn note_commit(&self) {
+        self.traffic.note(self.clock.now_ns());
+    }
+
+    /// True while transactions commit.
+    pub fn have_traffic(&self) -> bool {
+        self.real && self.traffic.is_on(self.clock.now_ns())
+    }
+
+    /// Longest piece of a long write to a stripe, where transactions commit.
+    fn piece_bytes(&self, stripe: usize) -> Option<usize> {
+        self.have_traffic().then(|| self.write_cost(stripe).piece_bytes() as usize)
+    }
+
+    /// Writes `bytes` to a place, in the calling thread; beside commits in pieces, with pauses.
     pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
-        s.queue
-            .write_now(place.offset, &[IoSlice::new(bytes)], Class::WriteBack)
-            .map_err(StoreError::device(&s.path, "write to the stripe"))
+        let (mut at, mut rest) = (place.offset, bytes);
+        while !rest.is_empty() {
+            let write = |bytes: &[u8]| s.queue.write_now(at, &[IoSlice::new(bytes)], Class::WriteBack);
+            let (now, written) = match self.piece_bytes(place.stripe) {
+                None => (rest.len(), write(rest)),
+                Some(piece) => {
+                    let now = piece.min(rest.len());
+                    let device_ns = s.queue.write_cost().request_ns(now as u64);
+                    (now, s.turns.take(&self.clock, device_ns, || write(&rest[..now])))
+                }
+            };
+            written.map_err(StoreError::device(&s.path, "write to the stripe"))?;
+            (at, rest) = (at + now as u64, &rest[now..]);
+        }
+        Ok(())
     }
 
     /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent;
@@ -307,12 +346,18 @@ impl Stripes {
         written.map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
-    /// Writes what a query puts aside to a place, behind what is more urgent. As for
+    /// Writes what a query puts aside to a place, behind what is more urgent, and beside commits
+    /// in pieces. As for
     /// [`Stripes::write_back`], in the calling thread where a seed is a run.
     pub fn spill(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
         let written = match self.real {
-            true => s.queue.write_awaited(&[(place.offset, bytes)], Class::SpillWrite),
+            true => {
+                let piece = self.piece_bytes(place.stripe).unwrap_or(bytes.len()).max(1);
+                let at = (place.offset..).step_by(piece);
+                let parts: Vec<(u64, &[u8])> = at.zip(bytes.chunks(piece)).collect();
+                s.queue.write_awaited(&parts, Class::SpillWrite)
+            }
             false => s.queue.write_now(place.offset, &[IoSlice::new(bytes)], Class::SpillWrite),
         };
         written.map_err(StoreError::device(&s.path, "put aside what a query does not hold in memory"))
