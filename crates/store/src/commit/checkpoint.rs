@@ -260,7 +260,7 @@ impl Commits {
 
     /// The share of the device's time that a checkpoint has now.
     fn haste(&self, r: &Running, begin: Begin) -> Haste {
-        if begin == Begin::Now || self.room.is_wanted() || !self.fetch.stripes.have_traffic() {
+        if begin == Begin::Now || self.room.is_wanted() || self.fetch.stripes.are_quiet() {
             return Haste::All;
         }
         let near = near_bytes(self.bound_bytes());

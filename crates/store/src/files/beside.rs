@@ -11,15 +11,22 @@ use snowmelt_io::{Clock, Haste, WriteCost};
 
 /// Two commits within this time are traffic.
 const TRAFFIC_NS: u64 = 1_000_000_000;
+/// Nobody commits when nobody did for so long.
+const QUIET_NS: u64 = 3_000_000_000;
 
 /// When the last two commits were.
-#[derive(Default)]
 pub(crate) struct Traffic {
+    /// The opening counts as one: nothing is known of what comes.
     last_ns: AtomicU64,
     before_ns: AtomicU64,
 }
 
 impl Traffic {
+    /// None until now.
+    pub fn new(now_ns: u64) -> Traffic {
+        Traffic { last_ns: AtomicU64::new(now_ns), before_ns: AtomicU64::new(0) }
+    }
+
     /// A commit now.
     pub fn note(&self, now_ns: u64) {
         self.before_ns.store(self.last_ns.swap(now_ns, Relaxed), Relaxed);
@@ -29,6 +36,11 @@ impl Traffic {
     pub fn is_on(&self, now_ns: u64) -> bool {
         let before_ns = self.before_ns.load(Relaxed);
         before_ns > 0 && now_ns.saturating_sub(before_ns) < TRAFFIC_NS
+    }
+
+    /// True when nobody commits.
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.last_ns.load(Relaxed)) >= QUIET_NS
     }
 }
 
@@ -65,13 +77,15 @@ mod tests {
 
     #[test]
     fn one_commit_is_no_traffic() {
-        let traffic = Traffic::default();
+        let traffic = Traffic::new(0);
         traffic.note(5 * TRAFFIC_NS);
         assert!(!traffic.is_on(5 * TRAFFIC_NS + 1));
         traffic.note(6 * TRAFFIC_NS);
         assert!(!traffic.is_on(6 * TRAFFIC_NS + 1));
         traffic.note(6 * TRAFFIC_NS + 10);
         assert!(traffic.is_on(7 * TRAFFIC_NS - 1) && !traffic.is_on(7 * TRAFFIC_NS));
+        let last_ns = 6 * TRAFFIC_NS + 10;
+        assert!(!traffic.is_over(last_ns + QUIET_NS - 1) && traffic.is_over(last_ns + QUIET_NS));
     }
 
     #[test]

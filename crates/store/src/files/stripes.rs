@@ -186,7 +186,7 @@ impl Devices {
             list,
             real: config.files.is_none(),
             clock: config.clock.clone(),
-            traffic: Traffic::default(),
+            traffic: Traffic::new(config.clock.now_ns()),
             _linked_journal: self.linked_journal,
         })
     }
@@ -297,14 +297,15 @@ impl Stripes {
         self.traffic.note(self.clock.now_ns());
     }
 
-    /// True while transactions commit.
-    pub fn have_traffic(&self) -> bool {
-        self.real && self.traffic.is_on(self.clock.now_ns())
+    /// True when nobody commits, or nothing may depend on that.
+    pub fn are_quiet(&self) -> bool {
+        !self.real || self.traffic.is_over(self.clock.now_ns())
     }
 
     /// Longest piece of a long write to a stripe, where transactions commit.
     fn piece_bytes(&self, stripe: usize) -> Option<usize> {
-        self.have_traffic().then(|| self.write_cost(stripe).piece_bytes() as usize)
+        let is_beside = self.real && self.traffic.is_on(self.clock.now_ns());
+        is_beside.then(|| self.write_cost(stripe).piece_bytes() as usize)
     }
 
     /// Writes `bytes` to a place, in the calling thread; beside commits in pieces, with pauses.
