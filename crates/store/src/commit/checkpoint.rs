@@ -356,7 +356,7 @@ impl Commits {
         let stripe = geometry.place(r.pages[r.at].0).stripe;
         let batch = match haste {
             Haste::All => Batch { pages: most, device_ns: 0 },
-            Haste::Share(_) => Pace::batch(&r.pages[r.at..], most, geometry, &stripes.write_cost(stripe)),
+            Haste::Share(_) => r.pace.batch(&r.pages[r.at..], most, geometry, &stripes.write_cost(stripe)),
         };
         let begun_ns = clock.now_ns();
         let end = (r.at + batch.pages).min(r.pages.len());

@@ -18,6 +18,8 @@ const MARGIN: f64 = 1.5;
 const LAST: f64 = 0.1;
 /// A lone write beside which its neighbours take hardly longer.
 const HARDLY: (u64, u64) = (5, 4);
+/// Batches after which one may have a page more.
+const SLOW_START: usize = 8;
 /// In haste a cache may hold so many times as much.
 const HELD_IN_HASTE: u64 = 8;
 
@@ -26,6 +28,8 @@ const HELD_IN_HASTE: u64 = 8;
 pub(super) struct Pace {
     /// Time of a page, without pauses; 0 before the first.
     page_ns: f64,
+    /// Batches so far.
+    batches: usize,
     /// The stripe that was written last, and pages of it since its last flush.
     stripe: usize,
     unflushed: u64,
@@ -56,8 +60,10 @@ impl Pace {
         Haste::to_be_over(MARGIN * left as f64 * page_ns, until_ns)
     }
 
-    /// The first of `pages`, at most `most`, that may be at the device together.
-    pub fn batch(pages: &[(PageId, u64)], most: usize, geometry: Geometry, cost: &WriteCost) -> Batch {
+    /// The first of `pages`, at most `most`, that may be at the device together. It begins with one,
+    /// because the device may be another than is believed.
+    pub fn batch(&self, pages: &[(PageId, u64)], most: usize, geometry: Geometry, cost: &WriteCost) -> Batch {
+        let most = most.min(1 + self.batches / SLOW_START);
         let one_ns = cost.request_ns(PAGE_BYTES as u64);
         let most_ns = cost.at_once_ns().max(one_ns * HARDLY.0 / HARDLY.1);
         let stripe = geometry.place(pages[0].0).stripe;
@@ -94,6 +100,7 @@ impl Pace {
 
     /// The pages of a batch, with a flush if one was due, took so long.
     pub fn took(&mut self, pages: usize, ns: u64) {
+        self.batches += 1;
         let page_ns = ns as f64 / pages as f64;
         let last = if self.page_ns == 0.0 { 1.0 } else { LAST };
         self.page_ns += last * (page_ns - self.page_ns);
