@@ -1,5 +1,4 @@
-//! The cost of writes on a device, and how writes that nobody waits for keep out of the way of
-//! those that somebody does.
+//! The cost of writes on a device, and how writes without a waiter keep out of the way of commits.
 //!
 //! A commit is a write and a flush. It waits behind the writes that the device has got before it,
 //! and behind those in a volatile cache, which its flush has to write out. So writes without a
@@ -35,7 +34,7 @@ pub struct WriteCost {
     pub bytes_per_s: u64,
     /// Time of a flush with little to write out, in nanoseconds.
     pub flush_ns: u64,
-    /// What a write adds to the next flush, in nanoseconds: a part of `ns_per_request`.
+    /// Time that a write adds to the next flush, in nanoseconds: a part of `ns_per_request`.
     pub deferred_ns: u64,
     /// Flushes that were seen.
     pub flushes: u64,
@@ -52,12 +51,12 @@ const LEISURE: f64 = 0.4;
 pub enum Haste {
     /// This part of its time, below 1.
     Share(f64),
-    /// All of it: somebody waits for the end.
+    /// All of it: a caller waits for the end.
     All,
 }
 
 impl Haste {
-    /// Nobody waits.
+    /// No caller waits.
     pub const LEISURE: Haste = Haste::Share(LEISURE);
 
     /// The share at which `left_ns` of the device's time are over when `until_ns` have passed.
@@ -83,7 +82,7 @@ impl WriteCost {
 
     /// Writes of `bytes` that may be at the device together: those that fill it, and no more.
     pub fn window(&self, bytes: u64) -> usize {
-        // What is deferred needs no place at the device.
+        // Deferred time needs no place at the device.
         let ns = self.request_ns(bytes).saturating_sub(self.deferred_ns).max(1);
         (self.latency_ns.div_ceil(ns) as usize).max(1)
     }

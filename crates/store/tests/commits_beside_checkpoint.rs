@@ -330,7 +330,7 @@ fn commits_hardly_wait_for_a_load() {
     let bed = Bed::new();
     let mut wrong = Vec::new();
     for (name, without) in devices() {
-        // What fast ones write in this time is more than a test has room for.
+        // Fast ones write more in this time than a test has room for.
         if !["e3", "gp3", "gp2-100 without credits", "wide-slow"].contains(&name) {
             continue;
         }
@@ -368,7 +368,7 @@ fn a_checkpoint_ends_however_much_is_committed() {
     }
 }
 
-/// After a crash nobody waits for the redo, and when nobody commits the redo has the device.
+/// After a crash no caller waits for the redo, and without commits the redo has the device.
 #[test]
 fn a_slow_volume_opens_at_once_after_a_crash() {
     snowmelt_io::set_notice(|_| {});

@@ -1,7 +1,7 @@
 //! Learns the writes of a device.
 //!
 //! A write that is over says less than a read: caches take it and write it out later, and those
-//! that nobody waits for are not sent so that they fill the device. So
+//! without a waiter are not sent so that they fill the device. So
 //!
 //! 1. time is looked at by *busy periods*: from a write that finds no other to the next moment
 //!    without one. When writes take longer in it than alone, the device was the limit, and each
@@ -37,7 +37,7 @@ const KEPT: f64 = 0.9;
 const SPREAD: f64 = 0.02;
 
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct WriteSums {
     busy_ns: f64,
     /// Before it, when the device was left alone.
     left_ns: f64,
@@ -72,9 +72,9 @@ pub struct WriteCosts {
     outstanding: u64,
     period: Period,
     ended_ns: u64,
-    tick: Sums,
+    tick: WriteSums,
     /// Of looks that did not find a limit, since the last that did.
-    free: Sums,
+    free: WriteSums,
     looks: u64,
     flushes: Flushes,
 }
@@ -93,8 +93,8 @@ impl WriteCosts {
             outstanding: 0,
             period: Period::default(),
             ended_ns: 0,
-            tick: Sums::default(),
-            free: Sums::default(),
+            tick: WriteSums::default(),
+            free: WriteSums::default(),
             looks: 0,
             flushes: Flushes::new(prior.latency_ns as f64),
         }
@@ -164,7 +164,7 @@ impl WriteCosts {
         let bytes = tick.bytes / tick.writes;
         if tick.service_ns / tick.writes > LIMIT * self.alone.ns(bytes) {
             self.looks += 1;
-            self.free = Sums::default();
+            self.free = WriteSums::default();
             self.curve.set(bytes, tick.after_ns / tick.after, 1.0);
         } else {
             self.free.busy_ns += tick.busy_ns + tick.left_ns;

@@ -8,10 +8,10 @@
 //! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
 //!    and one longest request; and no more of them than fill the device as its writes were
 //!    learned, so that a commit beside them waits for one of them.
-//! 3. Guesses on a device with an arm: the first bound, because an arm wants to know much at once. On
-//!    other devices they go out while less is outstanding than fills the device (bandwidth times
-//!    delay, as BBR bounds what it sends, and one request), in requests that are not longer than
-//!    they must be. More would only make demand reads wait.
+//! 3. Guesses on a device with an arm: the first bound, because an arm wants to know much at
+//!    once. On other devices they go out while less is outstanding than fills the device (bandwidth
+//!    times delay, as BBR bounds what it sends, and one request), in requests that are not longer
+//!    than they must be. More would only make demand reads wait.
 //! 4. On flash a page costs as much alone as among many, so guesses save nothing but waiting:
 //!    there they leave the device to more urgent requests, when those are a quarter of what
 //!    fills it.

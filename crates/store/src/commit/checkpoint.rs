@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 use snowmelt_io::{AlignedBuf, Clock, Haste, WriteCost};
 
 use crate::commit::Commits;
-use crate::commit::pace::{Batch, Pace, Room};
+use crate::commit::pace::{Batch, Pace, SpaceLeft};
 use crate::error::{Result, StoreError};
 use crate::history::rebuild::rebuild;
 use crate::history::state::State;
@@ -265,7 +265,7 @@ impl Commits {
         }
         let near = near_bytes(self.bound_bytes());
         let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
-        let room = Room {
+        let room = SpaceLeft {
             bytes: near.saturating_sub(self.bytes_to_recover()),
             grown: (self.journal.meters.read_appended() - r.bytes, passed_ns),
         };

@@ -4,7 +4,7 @@
 //!    of writes says ([`WriteCost`]).
 //! 2. Its share of the time grows with what the journal leaves: at the rate at which the journal
 //!    fills, all pages are written before it comes near its bound. Near it, when a writer waits for
-//!    room, or when nobody commits, the checkpoint has all.
+//!    room, or without other commits, the checkpoint has all.
 //! 3. A volatile cache is flushed before it holds much.
 
 use snowmelt_io::{Haste, WriteCost};
@@ -36,7 +36,7 @@ pub(super) struct Pace {
 }
 
 /// The journal beside a checkpoint.
-pub(super) struct Room {
+pub(super) struct SpaceLeft {
     /// Bytes until it comes near its bound.
     pub bytes: u64,
     /// Bytes that it has grown by since the checkpoint began, and in how many nanoseconds.
@@ -53,15 +53,15 @@ pub(super) struct Batch {
 impl Pace {
     /// The share of the device's time with which `left` pages are written before the journal is
     /// full.
-    pub fn haste(&self, left: usize, cost: &WriteCost, room: &Room) -> Haste {
+    pub fn haste(&self, left: usize, cost: &WriteCost, room: &SpaceLeft) -> Haste {
         let (grown, ns) = room.grown;
         let page_ns = self.page_ns.max(cost.request_ns(PAGE_BYTES as u64) as f64);
         let until_ns = room.bytes as f64 * ns as f64 / grown.max(1) as f64;
         Haste::to_be_over(MARGIN * left as f64 * page_ns, until_ns)
     }
 
-    /// The first of `pages`, at most `most`, that may be at the device together. It begins with one,
-    /// because the device may be another than is believed.
+    /// The first of `pages`, at most `most`, that may be at the device together. It begins with
+    /// one, because the device may be another than is believed.
     pub fn batch(&self, pages: &[(PageId, u64)], most: usize, geometry: Geometry, cost: &WriteCost) -> Batch {
         let most = most.min(1 + self.batches / SLOW_START);
         let one_ns = cost.request_ns(PAGE_BYTES as u64);

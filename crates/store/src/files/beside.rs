@@ -11,7 +11,7 @@ use snowmelt_io::{Clock, Haste, WriteCost};
 
 /// Two commits within this time are traffic.
 const TRAFFIC_NS: u64 = 1_000_000_000;
-/// Nobody commits when nobody did for so long.
+/// No commit for so long is the end of the traffic.
 const QUIET_NS: u64 = 3_000_000_000;
 
 /// When the last two commits were.
@@ -38,7 +38,7 @@ impl Traffic {
         before_ns > 0 && now_ns.saturating_sub(before_ns) < TRAFFIC_NS
     }
 
-    /// True when nobody commits.
+    /// True after a while without commits.
     pub fn is_over(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.last_ns.load(Relaxed)) >= QUIET_NS
     }

@@ -297,7 +297,7 @@ impl Stripes {
         self.traffic.note(self.clock.now_ns());
     }
 
-    /// True when nobody commits, or nothing may depend on that.
+    /// True after a while without commits, and where nothing may depend on them.
     pub fn are_quiet(&self) -> bool {
         !self.real || self.traffic.is_over(self.clock.now_ns())
     }
