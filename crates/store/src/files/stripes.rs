@@ -354,7 +354,10 @@ impl Stripes {
         let s = &self.list[place.stripe];
         let written = match self.real {
             true => {
-                let piece = self.piece_bytes(place.stripe).unwrap_or(bytes.len()).max(1);
+                /// Shorter ones take less than a commit, and stay whole.
+                const LONG: usize = 4;
+                let piece = self.piece_bytes(place.stripe).filter(|piece| bytes.len() > LONG * piece);
+                let piece = piece.unwrap_or(bytes.len()).max(1);
                 let at = (place.offset..).step_by(piece);
                 let parts: Vec<(u64, &[u8])> = at.zip(bytes.chunks(piece)).collect();
                 s.queue.write_awaited(&parts, Class::SpillWrite)
