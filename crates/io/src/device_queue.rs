@@ -38,6 +38,7 @@ use crate::queue::request::{Class, Request, Sink};
 use crate::queue::schedule::Chosen;
 use crate::system::thread_number::thread_number;
 use crate::time::clock::Clock;
+use crate::write_cost::WriteCost;
 
 /// The queue of one device. Closed when dropped.
 pub struct DeviceQueue {
@@ -225,8 +226,14 @@ impl DeviceQueue {
     /// # Errors
     /// The device fails: what was written since the last sync may be lost.
     pub fn sync(&self) -> Result<(), IoError> {
-        self.shared.clock.settle();
-        self.shared.device.sync()
+        let shared = &self.shared;
+        shared.clock.settle();
+        let begun_ns = shared.clock.now_ns();
+        shared.device.sync()?;
+        let taken_ns = shared.clock.now_ns().saturating_sub(begun_ns);
+        let learned = shared.tally.lock().flushed(taken_ns);
+        learned.into_iter().for_each(|cost| shared.note_writes(cost));
+        Ok(())
     }
 
     /// The device behind the queue.
@@ -237,6 +244,11 @@ impl DeviceQueue {
     /// Costs of the device, as the queue believes them now.
     pub fn cost(&self) -> CostModel {
         self.shared.cost()
+    }
+
+    /// Costs of writes to the device, as the queue believes them now.
+    pub fn write_cost(&self) -> WriteCost {
+        self.shared.write_cost()
     }
 
     /// Longest gap that is read through, in bytes.
@@ -279,8 +291,8 @@ impl DeviceQueue {
 
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
-        let cost = (self.cost(), self.begin());
-        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), cost)
+        let costs = (self.cost(), self.write_cost());
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), costs, self.begin())
     }
 
     /// Costs of reads, and why they are believed: cheap, and not touched by a reset.

@@ -7,7 +7,8 @@
 //! | `curve` | device time of a request by its length, and the caps that explain it |
 //! | `sums` | what was moved in some time, and which of the time counts |
 //! | `depth` | how many requests should be outstanding |
-//! | `estimator` | decides what a completion says, and keeps all for one direction |
+//! | `estimator` | decides what a completion of a read says, and keeps all of them |
+//! | `writes` | the same of writes and flushes |
 //!
 //! A time at the device says little by itself: it is a property of the device only when nothing
 //! else is outstanding, or when so much is that the device is the limit. Which of the two it is
@@ -20,11 +21,14 @@ pub(crate) mod depth;
 pub(crate) mod elasticity;
 pub(crate) mod estimator;
 pub(crate) mod sums;
+pub(crate) mod writes;
 
 use serde::Serialize;
 
 use crate::cost::{CostModel, CostSource};
+use crate::write_cost::WriteCost;
 use estimator::Estimator;
+use writes::WriteCosts;
 
 /// A request that is over.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +41,16 @@ pub(crate) struct Done {
     pub(crate) has_failed: bool,
 }
 
-/// Beliefs about the reads of a device.
+/// Beliefs about a device that were looked at anew.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Learned {
+pub(crate) enum Learned {
+    Reads(Reads),
+    Writes(WriteCost),
+}
+
+/// Beliefs about its reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reads {
     pub(crate) cost: CostModel,
     /// Requests outstanding in the mean, lately.
     pub(crate) crowd: f64,
@@ -87,10 +98,16 @@ pub struct Belief {
     pub load: SeenLoad,
 }
 
-/// Learns the reads of a device; or nothing.
+/// Learns a device; or nothing.
 #[derive(Clone)]
 pub(crate) struct Learner {
-    reads: Option<Estimator>,
+    of: Option<Directions>,
+}
+
+#[derive(Clone)]
+struct Directions {
+    reads: Estimator,
+    writes: WriteCosts,
 }
 
 impl Learner {
@@ -99,36 +116,36 @@ impl Learner {
 
     /// Begins with these costs.
     pub(crate) fn on(cost: &CostModel) -> Learner {
-        Learner { reads: Some(Estimator::new(cost)) }
+        Learner { of: Some(Directions { reads: Estimator::new(cost), writes: WriteCosts::new(cost) }) }
     }
 
     /// Learns nothing.
     pub(crate) fn off() -> Learner {
-        Learner { reads: None }
+        Learner { of: None }
     }
 
-    fn of(&mut self, write: bool) -> Option<&mut Estimator> {
-        self.reads.as_mut().filter(|_| !write)
-    }
-
-    /// A request goes out. Answers how many reads are outstanding with it.
+    /// A request goes out. Answers how many of its direction are outstanding with it.
     pub(crate) fn started(&mut self, write: bool, now_ns: u64) -> u64 {
-        self.of(write).map_or(0, |reads| reads.started(now_ns))
+        match &mut self.of {
+            Some(of) if write => of.writes.started(now_ns),
+            Some(of) => of.reads.started(now_ns),
+            None => 0,
+        }
     }
 
     /// Reads wait because of what is outstanding.
     pub(crate) fn is_full(&mut self) {
-        self.reads.iter_mut().for_each(Estimator::is_full);
+        self.of.iter_mut().for_each(|of| of.reads.is_full());
     }
 
     /// Looks at the reads when the device was the limit, so far.
     pub(crate) fn looks(&self) -> u64 {
-        self.reads.as_ref().map_or(0, Estimator::looks)
+        self.of.as_ref().map_or(0, |of| of.reads.looks())
     }
 
     /// The evidence for what is believed of reads; `begin` is the source of what that began with.
     pub(crate) fn evidence(&self, begin: CostSource) -> Evidence {
-        let [requests, bytes] = self.reads.as_ref().map_or([0.0; 2], Estimator::confidence);
+        let [requests, bytes] = self.of.as_ref().map_or([0.0; 2], |of| of.reads.confidence());
         let from = |sure: f64| if sure > 0.0 { CostSource::Learned } else { begin };
         let [requests_from, bytes_from] = [requests, bytes].map(from);
         Evidence { requests, bytes, requests_from, bytes_from, looks: self.looks() }
@@ -136,13 +153,35 @@ impl Learner {
 
     /// The reads that were seen last.
     pub(crate) fn load(&self) -> SeenLoad {
-        self.reads.as_ref().map_or(SeenLoad::default(), Estimator::load)
+        self.of.as_ref().map_or(SeenLoad::default(), |of| of.reads.load())
     }
 
-    /// A request is over. Answers what is believed of reads when that was looked at anew.
+    /// Beliefs about the writes, if any are learned.
+    pub(crate) fn writes(&self) -> Option<WriteCost> {
+        self.of.as_ref().map(|of| of.writes.cost())
+    }
+
+    /// A flush took so long.
+    pub(crate) fn flushed(&mut self, taken_ns: u64) {
+        self.of.iter_mut().for_each(|of| of.writes.flushed(taken_ns));
+    }
+
+    /// A request is over. Answers what is believed of its direction when that was looked at anew.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
-        let reads = self.of(done.write)?;
-        let is_new = reads.finished(done, now_ns);
-        is_new.then(|| Learned { cost: reads.cost(), crowd: reads.crowd(), is_sought: reads.looks() == 0 })
+        let Directions { reads, writes } = self.of.as_mut()?;
+        match (done.write, done.has_failed) {
+            (false, _) => {
+                let is_new = reads.finished(done, now_ns);
+                is_new.then(|| Learned::Reads(reads.learned()))
+            }
+            (true, true) => {
+                writes.failed();
+                None
+            }
+            (true, false) => {
+                let is_new = writes.finished(done.bytes, done.beside, done.taken_ns, now_ns);
+                is_new.then(|| Learned::Writes(writes.cost()))
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! | module         | holds                                                                                  |
 //! |----------------|----------------------------------------------------------------------------------------|
-//! | `error`, `notice`, `cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
+//! | `error`, `notice`, `cost`, `write_cost`, `latency` | plain data: errors, one-line notices, costs of requests, distributions |
 //! | `system`       | calls of the kernel: devices, open directories, page cache, calls that may hang        |
 //! | `hints`        | what is known of a disk before its first request: caps, names, earlier runs            |
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
@@ -41,6 +41,7 @@ mod queue;
 mod shared_scan;
 mod system;
 mod time;
+mod write_cost;
 
 pub use cost::{CostModel, CostSource};
 pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
@@ -49,6 +50,7 @@ pub use device::memory::MemoryDevice;
 pub use device::power::PowerDisk;
 pub use device::simulated::SimulatedDevice;
 pub use device::simulated::activity::Activity;
+pub use device::simulated::beside::FileBeside;
 pub use device::simulated::mechanics::steady::{SteadyEnds, SteadyLoad};
 pub use device::simulated::model::bounds::{ANSWER_S, ModelError, OUTSTANDING, REQUEST_BYTES};
 pub use device::simulated::model::parameters::{DiskModel, VolumeModel};
@@ -65,6 +67,7 @@ pub use hints::disk::DiskIdentity;
 pub use hints::kept::{KeptModel, NotKept};
 pub use hints::{Hints, Prior};
 pub use latency::{Latency, LatencyMeter};
+pub use learn::writes::WriteCosts;
 pub use learn::{Belief, Evidence, SeenLoad};
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
@@ -92,3 +95,4 @@ pub use system::loop_device::{
 pub use system::page_cache::cached_pages;
 pub use time::clock::{ClientGuard, ClientTicket, Clock};
 pub use time::event_count::EventCount;
+pub use write_cost::{Haste, WriteCost};

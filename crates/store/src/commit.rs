@@ -6,6 +6,7 @@
 //! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
 
 pub(crate) mod checkpoint;
+mod pace;
 pub(crate) mod room;
 
 use std::path::PathBuf;
@@ -252,6 +253,7 @@ impl Commits {
         self.states.append(state.clone());
         drop(order);
         self.journal.meters.committed();
+        self.fetch.stripes.note_commit();
         let versions = &self.fetch.core.pages.versions;
         if versions.in_memory() > self.version_pages {
             versions.shrink(self.version_pages / 4 * 3, self.states.visible().txn);
@@ -390,6 +392,7 @@ impl Commits {
             checkpointed: block.txn,
             poisoned: failure.map(|e| e.to_string()),
             stalled: self.stalled(),
+            write_cost: self.journal.write_cost(),
             room_waits: self.room.waits(),
             ..self.journal.meters.read()
         }

@@ -1,5 +1,6 @@
 //! The files of a database beside super-block and journal: stripes, lock, reserve.
 
+pub(crate) mod beside;
 pub(crate) mod block_stripe;
 pub(crate) mod known;
 pub(crate) mod lock;

@@ -29,7 +29,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_io::{AlignedBuf, EventCount};
+use snowmelt_io::{AlignedBuf, CostModel, EventCount, WriteCost, WriteCosts};
 
 use crate::error::{Result, StoreError};
 use crate::files::watch::Watch;
@@ -74,6 +74,8 @@ pub(crate) struct Journal {
     /// Records unpacked lately, for versions that are read back.
     unpacked: Mutex<Vec<Unpacked>>,
     maker: room::Maker,
+    /// Costs of writes to its files.
+    writes: Mutex<WriteCosts>,
     /// Looks at the super-block and the stripes.
     watch: Watch,
     /// When all files were last looked at.
@@ -176,14 +178,14 @@ pub(crate) struct Appended {
 
 impl Journal {
     /// The journal as [`scan`] found it: files in use with the highest transaction in each,
-    /// those that are free, and the end.
+    /// those that are free, and the end. Its device is taken for one of that cost at first.
     pub fn new(
         dir: Arc<Directory>,
         config: &StoreConfig,
         block: Arc<CurrentBlock>,
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
-        watch: Watch,
+        (watch, cost): (Watch, CostModel),
     ) -> Journal {
         let end = found.end;
         let unsynced = found.used.values().map(|(f, _)| f.clone()).collect();
@@ -225,6 +227,7 @@ impl Journal {
             poison,
             unpacked: Mutex::default(),
             maker: room::Maker::new(&config.clock),
+            writes: Mutex::new(WriteCosts::new(&cost)),
             watch,
             looked_ns: AtomicU64::new(config.clock.now_ns()),
             meters: JournalMeters::new(),
@@ -372,12 +375,15 @@ impl Journal {
                 if !unsynced.iter().any(|f| Arc::ptr_eq(f, &p.file)) {
                     unsynced.push(p.file.clone());
                 }
-                p.file.write(p.begin, &block)?;
+                self.learn(block.len() as u64, || p.file.write(p.begin, &block))?;
                 self.meters.wrote(block.len() as u64);
             }
             for f in &*unsynced {
                 if !self.config.is_planted(Plant::SkipJournalSync) {
+                    let begun_ns = self.config.clock.now_ns();
                     f.sync()?;
+                    let taken_ns = self.config.clock.now_ns().saturating_sub(begun_ns);
+                    self.writes.lock().flushed(taken_ns);
                 }
             }
             self.look_after(&unsynced)?;
@@ -395,6 +401,26 @@ impl Journal {
             Ok(())
         })();
         done.inspect_err(|e| self.poisoned_by(e))
+    }
+
+    /// Writes so many bytes by `act`, and learns how long that takes.
+    fn learn(&self, bytes: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let clock = &self.config.clock;
+        let begun_ns = clock.now_ns();
+        let beside = self.writes.lock().started(begun_ns);
+        let done = act();
+        let now_ns = clock.now_ns();
+        let mut writes = self.writes.lock();
+        match &done {
+            Ok(()) => drop(writes.finished(bytes, beside, now_ns.saturating_sub(begun_ns), now_ns)),
+            Err(_) => writes.failed(),
+        }
+        done
+    }
+
+    /// Costs of writes to its files, as they are believed now.
+    pub fn write_cost(&self) -> WriteCost {
+        self.writes.lock().cost()
     }
 
     /// From now on the super-block has its name.

@@ -2,15 +2,11 @@
 //! each another.
 
 use std::collections::BTreeMap;
-use std::io::{IoSlice, IoSliceMut};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use snowmelt_io::{
-    Alignment, Clock, CostModel, Device, DeviceModel, EventCount, IoError, SimulatedDevice, TransferKind,
-};
+use snowmelt_io::{Clock, DeviceModel, FileBeside, SimulatedDevice};
 use snowmelt_store::DeviceWrap;
 
 /// The device between the queue and the database's files.
@@ -115,7 +111,7 @@ impl StripeDevices {
             let Some(device) = &*shared.lock() else { return Ok(file) };
             let device = device.upgrade().expect("stripes are open as long as the journal");
             let begin = JOURNAL_BEGIN + slot as u64 * JOURNAL_ROOM;
-            Ok(Arc::new(OnDevice { device, file, begin, clock: clock.clone() }))
+            Ok(Arc::new(FileBeside::new(device, file, begin, &clock)))
         });
         Some((stripes.for_stripes(least), journal))
     }
@@ -125,64 +121,3 @@ impl StripeDevices {
 /// behind the data of most.
 const JOURNAL_BEGIN: u64 = 1 << 36;
 const JOURNAL_ROOM: u64 = 1 << 30;
-
-/// A file beside the one a simulated device has the bytes of: its requests take their turn on
-/// the same device.
-struct OnDevice {
-    device: Arc<SimulatedDevice>,
-    file: Arc<dyn Device>,
-    /// Where the file lies on the device.
-    begin: u64,
-    clock: Clock,
-}
-
-impl OnDevice {
-    /// Moves bytes with `act` and waits until the device would be done.
-    fn spend<R>(&self, kind: TransferKind, offset: u64, len: u64, act: impl FnOnce() -> R) -> R {
-        let over = Arc::new((AtomicBool::new(false), EventCount::new(&self.clock)));
-        let told = over.clone();
-        self.device.begin(kind, self.begin + offset, len, move || {
-            told.0.store(true, Ordering::Release);
-            told.1.notify_all();
-        });
-        let done = act();
-        over.1.wait_until(|| over.0.load(Ordering::Acquire));
-        done
-    }
-}
-
-impl Device for OnDevice {
-    fn name(&self) -> &Arc<str> {
-        self.file.name()
-    }
-
-    fn len(&self) -> Result<u64, IoError> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.file.set_len(len)
-    }
-
-    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
-        let len = bufs.iter().map(|b| b.len() as u64).sum();
-        self.spend(TransferKind::Read, offset, len, || self.file.read_at(bufs, offset))
-    }
-
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
-        let len = bufs.iter().map(|b| b.len() as u64).sum();
-        self.spend(TransferKind::Write, offset, len, || self.file.write_at(bufs, offset))
-    }
-
-    fn sync(&self) -> Result<(), IoError> {
-        self.spend(TransferKind::Flush, 0, 0, || self.file.sync())
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.file.alignment()
-    }
-
-    fn cost(&self) -> CostModel {
-        self.device.cost()
-    }
-}

@@ -4,6 +4,7 @@
 //! It needs no privileges, and queues with any engine work on it.
 
 pub(crate) mod activity;
+pub(crate) mod beside;
 pub(crate) mod host;
 pub(crate) mod mechanics;
 pub(crate) mod model;

@@ -20,7 +20,8 @@ use crate::device::Device;
 use crate::engine::awaited::{AWAITED, Awaited};
 use crate::engine::in_place::{InPlaceLoad, urgent};
 use crate::error::{IoError, IoErrorKind, Operation};
-use crate::learn::{Learned, Learner};
+use crate::learn::writes::WriteCosts;
+use crate::learn::{Learned, Learner, Reads};
 use crate::notice::notice;
 use crate::queue::background::Background;
 use crate::queue::config::Policy;
@@ -30,17 +31,18 @@ use crate::queue::request::{Request, Sink};
 use crate::queue::schedule::{Chosen, Limits, Load, Next, Schedule};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
+use crate::write_cost::WriteCost;
 
 /// State shared by a queue and its engine.
 pub(crate) struct Serving {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) clock: Clock,
     pub(crate) chosen: Chosen,
-    /// Costs of requests, as they are believed now.
-    cost: RwLock<CostModel>,
-    /// The limit of the device was not reached yet.
+    /// Costs of reads and of writes, as they are believed now.
+    costs: RwLock<(CostModel, WriteCost)>,
+    /// The limit of reads was not reached yet.
     is_sought: AtomicBool,
-    /// Counts the changes of `cost`.
+    /// Counts the changes of `costs`.
     changes: AtomicU64,
     pub(crate) scratch: Scratch,
     pub(crate) sink: Arc<dyn Sink>,
@@ -101,10 +103,11 @@ impl Serving {
         sink: Arc<dyn Sink>,
     ) -> Serving {
         let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off() };
-        let limits = chosen.limits(&cost);
+        let costs = (cost, WriteCosts::new(&cost).cost());
+        let limits = chosen.limits(&costs);
         Serving {
             chosen,
-            cost: RwLock::new(cost),
+            costs: RwLock::new(costs),
             is_sought: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             scratch: Scratch::new(),
@@ -179,6 +182,7 @@ impl Serving {
         }
         state.outstanding.requests += 1;
         state.outstanding.background += usize::from(Background::includes(request.class as usize));
+        state.outstanding.writes += usize::from(request.write);
         state.outstanding.bytes += request.len;
         state.outstanding.urgent_bytes += urgent(request.class, request.len);
         request.started_ns = now_ns;
@@ -215,6 +219,7 @@ impl Serving {
     pub(crate) fn retire(&self, state: &mut ServingState, request: DeviceRequest) {
         state.outstanding.requests -= 1;
         state.outstanding.background -= usize::from(Background::includes(request.class as usize));
+        state.outstanding.writes -= usize::from(request.write);
         state.outstanding.bytes -= request.len;
         state.outstanding.urgent_bytes -= urgent(request.class, request.len);
         self.give_back(state, request);
@@ -237,22 +242,38 @@ impl Serving {
     /// Takes in a completion.
     pub(crate) fn note(&self, seen: Seen) {
         self.least_ns.store(seen.least_ns, Ordering::Relaxed);
-        if let Some(Learned { cost, crowd, is_sought }) = seen.learned {
-            self.is_sought.store(is_sought, Ordering::Relaxed);
-            self.crowd.store(crowd.round() as usize, Ordering::Relaxed);
-            *self.cost.write() = cost;
-            self.changes.fetch_add(1, Ordering::Release);
+        match seen.learned {
+            None => return,
+            Some(Learned::Reads(Reads { cost, crowd, is_sought })) => {
+                self.is_sought.store(is_sought, Ordering::Relaxed);
+                self.crowd.store(crowd.round() as usize, Ordering::Relaxed);
+                self.costs.write().0 = cost;
+            }
+            Some(Learned::Writes(cost)) => return self.note_writes(cost),
         }
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Costs of requests, as they are believed now.
+    /// Takes in what is believed of writes from now on.
+    pub(crate) fn note_writes(&self, cost: WriteCost) {
+        self.costs.write().1 = cost;
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Costs of reads, as they are believed now.
     pub(crate) fn cost(&self) -> CostModel {
-        *self.cost.read()
+        self.costs.read().0
+    }
+
+    /// Costs of writes, as they are believed now.
+    pub(crate) fn write_cost(&self) -> WriteCost {
+        self.costs.read().1
     }
 
     /// The limits that follow from them.
     pub(crate) fn limits_now(&self) -> Limits {
-        let mut limits = self.chosen.limits(&self.cost());
+        let costs = *self.costs.read();
+        let mut limits = self.chosen.limits(&costs);
         limits.background.is_sought = self.is_sought.load(Ordering::Relaxed);
         limits
     }

@@ -6,7 +6,7 @@ use crate::learn::curve::{Costs, Curve, Kind};
 use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
 use crate::learn::sums::{Passing, Sums};
-use crate::learn::{Done, SeenLoad};
+use crate::learn::{Done, Reads, SeenLoad};
 
 /// Busy time that the sums reach back.
 const REACH_NS: f64 = 120e6;
@@ -322,6 +322,11 @@ impl Estimator {
     /// Requests outstanding in the mean, lately.
     pub(crate) fn crowd(&self) -> f64 {
         self.lately.service_ns / self.lately.busy_ns.max(1.0)
+    }
+
+    /// All that is believed of reads now.
+    pub(crate) fn learned(&self) -> Reads {
+        Reads { cost: self.cost(), crowd: self.crowd(), is_sought: self.looks == 0 }
     }
 
     /// Costs of requests, with the prices of now. What may be outstanding of guesses follows from

@@ -6,11 +6,12 @@
 //! 1. A quarter of the depth is not for the background. Where the device has caps, [`APART`]
 //!    requests have room besides: its bytes can be free while its requests are not.
 //! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
-//!    and one longest request.
-//! 3. Guesses on a device with an arm: the same, because an arm wants to know much at once. On
-//!    other devices they go out while less is outstanding than fills the device (bandwidth times
-//!    delay, as BBR bounds what it sends, and one request), in requests that are not longer than
-//!    they must be. More would only make demand reads wait.
+//!    and one longest request; and no more of them than fill the device as its writes were
+//!    learned, so that a commit beside them waits for one of them.
+//! 3. Guesses on a device with an arm: the first bound, because an arm wants to know much at
+//!    once. On other devices they go out while less is outstanding than fills the device (bandwidth
+//!    times delay, as BBR bounds what it sends, and one request), in requests that are not longer
+//!    than they must be. More would only make demand reads wait.
 //! 4. On flash a page costs as much alone as among many, so guesses save nothing but waiting:
 //!    there they leave the device to more urgent requests, when those are a quarter of what
 //!    fills it.
@@ -20,6 +21,7 @@
 use crate::cost::{CostModel, GUESS_KNEES};
 use crate::queue::request::Class;
 use crate::queue::schedule::Load;
+use crate::write_cost::WriteCost;
 
 /// One part in so many of the device's time is for guesses, whatever else it has to do.
 const SHARE: u64 = 16;
@@ -53,6 +55,7 @@ const UNLIKE: u64 = 4;
 #[derive(Clone, Copy)]
 pub(crate) struct Background {
     cost: CostModel,
+    writes: WriteCost,
     /// Device requests outstanding.
     pub(crate) requests: usize,
     /// Those of the background that may be outstanding beside a full depth of others. Where the
@@ -67,9 +70,10 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn new(cost: CostModel, depth: usize, max_bytes: u64) -> Background {
+    pub(crate) fn new((cost, writes): (CostModel, WriteCost), depth: usize, max_bytes: u64) -> Background {
         Background {
             cost,
+            writes,
             requests: (depth * 3 / 4).max(1),
             apart: if cost.has_caps() { APART } else { 0 },
             bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
@@ -104,6 +108,9 @@ impl Background {
     /// `since_ns` ago.
     pub(crate) fn has_room(&self, class: usize, at: &Load, since_ns: u64, last_bytes: u64) -> bool {
         if at.requests >= self.requests && at.background >= self.apart {
+            return false;
+        }
+        if class > Class::Speculative as usize && at.writes >= self.writes.window(last_bytes) {
             return false;
         }
         if !self.keeps_to_the_pipe(class) {
@@ -152,12 +159,13 @@ impl Background {
 mod tests {
     use super::*;
     use crate::cost::Law;
+    use crate::learn::writes::WriteCosts;
 
     const GUESS: usize = Class::Speculative as usize;
     const PAGE: u64 = 8192;
 
     fn background(cost: CostModel) -> Background {
-        Background::new(cost, 32, 2 << 20)
+        Background::new((cost, WriteCosts::new(&cost).cost()), 32, 2 << 20)
     }
 
     /// Whether a request may go out when so many pages are outstanding, so many of them urgent.

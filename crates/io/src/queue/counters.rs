@@ -10,6 +10,7 @@ use crate::learn::{Done, Evidence, Learned, Learner, SeenLoad};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
+use crate::write_cost::WriteCost;
 
 /// Counts of one class of requests.
 #[derive(Debug, Clone, Serialize)]
@@ -59,6 +60,8 @@ pub struct DeviceCounters {
     pub cost: CostModel,
     /// The evidence for these; not reset.
     pub evidence: Evidence,
+    /// Costs of writes, as they are believed now.
+    pub write_cost: WriteCost,
 }
 
 impl DeviceCounters {
@@ -262,6 +265,12 @@ impl QueueTally {
         seen
     }
 
+    /// A flush took so long. Answers what is believed of writes then, where that is learned.
+    pub(crate) fn flushed(&mut self, taken_ns: u64) -> Option<WriteCost> {
+        self.learner.flushed(taken_ns);
+        self.learner.writes()
+    }
+
     /// Requests wait because of what is outstanding.
     pub(crate) fn is_full(&mut self) {
         self.learner.is_full();
@@ -278,7 +287,8 @@ impl QueueTally {
         &self,
         device: &str,
         engine: &'static str,
-        (cost, begin): (CostModel, CostSource),
+        (cost, write_cost): (CostModel, WriteCost),
+        begin: CostSource,
     ) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
             class,
@@ -303,6 +313,7 @@ impl QueueTally {
             service: Latency::of(&self.service),
             cost,
             evidence: self.learner.evidence(begin),
+            write_cost,
         }
     }
 
@@ -330,6 +341,7 @@ impl QueueTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::learn::writes::WriteCosts;
 
     #[test]
     fn what_began_before_a_reset_is_none_of_the_new_count() {
@@ -341,7 +353,8 @@ mod tests {
         tally.end_in_place(Class::Demand, &done, 30);
         let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
-        let counters = tally.snapshot("d", "inline", (CostModel::ssd(), CostSource::Set));
+        let cost = CostModel::ssd();
+        let counters = tally.snapshot("d", "inline", (cost, WriteCosts::new(&cost).cost()), CostSource::Set);
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));

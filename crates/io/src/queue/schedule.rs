@@ -18,6 +18,7 @@ use crate::queue::config::{Policy, QueueConfig};
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
 use crate::queue::order::{Choice, Order, Rules};
 use crate::queue::request::Class;
+use crate::write_cost::WriteCost;
 
 /// The numbers a schedule obeys.
 #[derive(Clone, Copy)]
@@ -61,13 +62,13 @@ impl Chosen {
     }
 
     /// The limits that follow from these costs, where the configuration says nothing else.
-    pub(crate) fn limits(&self, cost: &CostModel) -> Limits {
+    pub(crate) fn limits(&self, (cost, writes): &(CostModel, WriteCost)) -> Limits {
         let config = &self.config;
         let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
         let depth = depth.min(self.most_depth);
         let quantum_ns =
             config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
-        let mut background = Background::new(*cost, depth, config.max_request_bytes);
+        let mut background = Background::new((*cost, *writes), depth, config.max_request_bytes);
         if config.depth.is_some() {
             background.apart = 0;
         }
@@ -91,6 +92,8 @@ pub(crate) struct Load {
     pub(crate) requests: usize,
     /// Those of them that are of the background.
     pub(crate) background: usize,
+    /// Those of them that write.
+    pub(crate) writes: usize,
     /// Bytes outstanding, reads in place included.
     pub(crate) bytes: u64,
     /// Those of them that are not of the background.

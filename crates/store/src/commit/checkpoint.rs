@@ -17,7 +17,8 @@
 //!
 //! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B
 //! and has written all its pages when the journal has grown by another quarter, or after
-//! `checkpoint_s`, whichever comes first. So the journal stays near half of B; from three
+//! `checkpoint_s`, whichever comes first, as far as the device can do that beside commits
+//! (`pace`). So the journal stays near half of B; from three
 //! quarters on writers are slowed ([`Commits::slow_down`]). No lock that commits or readers
 //! need is held for longer than a short piece of work, and none during I/O.
 
@@ -25,9 +26,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use snowmelt_io::{AlignedBuf, Clock};
+use snowmelt_io::{AlignedBuf, Clock, Haste, WriteCost};
 
 use crate::commit::Commits;
+use crate::commit::pace::{Batch, Pace, SpaceLeft};
 use crate::error::{Result, StoreError};
 use crate::history::rebuild::rebuild;
 use crate::history::state::State;
@@ -40,7 +42,7 @@ use crate::space::meta_pages::MetaPlacing;
 use crate::superblock::{MetaForm, SuperBlock};
 use crate::sync::long_lock::LongLock;
 
-/// Pages written by one step when it is in no hurry: a reader waits behind few of them.
+/// Most pages written by one step when it is in no hurry.
 const BATCH: usize = 32;
 /// The same when somebody waits for the end.
 const HURRIED_BATCH: usize = 256;
@@ -72,6 +74,7 @@ struct Running {
     begun_ns: u64,
     /// Where catalog and map go.
     placing: MetaPlacing,
+    pace: Pace,
 }
 
 /// When a checkpoint begins.
@@ -94,6 +97,11 @@ pub(crate) enum CheckpointStep {
     Ended,
     /// Nothing is to be done, or nothing can be.
     Idle,
+}
+
+/// Bytes of journal from which on writers are slowed.
+fn near_bytes(bound: u64) -> u64 {
+    bound / 4 * 3
 }
 
 impl Checkpointer {
@@ -146,13 +154,20 @@ impl Commits {
                 if most == 0 {
                     return Ok(CheckpointStep::Later(AHEAD_NS));
                 }
-                self.write_batch(r, most).map(|()| CheckpointStep::More)
+                let haste = self.haste(r, begin);
+                self.write_batch(r, most, haste).map(|pause_ns| match pause_ns {
+                    0 => CheckpointStep::More,
+                    pause_ns => CheckpointStep::Later(pause_ns),
+                })
             }
-            Some(r) => self.end_checkpoint(r).map(|()| CheckpointStep::Ended),
+            Some(r) => {
+                let haste = self.haste(r, begin);
+                self.end_checkpoint(r, haste).map(|()| CheckpointStep::Ended)
+            }
         };
         let now_ns = self.config.clock.now_ns();
         match &result {
-            Ok(CheckpointStep::More) => return result,
+            Ok(CheckpointStep::More | CheckpointStep::Later(_)) => return result,
             // The same step again: what it needs it gives back, when the journal is used again.
             Err(StoreError::Full { .. }) if self.poison.get().is_none() && self.spare.release() => {
                 return Ok(CheckpointStep::More);
@@ -233,7 +248,7 @@ impl Commits {
         let settings = &self.config.journal;
         let pages = &self.fetch.core.pages.versions;
         if self.is_late() || pages.memory_pages() > self.version_pages / 4 * 3 {
-            return HURRIED_BATCH;
+            return BATCH;
         }
         let grown = self.journal.meters.read_appended() - r.bytes;
         let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
@@ -243,11 +258,26 @@ impl Commits {
         due.saturating_sub(r.at).min(BATCH)
     }
 
+    /// The share of the device's time that a checkpoint has now.
+    fn haste(&self, r: &Running, begin: Begin) -> Haste {
+        if begin == Begin::Now || self.room.is_wanted() || self.fetch.stripes.are_quiet() {
+            return Haste::All;
+        }
+        let near = near_bytes(self.bound_bytes());
+        let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
+        let room = SpaceLeft {
+            bytes: near.saturating_sub(self.bytes_to_recover()),
+            grown: (self.journal.meters.read_appended() - r.bytes, passed_ns),
+        };
+        let stripe = r.pages.get(r.at).map_or(0, |(page, _)| self.fetch.geometry.place(*page).stripe);
+        r.pace.haste(r.pages.len() - r.at, &self.fetch.stripes.write_cost(stripe), &room)
+    }
+
     /// Pauses a writer for a moment when the journal comes near its bound, the longer the
     /// nearer: so nobody has to wait for long when it is reached.
     pub fn slow_down(&self) {
         let (bytes, bound) = (self.bytes_to_recover(), self.bound_bytes());
-        let near = bound / 4 * 3;
+        let near = near_bytes(bound);
         if bytes <= near {
             return;
         }
@@ -313,14 +343,36 @@ impl Commits {
         debug_assert!(pages.iter().all(|(_, txn)| *txn <= state.txn), "only what C contains is written");
         debug_assert!(pages.windows(2).all(|w| w[0].0 != w[1].0), "a page is written once");
         let placing = again.unwrap_or(MetaPlacing::Reuse);
-        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing })
+        let pace = Pace::default();
+        Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing, pace })
     }
 
-    fn write_batch(&self, r: &mut Running, most: usize) -> Result<()> {
+    /// Writes some pages, at most so many; answers for how long the device is to be left alone.
+    fn write_batch(&self, r: &mut Running, most: usize, haste: Haste) -> Result<u64> {
         if r.at == 0 {
             self.set_lengths()?;
         }
-        let end = (r.at + most).min(r.pages.len());
+        let (stripes, geometry, clock) = (&self.fetch.stripes, self.fetch.geometry, &self.config.clock);
+        let stripe = geometry.place(r.pages[r.at].0).stripe;
+        let batch = match haste {
+            Haste::All => Batch { pages: most, device_ns: 0 },
+            Haste::Share(_) => r.pace.batch(&r.pages[r.at..], most, geometry, &stripes.write_cost(stripe)),
+        };
+        let begun_ns = clock.now_ns();
+        let end = (r.at + batch.pages).min(r.pages.len());
+        let pages = end - r.at;
+        self.write_up_to(r, end)?;
+        let cost = stripes.write_cost(stripe);
+        if stripes.are_real() && r.pace.wrote(stripe, pages as u64, haste, &cost) {
+            stripes.flush(stripe)?;
+        }
+        let taken_ns = clock.now_ns().saturating_sub(begun_ns);
+        r.pace.took(pages, taken_ns);
+        Ok(WriteCost::pause_ns(haste, batch.device_ns, taken_ns))
+    }
+
+    /// Writes the pages before `end` that are not written yet.
+    fn write_up_to(&self, r: &mut Running, end: usize) -> Result<()> {
         assert!(end > r.at, "a step writes at least a page");
         let mut batch: Vec<(PageId, u64, PageBuf)> = Vec::new();
         for (page, txn) in &r.pages[r.at..end] {
@@ -391,12 +443,12 @@ impl Commits {
         Ok(())
     }
 
-    fn end_checkpoint(&self, r: &Running) -> Result<()> {
+    fn end_checkpoint(&self, r: &Running, haste: Haste) -> Result<()> {
         self.set_lengths()?;
         let meta = NewMeta::take(&self.fetch.core.space, &r.state.catalog, &self.meta, r.placing);
         // The map may get shorter while this one is written.
         self.keep_length(meta.extents);
-        let ended = self.switch_state(r, meta);
+        let ended = self.switch_state(r, meta, haste);
         self.keep_length(0);
         ended?;
         self.set_lengths()?;
@@ -405,13 +457,14 @@ impl Commits {
     }
 
     /// Makes the state of a checkpoint that of the super-block.
-    fn switch_state(&self, r: &Running, meta: NewMeta) -> Result<()> {
+    fn switch_state(&self, r: &Running, meta: NewMeta, haste: Haste) -> Result<()> {
         let sequence = self.journal.last_sequence();
         assert_eq!(r.at, r.pages.len(), "a checkpoint ends when all its pages are written");
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
-            meta.write(self.fetch.geometry, &self.fetch.stripes, r.state.txn)?;
+            let place = (self.fetch.geometry, r.state.txn);
+            meta.write(place, &self.fetch.stripes, (&self.config.clock, haste))?;
             if !self.config.is_planted(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use snowmelt_io::{
-    Access, Belief, Class, CostModel, Device, DeviceCounters, DeviceQueue, DiskIdentity, IoError,
-    KernelFiles, ProbedReads, ReadTimes, Request, Sink, is_block_device, notice,
+    Access, Belief, Class, Clock, CostModel, Device, DeviceCounters, DeviceQueue, DiskIdentity, IoError,
+    KernelFiles, ProbedReads, ReadTimes, Request, Sink, WriteCost, is_block_device, notice,
 };
 
 use crate::error::{Result, StoreError};
+use crate::files::beside::{Traffic, Turns};
 use crate::files::block_stripe::Claim;
 use crate::files::known::Known;
 use crate::files::owner::OwnedStripe;
@@ -182,9 +183,26 @@ impl Devices {
             let place = Some(place).filter(|_| !is_block);
             let Known { probed, disk, prior, .. } = known;
             let begin = prior.map(|prior| prior.why).unwrap_or_default();
-            list.push(Stripe { path, queue, place, probed, begin, disk, _claim: claim, _owned: owned });
+            let turns = Turns::default();
+            list.push(Stripe {
+                path,
+                queue,
+                place,
+                probed,
+                begin,
+                disk,
+                turns,
+                _claim: claim,
+                _owned: owned,
+            });
         }
-        Ok(Stripes { list, real: config.files.is_none(), _linked_journal: self.linked_journal })
+        Ok(Stripes {
+            list,
+            real: config.files.is_none(),
+            clock: config.clock.clone(),
+            traffic: Traffic::new(config.clock.now_ns()),
+            _linked_journal: self.linked_journal,
+        })
     }
 }
 
@@ -193,6 +211,8 @@ pub(crate) struct Stripes {
     list: Vec<Stripe>,
     /// They are files of the file system, with directories.
     real: bool,
+    clock: Clock,
+    traffic: Traffic,
     _linked_journal: Vec<OwnedStripe>,
 }
 
@@ -208,6 +228,8 @@ struct Stripe {
     begin: String,
     /// The disk it lies on, of which what is learned is kept.
     disk: Option<DiskIdentity>,
+    /// Of long writes beside commits.
+    turns: Turns,
     _claim: Option<Claim>,
     _owned: Option<OwnedStripe>,
 }
@@ -221,6 +243,17 @@ impl Stripes {
     /// Costs of the requests of a stripe.
     pub fn cost(&self, stripe: usize) -> CostModel {
         self.list[stripe].queue.cost()
+    }
+
+    /// Costs of the writes to a stripe.
+    pub fn write_cost(&self, stripe: usize) -> WriteCost {
+        self.list[stripe].queue.write_cost()
+    }
+
+    /// False of files that stand for a disk whose power is cut: there a seed is a run, and nothing
+    /// that is written may depend on the time that it takes.
+    pub fn are_real(&self) -> bool {
+        self.real
     }
 
     /// True when a lone read of a stripe with a waiting reader goes past its queue.
@@ -253,12 +286,40 @@ impl Stripes {
         self.list[place.stripe].queue.read_now(place.offset, buf, class)
     }
 
-    /// Writes `bytes` to a place, in the calling thread.
+    /// A transaction commits.
+    pub fn note_commit(&self) {
+        self.traffic.note(self.clock.now_ns());
+    }
+
+    /// True after a while without commits, and where nothing may depend on them.
+    pub fn are_quiet(&self) -> bool {
+        !self.real || self.traffic.is_over(self.clock.now_ns())
+    }
+
+    /// Longest piece of a long write to a stripe, where transactions commit.
+    fn piece_bytes(&self, stripe: usize) -> Option<usize> {
+        let is_beside = self.real && self.traffic.is_on(self.clock.now_ns());
+        is_beside.then(|| self.write_cost(stripe).piece_bytes() as usize)
+    }
+
+    /// Writes `bytes` to a place, in the calling thread; beside commits in pieces, with pauses.
     pub fn write(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
-        s.queue
-            .write_now(place.offset, &[IoSlice::new(bytes)], Class::WriteBack)
-            .map_err(StoreError::device(&s.path, "write to the stripe"))
+        let (mut at, mut rest) = (place.offset, bytes);
+        while !rest.is_empty() {
+            let write = |bytes: &[u8]| s.queue.write_now(at, &[IoSlice::new(bytes)], Class::WriteBack);
+            let (now, written) = match self.piece_bytes(place.stripe) {
+                None => (rest.len(), write(rest)),
+                Some(piece) => {
+                    let now = piece.min(rest.len());
+                    let device_ns = s.queue.write_cost().request_ns(now as u64);
+                    (now, s.turns.take(&self.clock, device_ns, || write(&rest[..now])))
+                }
+            };
+            written.map_err(StoreError::device(&s.path, "write to the stripe"))?;
+            (at, rest) = (at + now as u64, &rest[now..]);
+        }
+        Ok(())
     }
 
     /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent;
@@ -280,12 +341,21 @@ impl Stripes {
         written.map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
-    /// Writes what a query puts aside to a place, behind what is more urgent. As for
+    /// Writes what a query puts aside to a place, behind what is more urgent, and beside commits
+    /// in pieces. As for
     /// [`Stripes::write_back`], in the calling thread where a seed is a run.
     pub fn spill(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
         let written = match self.real {
-            true => s.queue.write_awaited(&[(place.offset, bytes)], Class::SpillWrite),
+            true => {
+                /// Shorter ones take less than a commit, and stay whole.
+                const LONG: usize = 4;
+                let piece = self.piece_bytes(place.stripe).filter(|piece| bytes.len() > LONG * piece);
+                let piece = piece.unwrap_or(bytes.len()).max(1);
+                let at = (place.offset..).step_by(piece);
+                let parts: Vec<(u64, &[u8])> = at.zip(bytes.chunks(piece)).collect();
+                s.queue.write_awaited(&parts, Class::SpillWrite)
+            }
             false => s.queue.write_now(place.offset, &[IoSlice::new(bytes)], Class::SpillWrite),
         };
         written.map_err(StoreError::device(&s.path, "put aside what a query does not hold in memory"))
@@ -299,6 +369,12 @@ impl Stripes {
             false => s.queue.read_now(place.offset, buf, Class::SpillRead),
         };
         read.map_err(StoreError::device(&s.path, "read what a query has put aside"))
+    }
+
+    /// Makes what was written to a stripe durable, so that a cache holds little.
+    pub fn flush(&self, stripe: usize) -> Result<()> {
+        let s = &self.list[stripe];
+        s.queue.sync().map_err(StoreError::device(&s.path, "sync the stripe"))
     }
 
     /// Makes everything written durable, the directory entries too.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use snowmelt_io::{Latency, LatencyMeter};
+use snowmelt_io::{Latency, LatencyMeter, WriteCost};
 
 use crate::sync::longest::Longest;
 use crate::sync::waits::WaitTimes;
@@ -106,6 +106,8 @@ pub struct JournalStats {
     pub poisoned: Option<String>,
     /// Why writing back waits, if so.
     pub stalled: Option<String>,
+    /// Costs of writes to its files, as they are believed now.
+    pub write_cost: WriteCost,
     /// How long writers waited for room in the journal.
     pub room_waits: WaitTimes,
     /// How long they waited for their turn.

@@ -3,14 +3,16 @@
 //! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced,
 //! and its directory, 4. *published*: only now its slot counts, and the super-block may be told
 //! of it. Background work does a step at a time ([`Journal::prepare`]); a commit that needs
-//! room now does those that are left ([`Journal::reserve`]). One file is made at a time, so
+//! room now does those that are left ([`Journal::reserve`]). Background work fills in pieces, with
+//! pauses, that leave the device to commits; the nearer the end of the file in use, the shorter
+//! the pauses. One file is made at a time, so
 //! slots are counted without a hole, and what a failure or a crash leaves is the last slot's
 //! file, which no super-block mentions: it is made again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use snowmelt_io::AlignedBuf;
+use snowmelt_io::{AlignedBuf, Haste, WriteCost};
 
 use super::file::{BLOCK, JournalFile};
 use super::record::{FILE_HEAD, Packed};
@@ -23,6 +25,11 @@ use crate::sync::long_lock::LongLock;
 const FIRST_FILE_BYTES: u64 = 1 << 20;
 /// Most bytes that one step fills.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Least length of a file that a commit waits for, and the time in which it is filled.
+const AWAITED_BYTES: u64 = 256 << 10;
+const AWAITED_NS: u64 = 50_000_000;
+/// It has at least this part of what the journal has, so that a long journal has few files.
+const AWAITED_PART: u64 = 32;
 /// Pause after a file could not be made, before it is tried again ahead of need.
 const AGAIN_NS: u64 = 1_000_000_000;
 
@@ -40,6 +47,8 @@ struct Making {
     bytes: u64,
     /// Filled so far.
     at: u64,
+    /// When background work may go on.
+    not_before_ns: u64,
     synced: bool,
     /// The same file while it was too small: free again if this fails.
     small: Option<Arc<JournalFile>>,
@@ -50,6 +59,8 @@ struct Making {
 enum Length {
     /// As configured; the first ones of a database are shorter.
     Usual,
+    /// The same, but shorter where that would take long: a commit waits for it.
+    Awaited,
     /// As short as will do.
     Least,
 }
@@ -57,8 +68,8 @@ enum Length {
 /// Whether making a file goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Made {
-    /// There are steps left.
-    Partly,
+    /// There are steps left: the next in so many nanoseconds.
+    Partly(u64),
     /// Nothing is under way.
     Wholly,
 }
@@ -155,13 +166,40 @@ impl Journal {
             return Ok(Made::Wholly);
         }
         let mut making = self.maker.making.lock();
-        self.make_step(&mut making, self.config.journal.file_bytes.min(FIRST_FILE_BYTES), Length::Usual)
+        let now_ns = self.config.clock.now_ns();
+        if let Some(m) = making.as_ref().filter(|m| m.not_before_ns > now_ns) {
+            return Ok(Made::Partly(m.not_before_ns - now_ns));
+        }
+        let haste = self.making_haste();
+        let least = self.config.journal.file_bytes.min(FIRST_FILE_BYTES);
+        let made = self.make_step(&mut making, least, (Length::Usual, haste))?;
+        if let (Made::Partly(pause_ns), Some(m)) = (made, making.as_mut()) {
+            m.not_before_ns = self.config.clock.now_ns() + pause_ns;
+        }
+        Ok(made)
+    }
+
+    /// The share of the device's time for a file that is made ahead: all when the one in use is
+    /// nearly full.
+    fn making_haste(&self) -> Haste {
+        if !self.learns() {
+            return Haste::All;
+        }
+        let tail = self.tail.lock();
+        let bytes = tail.file.as_ref().map_or(0, |f| f.bytes);
+        Haste::to_be_over(1.0, (8 * bytes.saturating_sub(tail.position)) as f64 / bytes.max(1) as f64)
+    }
+
+    /// True when its files may be made as their device is learned; on files that stand for a disk
+    /// whose power is cut, a seed is a run.
+    fn learns(&self) -> bool {
+        self.config.files.is_none()
     }
 
     /// A free file of at least `least` bytes, or a new one: of the usual length, or on a full
     /// disk as short as will do.
     fn next_file(&self, least: u64) -> Result<Arc<JournalFile>> {
-        match self.next_file_of(least, Length::Usual) {
+        match self.next_file_of(least, Length::Awaited) {
             Err(StoreError::Full { .. }) => self.next_file_of(least, Length::Least),
             other => other,
         }
@@ -177,7 +215,7 @@ impl Journal {
             if let Some(file) = self.take_free(least) {
                 return Ok(file);
             }
-            while self.make_step(&mut making, least, length)? == Made::Partly {}
+            while self.make_step(&mut making, least, (length, Haste::All))? != Made::Wholly {}
         }
     }
 
@@ -188,18 +226,26 @@ impl Journal {
     }
 
     /// The next step of making a file, one of at least `least` bytes if none is under way.
-    fn make_step(&self, making: &mut Option<Making>, least: u64, length: Length) -> Result<Made> {
+    fn make_step(
+        &self,
+        making: &mut Option<Making>,
+        least: u64,
+        (length, haste): (Length, Haste),
+    ) -> Result<Made> {
         let step = match making {
-            None => self.begin_making(least, length).map(|begun| *making = Some(begun)),
-            Some(m) if m.at < m.bytes => m.fill(),
-            Some(m) if !m.synced => m.sync().and_then(|()| self.dir.sync()),
+            None => self.begin_making(least, length).map(|begun| {
+                *making = Some(begun);
+                0
+            }),
+            Some(m) if m.at < m.bytes => self.fill(m, haste),
+            Some(m) if !m.synced => m.sync().and_then(|()| self.dir.sync()).map(|()| 0),
             Some(_) => {
                 self.publish(making.take().expect("just looked at"));
                 return Ok(Made::Wholly);
             }
         };
         match step {
-            Ok(()) => Ok(Made::Partly),
+            Ok(pause_ns) => Ok(Made::Partly(pause_ns)),
             Err(e) => {
                 if let Some(m) = making.take() {
                     self.give_up(m);
@@ -226,8 +272,12 @@ impl Journal {
         drop(files);
         let most = self.config.journal.file_bytes;
         let usual = match length {
-            Length::Usual => (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most),
+            Length::Usual | Length::Awaited => (2 * largest).clamp(most.min(FIRST_FILE_BYTES), most),
             Length::Least => 0,
+        };
+        let usual = match length {
+            Length::Awaited => usual.min(self.awaited_bytes()),
+            _ => usual.min(self.ahead_bytes()),
         };
         let bytes = usual.max(least).next_multiple_of(BLOCK as u64);
         // A full disk is noticed before anything is written, and so is that there is no folder.
@@ -238,12 +288,51 @@ impl Journal {
             Ok((file, before))
         });
         match made {
-            Ok((file, before)) => Ok(Making { before, file, bytes, at: 0, synced: false, small }),
+            Ok((file, before)) => {
+                Ok(Making { before, file, bytes, at: 0, not_before_ns: 0, synced: false, small })
+            }
             Err(e) => {
                 self.files.lock().free.extend(small);
                 Err(e)
             }
         }
+    }
+
+    /// Length of a file that can be made while the second half of the one in use is written.
+    fn ahead_bytes(&self) -> u64 {
+        /// Files grow no faster than so many times.
+        const GROWS: u64 = 4;
+        let tail = self.tail.lock();
+        tail.file.as_ref().map_or(u64::MAX, |f| (GROWS * f.bytes).max(FIRST_FILE_BYTES))
+    }
+
+    /// Length of a file that a commit waits for.
+    fn awaited_bytes(&self) -> u64 {
+        let cost = self.writes.lock().cost();
+        let filled = match cost.flushes {
+            0 => AWAITED_BYTES,
+            _ => (u128::from(cost.bytes_per_s) * u128::from(AWAITED_NS) / 1_000_000_000) as u64,
+        };
+        let (used, _) = self.file_bytes();
+        match self.learns() {
+            true => filled.max(AWAITED_BYTES).max(used / AWAITED_PART),
+            false => u64::MAX,
+        }
+    }
+
+    /// Fills a piece; answers for how long the device is to be left alone.
+    fn fill(&self, m: &mut Making, haste: Haste) -> Result<u64> {
+        let clock = &self.config.clock;
+        let cost = self.writes.lock().cost();
+        let most = match haste {
+            Haste::All => PIECE_BYTES,
+            Haste::Share(_) => PIECE_BYTES.min(cost.piece_bytes()),
+        };
+        let begun_ns = clock.now_ns();
+        let piece = m.piece_bytes(most);
+        self.learn(piece, || m.fill(piece))?;
+        let taken_ns = clock.now_ns().saturating_sub(begun_ns);
+        Ok(WriteCost::pause_ns(haste, cost.request_ns(piece), taken_ns))
     }
 
     /// The file is there, whole and durable: from now on its slot counts.
@@ -265,13 +354,15 @@ impl Journal {
 }
 
 impl Making {
-    /// Fills a piece: several even of small files, so that a test can come between.
-    fn fill(&mut self) -> Result<()> {
-        let piece = PIECE_BYTES.min((self.bytes / 4).next_multiple_of(BLOCK as u64));
+    /// Bytes of the next piece: several even of small files, so that a test can come between.
+    fn piece_bytes(&self, most: u64) -> u64 {
+        most.min((self.bytes / 4).next_multiple_of(BLOCK as u64)).min(self.bytes - self.at)
+    }
+
+    fn fill(&mut self, bytes: u64) -> Result<()> {
         assert!(self.at < self.bytes, "there is something to fill");
-        let n = piece.min(self.bytes - self.at) as usize;
-        self.file.write(self.at, &AlignedBuf::new(n))?;
-        self.at += n as u64;
+        self.file.write(self.at, &AlignedBuf::new(bytes as usize))?;
+        self.at += bytes;
         Ok(())
     }
 

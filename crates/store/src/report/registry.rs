@@ -2,7 +2,7 @@
 //!
 //! The book's page on meters has a row for each name; a test compares names and units.
 
-use snowmelt_io::{Class, Latency};
+use snowmelt_io::{Class, Latency, WriteCost};
 
 use super::interval::derive;
 use super::sample::{Sample, Samples};
@@ -152,6 +152,7 @@ fn of_device(out: &mut Samples, device: &DeviceStats) {
     out.level("devices[].costs.bytes_confidence", "share", evidence.bytes);
     out.level("devices[].costs.request_source", "text", evidence.requests_from.as_str().to_owned());
     out.level("devices[].costs.bytes_source", "text", evidence.bytes_from.as_str().to_owned());
+    write_costs(out, "devices[].write_costs", &counters.write_cost);
     let SystemStatistics { single, multi, .. } = &device.statistics;
     for (name, time) in [("single", single), ("multi", multi)] {
         let prefix = format!("devices[].read_times.{name}");
@@ -181,6 +182,21 @@ fn of_device(out: &mut Samples, device: &DeviceStats) {
         });
     }
     debug_assert_eq!(counters.classes.len(), Class::COUNT, "every class is counted");
+}
+
+fn write_costs(out: &mut Samples, prefix: &str, cost: &WriteCost) {
+    const MIB: u64 = 1 << 20;
+    let mebibyte_ns = (u128::from(MIB) * 1_000_000_000 / u128::from(cost.bytes_per_s.max(1))) as u64;
+    for (name, ns) in [
+        ("latency_ns", cost.latency_ns),
+        ("request_ns", cost.ns_per_request),
+        ("mebibyte_ns", mebibyte_ns),
+        ("flush_ns", cost.flush_ns),
+        ("deferred_ns", cost.deferred_ns),
+    ] {
+        out.level(format!("{prefix}.{name}"), "ns", ns);
+    }
+    out.level(format!("{prefix}.learned"), "times", cost.learned);
 }
 
 fn percentiles(out: &mut Samples, prefix: &str, latency: &Latency) {
@@ -221,6 +237,7 @@ fn journal(out: &mut Samples, report: &Report) {
     out.count("journal.sync_latency.count", "syncs", j.sync_latency.count);
     out.level("journal.sync_latency.mean_ns", "ns", j.sync_latency.mean_ns);
     percentiles(out, "journal.sync_latency", &j.sync_latency);
+    write_costs(out, "journal.write_costs", &j.write_cost);
     out.count("journal.files_recycled", "files", j.recycled);
     out.count("journal.blocked", "times", report.journal_waits.blocked);
     out.count("journal.wait_ns", "ns", report.journal_waits.wait_ns);

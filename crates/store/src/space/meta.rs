@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, RwLock};
-use snowmelt_io::AlignedBuf;
+use snowmelt_io::{AlignedBuf, Clock, Haste, WriteCost};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
@@ -239,19 +239,36 @@ impl NewMeta {
         self.state.run
     }
 
-    /// Writes the segments and the run.
-    pub fn write(&self, geometry: Geometry, stripes: &Stripes, txn: u64) -> Result<()> {
+    /// Writes the segments and the run as of a transaction, in pieces that leave the device to
+    /// others.
+    pub fn write(
+        &self,
+        (geometry, txn): (Geometry, u64),
+        stripes: &Stripes,
+        (clock, haste): (&Clock, Haste),
+    ) -> Result<()> {
         for (first, bytes) in &self.writes {
             let pages = sealed_pages(bytes, *first, txn);
             let mut at = *first;
             let mut rest = &pages[..];
             while !rest.is_empty() {
                 let in_extent = (geometry.extent_pages - geometry.index_of(at)) as usize * PAGE_BYTES;
-                let (piece, later) = rest.split_at(rest.len().min(in_extent).min(PIECE_BYTES));
                 let place = geometry.place(at);
+                let most = match haste {
+                    Haste::All => PIECE_BYTES,
+                    Haste::Share(_) => {
+                        PIECE_BYTES.min(stripes.write_cost(place.stripe).piece_bytes() as usize)
+                    }
+                };
+                let most = most.next_multiple_of(PAGE_BYTES);
+                let (piece, later) = rest.split_at(rest.len().min(in_extent).min(most));
+                let begun_ns = clock.now_ns();
                 debug_assert!(piece.len().is_multiple_of(PAGE_BYTES), "whole pages are written");
                 stripes.write_back(place.stripe, &[(place.offset, piece)])?;
                 (at, rest) = (PageId(at.0 + (piece.len() / PAGE_BYTES) as u64), later);
+                let device_ns = stripes.write_cost(place.stripe).request_ns(piece.len() as u64);
+                let taken_ns = clock.now_ns().saturating_sub(begun_ns);
+                clock.sleep_ns(WriteCost::pause_ns(haste, device_ns, taken_ns));
             }
         }
         Ok(())

@@ -93,11 +93,15 @@ impl Work {
         }
         // When there is no room for another file of the journal, checkpoints are what makes some.
         let made = c.journal.prepare().and_then(|made| c.note_slots().map(|()| made));
+        let made_ns = match made {
+            Ok(Made::Partly(pause_ns)) => pause_ns,
+            Ok(Made::Wholly) | Err(_) => u64::MAX,
+        };
         let step = c.checkpoint_step(Begin::WhenDue);
         match step {
             Ok(CheckpointStep::More) => return 0,
-            _ if matches!(made, Ok(Made::Partly)) => return 0,
-            Ok(CheckpointStep::Later(ns)) => return ns,
+            Ok(CheckpointStep::Later(ns)) => return made_ns.min(ns),
+            _ if made_ns < u64::MAX => return made_ns,
             _ => {}
         }
         if c.states.visible().txn > c.block.lock().txn { SOON_NS } else { IDLE_NS }

@@ -349,7 +349,14 @@ fn new_commits(
     let spare = Reserve::open(&folder, reserve_bytes, config);
     let block = CurrentBlock::new(super_file, cut_at_damage(block, found.found.place), &config.clock);
     let poisoned = Arc::clone(&poison);
-    let journal = Journal::new(folder.clone(), config, block.clone(), poisoned, found.found, watch);
+    let journal = Journal::new(
+        folder.clone(),
+        config,
+        block.clone(),
+        poisoned,
+        found.found,
+        (watch, fetch.stripes.cost(0)),
+    );
     Ok(Arc::new(Commits {
         dir: dir.to_path_buf(),
         fetch,

@@ -7,12 +7,17 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cost::CostModel;
+use crate::learn::writes::WriteCosts;
 use crate::memory::buffer::RawBuf;
 use crate::queue::config::Tuning;
 use crate::queue::request::Request;
 
 const PAGE: u64 = 8192;
 const MS: u64 = 1_000_000;
+
+fn background(cost: CostModel, depth: usize, max_bytes: u64) -> Background {
+    Background::new((cost, WriteCosts::new(&cost).cost()), depth, max_bytes)
+}
 
 fn limits(policy: Policy) -> Limits {
     Limits {
@@ -23,7 +28,7 @@ fn limits(policy: Policy) -> Limits {
         unit: 512,
         patience: 5,
         depth: 4,
-        background: Background::new(CostModel::hdd(), 4, 16 * PAGE),
+        background: background(CostModel::hdd(), 4, 16 * PAGE),
     }
 }
 
@@ -205,7 +210,7 @@ fn a_read_that_somebody_waits_for_goes_before_those_that_nobody_does() {
     for policy in Policy::ALL {
         let mut bench = Bench::single(policy);
         // A request costs nothing but its bytes.
-        bench.schedule.limits.background = Background::new(CostModel::nvme(), 4, PAGE);
+        bench.schedule.limits.background = background(CostModel::nvme(), 4, PAGE);
         for page in 0..20 {
             bench.push(page % 3, pending(page * 50, 1, Class::Speculative, page == 7, page));
         }
@@ -227,7 +232,7 @@ fn a_read_that_somebody_waits_for_goes_before_those_that_nobody_does() {
 #[test]
 fn what_goes_along_is_hurried_along() {
     let mut bench = Bench::new(limits(Policy::Elevator));
-    let background = Background::new(CostModel::network(), 4, 1 << 20);
+    let background = background(CostModel::network(), 4, 1 << 20);
     bench.schedule.limits.background = background;
     let block = background.hurried_bytes();
     assert!(block > 10 * PAGE, "a request costs the network as much as {block} bytes");

@@ -1,0 +1,159 @@
+use super::*;
+use crate::device::simulated::mechanics::Mechanics;
+use crate::device::simulated::model::DeviceModel;
+use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
+use crate::device::timed::{Transfer, TransferKind};
+use crate::write_cost::Haste;
+
+const PAGE: u64 = 8192;
+const SPAN: u64 = 4 << 30;
+
+/// A device that is written to, in virtual time.
+struct World {
+    device: Box<dyn Mechanics>,
+    random: snowmelt_base::random::Random,
+    now: u64,
+    next: usize,
+    learned: WriteCosts,
+}
+
+impl World {
+    fn new(model: &DeviceModel) -> World {
+        World {
+            device: model.build().unwrap(),
+            random: snowmelt_base::random::Random(7),
+            now: 0,
+            next: 0,
+            learned: WriteCosts::new(&CostModel::ssd()),
+        }
+    }
+
+    fn until(&mut self, id: usize) -> u64 {
+        loop {
+            let due = self.device.next_due().expect("it is on its way");
+            if let Some((_, over)) = self.device.pop_due(due).filter(|(over, _)| *over == id) {
+                self.now = over;
+                return over;
+            }
+        }
+    }
+
+    /// So many writes at once, and the end of all.
+    fn batch(&mut self, count: usize, bytes: u64) {
+        let began = self.now;
+        let mut beside = std::collections::HashMap::new();
+        for _ in 0..count {
+            let offset = self.random.below(SPAN / bytes) * bytes;
+            beside.insert(self.next, self.learned.started(self.now));
+            self.device.arrive(
+                self.next,
+                Transfer { offset, len: bytes, kind: TransferKind::Write },
+                self.now,
+            );
+            self.next += 1;
+        }
+        while !beside.is_empty() {
+            let due = self.device.next_due().expect("writes are outstanding");
+            self.now = self.now.max(due);
+            while let Some((id, over)) = self.device.pop_due(due) {
+                let beside = beside.remove(&id).expect("it was sent");
+                self.learned.finished(bytes, beside, over - began, over);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let began = self.now;
+        self.device.arrive(self.next, Transfer { offset: 0, len: 0, kind: TransferKind::Flush }, began);
+        self.next += 1;
+        let over = self.until(self.next - 1);
+        self.learned.flushed(over - began);
+    }
+
+    /// Batches with the pauses that they ask for, for so long.
+    fn paced(&mut self, ms: u64) {
+        let until = self.now + ms * 1_000_000;
+        while self.now < until {
+            let (began, cost) = (self.now, self.learned.cost());
+            let count = (cost.at_once_ns() / cost.request_ns(PAGE)).max(1);
+            self.batch(count as usize, PAGE);
+            let device_ns = count * self.learned.cost().request_ns(PAGE);
+            self.now += WriteCost::pause_ns(Haste::LEISURE, device_ns, self.now - began);
+        }
+    }
+
+    /// Writes per second, as they are believed.
+    fn believed(&self) -> f64 {
+        1e9 / self.learned.cost().request_ns(PAGE) as f64
+    }
+}
+
+/// Devices, and writes of pages per second that each allows.
+const DEVICES: [(&str, f64); 5] =
+    [("e3", 700.0), ("gp3", 3000.0), ("wide-slow", 3000.0), ("azure-p10", 500.0), ("gp2-100", 300.0)];
+
+#[test]
+fn the_rate_of_a_volume_is_learned_where_it_is_filled() {
+    for (name, rate) in DEVICES {
+        let mut world = World::new(&DeviceModel::named(name).unwrap());
+        world.device.spend_credits(0);
+        while world.now < 2_000_000_000 {
+            world.batch(64, PAGE);
+        }
+        let believed = world.believed() / rate;
+        assert!((0.85..1.15).contains(&believed), "{name}: {believed} of what it allows");
+    }
+}
+
+/// Paced, the device is not filled: less than it allows may be believed, much more must not be.
+#[test]
+fn pacing_leaves_a_volume_its_credit() {
+    for (name, rate) in DEVICES {
+        let mut world = World::new(&DeviceModel::named(name).unwrap());
+        world.device.spend_credits(0);
+        world.paced(2_000);
+        let (before, from) = (world.next, world.now);
+        world.paced(2_000);
+        let used = (world.next - before) as f64 / ((world.now - from) as f64 / 1e9) / rate;
+        assert!((0.05..0.9).contains(&used), "{name}: {used} of what it allows");
+    }
+}
+
+#[test]
+fn caps_that_change_are_known_anew() {
+    let DeviceModel::Volume(gp3) = DeviceModel::gp3() else { unreachable!("gp3 is a volume") };
+    let mut world = World::new(&DeviceModel::gp3());
+    for times in [1.0, 0.2, 2.0, 1.0] {
+        let model = DeviceModel::Volume(VolumeModel { iops: gp3.iops * times, ..gp3.clone() });
+        world.device = model.build().unwrap();
+        let until = world.now + 3_000_000_000;
+        while world.now < until {
+            world.batch(64, PAGE);
+        }
+        let believed = world.believed() / (3000.0 * times);
+        assert!((0.85..1.15).contains(&believed), "× {times}: {believed} of what it allows");
+    }
+}
+
+/// A cache answers at once, and its flush takes what the arm does.
+#[test]
+fn what_a_cache_defers_is_a_part_of_the_cost() {
+    let disk = |write_cache_bytes| DeviceModel::Disk(DiskModel { write_cache_bytes, ..DiskModel::default() });
+    let mut world = World::new(&disk(64 << 20));
+    for round in 0..50 {
+        world.batch(8 + 8 * (round % 2), PAGE);
+        world.flush();
+    }
+    let cost = world.learned.cost();
+    let took = world.now as f64 / 600.0;
+    let believed = cost.request_ns(PAGE) as f64 / took;
+    assert!((0.4..1.3).contains(&believed), "{believed} of what a write takes: {cost:?}");
+    assert!(cost.unflushed() < 8, "{cost:?}");
+    let mut through = World::new(&disk(0));
+    for round in 0..50 {
+        through.batch(8 + 8 * (round % 2), PAGE);
+        through.flush();
+    }
+    let cost = through.learned.cost();
+    assert!(cost.deferred_ns < cost.latency_ns / 10 && cost.unflushed() > 8, "{cost:?}");
+}
