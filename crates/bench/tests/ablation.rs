@@ -42,8 +42,10 @@ fn near(conditions: &Conditions) -> f64 {
     }
 }
 
-/// How far learned costs may be from the best fixed setting.
-const LEARNED_NEAR: f64 = 5.0;
+/// How far learned costs may be from the best fixed setting, after the time in which they are
+/// learned.
+const LEARNED_NEAR: f64 = 2.0;
+const LEARNING_S: f64 = 0.2;
 
 /// Runs some settings under some conditions on a fresh data set.
 fn run(products: u32, extent_pages: u32, settings: Vec<Setting>, conditions: Vec<Conditions>) -> Vec<Cell> {
@@ -204,7 +206,7 @@ static OF_LEARNED: LazyLock<Vec<Cell>> = LazyLock::new(|| {
 /// Of a device nothing is known at first: in the median cell that costs nothing against the best
 /// fixed setting, of which most know the device.
 ///
-/// The worst cells are those in which all is over before anything can be learned: a volume whose
+/// The worst cells are those in which all could be over before anything is learned: a volume whose
 /// tokens of a tenth of a second are worth the whole database.
 #[test]
 fn learned_costs_are_nearly_as_good_as_known_ones() {
@@ -215,7 +217,7 @@ fn learned_costs_are_nearly_as_good_as_known_ones() {
     assert!(ratios[ratios.len() / 2] <= 1.05, "the median of {ratios:?}");
     let far: Vec<String> = judgements
         .iter()
-        .filter(|j| j.ratio() > LEARNED_NEAR)
+        .filter(|j| j.seconds > LEARNED_NEAR * j.best_seconds + LEARNING_S)
         .map(|j| format!("{}: {:.2} × {}", j.conditions, j.ratio(), j.best))
         .collect();
     assert!(far.is_empty(), "learned costs are too far from the best in\n{}", far.join("\n"));
@@ -239,5 +241,5 @@ fn a_demand_read_waits_little_longer_than_on_the_device_alone() {
 /// give all the time: a volume of 3,000 reads per second answers 16 of them in 5 ms, whichever is
 /// first, and one of two at its best depth in 0.7.
 fn most_times(conditions: &Conditions) -> f64 {
-    if (conditions.pool_percent, conditions.clients) == (10, 16) { 8.0 } else { 3.0 }
+    if (conditions.pool_percent, conditions.clients) == (10, 16) { 8.0 } else { 3.1 }
 }

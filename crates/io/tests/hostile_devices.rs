@@ -33,7 +33,7 @@ const VARYING: f64 = 0.45;
 /// The same where gaps were read through at first, because bytes were said to be free.
 const SAID_FREE: f64 = 0.7;
 /// Two on one device: each of what one alone would move.
-const EACH: f64 = 0.3;
+const EACH: f64 = 0.25;
 const TOGETHER: f64 = 0.9;
 
 fn learning() -> QueueConfig {

@@ -1,6 +1,7 @@
 //! How many requests should be outstanding.
 //!
-//! 1. When the device is the limit, what Little's law asks for, and a little more. That is *reckoned*, from the time of a request alone.
+//! 1. When the device is the limit, what Little's law asks for, and a little more. That is
+//!    *reckoned*, from the time of a request alone.
 //! 2. That time can be wrong: answers of a cache in front, another device than it was measured
 //!    on. So, while requests wait, half as many more are let out for a moment. When they move
 //!    much more, they are *proven*; a little more is enough while requests do not wait long for

@@ -39,7 +39,7 @@ const ARM_DEPTH: f64 = 8.0;
 
 /// Flash answers sooner.
 const SLOW_NS: f64 = 250e3;
-/// What is assumed of slower ones: so many requests keep it busy, if it allows as many.
+/// Assumed of slower ones: so many requests keep it busy, if it allows as many.
 const VOLUME_DEPTH: f64 = 9.0;
 const VOLUME: CostModel = CostModel::network();
 const ARM: CostModel = CostModel::hdd();

@@ -142,6 +142,7 @@ impl WriteCosts {
 
     fn end_period(&mut self, lasted_ns: f64) {
         let Period { goes_on, left_ns, writes, service_ns, bytes, .. } = self.period;
+        self.alone.look();
         let left_ns = left_ns.min(LEFT * lasted_ns);
         let first_ns = self.alone.ns(bytes / writes).min(lasted_ns);
         let (after_ns, after) = match (goes_on, writes > 1.0) {

@@ -41,8 +41,9 @@ const HURRIED_KNEES: u64 = 2;
 pub(crate) const APART: usize = 4;
 
 /// Before the limit of the device was reached once, so many times as much is outstanding as would
-/// fill it, were it as believed: so BBR starts.
-const STARTUP_GAIN: u64 = 3;
+/// fill it, were it as believed: so BBR starts. It is less than there, because demand reads wait
+/// for it.
+const STARTUP_GAIN: u64 = 2;
 
 /// The shortest bound on guesses, in bytes.
 const LEAST_GUESS: u64 = 64 << 10;
@@ -123,7 +124,7 @@ impl Background {
             true => {
                 let requests_ns = at.requests as u64 * self.cost.ns_per_request;
                 let gain = if self.is_sought { STARTUP_GAIN } else { 1 };
-                self.cost.transfer_ns(at.bytes) < gain * requests_ns.max(self.cost.latency_ns)
+                self.cost.transfer_ns(at.bytes) < requests_ns.max(gain * self.cost.latency_ns)
             }
             false => at.bytes < fills + self.guess_bytes(at.least_ns),
         };
@@ -138,7 +139,11 @@ impl Background {
     fn guess_bytes(&self, least_ns: u64) -> u64 {
         if self.cost.has_caps() {
             let knees = (GUESS_KNEES as f64 * self.cost.request_share() / DEAR).min(GUESS_KNEES as f64);
-            let bytes = (knees * self.cost.bytes_per_request() as f64) as u64;
+            let mut bytes = (knees * self.cost.bytes_per_request() as f64) as u64;
+            if self.is_sought {
+                // It is not known that requests are dear.
+                bytes = bytes.min(self.cost.bytes_per_latency());
+            }
             return bytes.clamp(LEAST_GUESS, self.max_bytes.max(LEAST_GUESS));
         }
         let long = GUESS_GAPS * self.cost.gap_bytes();
@@ -218,11 +223,17 @@ mod tests {
     #[test]
     fn guesses_look_for_the_limit_of_a_device_at_first() {
         let pipe = CostModel { latency_ns: 3_000_000, ..capped(0.5) };
+        let quick = CostModel { latency_ns: 300_000, ..capped(0.5) };
         let sought = Background { is_sought: true, ..background(pipe) };
         let outstanding = |pages: u64| Load { requests: 4, bytes: pages * PAGE, ..Load::default() };
         let room = |of: &Background, pages| of.has_room(GUESS, &outstanding(pages), 0, PAGE);
         assert_eq!([40, 60].map(|pages| room(&background(pipe), pages)), [true, false]);
-        assert_eq!([60, 140, 160].map(|pages| room(&sought, pages)), [true, true, false]);
+        assert_eq!([60, 90, 110].map(|pages| room(&sought, pages)), [true, true, false]);
+        assert_eq!(
+            [background(quick), Background { is_sought: true, ..background(quick) }]
+                .map(|of| of.max_bytes(GUESS, 0)),
+            [260_835, 65_536]
+        );
     }
 
     #[test]
