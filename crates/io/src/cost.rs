@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 /// No hole is longer than an extent.
 const MOST_GAP_BYTES: f64 = (2 << 20) as f64;
 
+/// The least price of requests for gaps: while a device has time for more of both, a gap of less than
+/// what takes as long as a request costs nothing.
+const LEAST_GAP_SHARE: f64 = 0.3;
+
 /// Where the device has caps, a guess is at most so many times as long as a request that takes as
 /// much of both: a small part of the requests then moves all bytes.
 pub(crate) const GUESS_KNEES: u64 = 8;
@@ -233,7 +237,11 @@ impl CostModel {
 
     /// The longest hole between two requests that is cheaper to read than to skip, in bytes.
     pub fn gap_bytes(&self) -> u64 {
-        let [request, byte] = self.prices();
+        let law = match self.law {
+            Law::Caps { request_share } => Law::Caps { request_share: request_share.max(LEAST_GAP_SHARE) },
+            law => law,
+        };
+        let [request, byte] = CostModel { law, ..*self }.prices();
         (request / byte.max(f64::MIN_POSITIVE)).min(MOST_GAP_BYTES) as u64
     }
 

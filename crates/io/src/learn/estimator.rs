@@ -54,8 +54,6 @@ const SURPRISE: f64 = 2.0;
 const STEEP: i32 = 4;
 /// The least price of bytes: they take memory, too.
 const BYTES: f64 = 0.6;
-/// The least price of requests while bytes are plentiful: a gap then costs nothing.
-const REQUESTS: f64 = 0.4;
 /// The part of the way that prices go with each look.
 const PRICE_STEP: f64 = 0.05;
 
@@ -291,8 +289,7 @@ impl Estimator {
         let of_requests = self.costs.request_ns * self.lately.requests;
         let of_bytes = self.costs.byte_ns * self.lately.bytes;
         let price = |used_ns: f64| (used_ns / self.lately.busy_ns).min(1.0).powi(STEEP);
-        let bytes = price(of_bytes).max(BYTES);
-        let requests = price(of_requests).max(REQUESTS * (1.0 - price(of_bytes)));
+        let (requests, bytes) = (price(of_requests), price(of_bytes).max(BYTES));
         let share = requests / (requests + bytes);
         self.request_share += (share - self.request_share) * PRICE_STEP;
     }
