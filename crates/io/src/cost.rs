@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// No hole is longer than an extent.
 const MOST_GAP_BYTES: f64 = (2 << 20) as f64;
 
-/// The least price of requests for gaps: while a device has time for more of both, a gap of less than
-/// what takes as long as a request costs nothing.
+/// The least price of requests for gaps: while a device has time for more of both, a gap that takes
+/// less than a request costs nothing.
 const LEAST_GAP_SHARE: f64 = 0.3;
 
 /// Where the device has caps, a guess is at most so many times as long as a request that takes as
