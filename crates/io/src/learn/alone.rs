@@ -88,7 +88,7 @@ impl Alone {
     pub(crate) fn end_few(&mut self) {
         let Some((bytes, before_ns)) = self.few.take() else { return };
         let believed_ns = self.latency_ns;
-        let fresh = &self.times_ns[..(self.samples - self.old).min(SAMPLES)];
+        let fresh = &self.times_ns[..self.fresh()];
         let mean_ns = fresh.iter().sum::<f64>() / fresh.len().max(1) as f64;
         self.look();
         if self.latency_ns > believed_ns && mean_ns + bytes * self.byte_ns() < GROWS * before_ns {
@@ -99,14 +99,12 @@ impl Alone {
     /// Believes what was measured: a low quantile, because a device that is throttled lets even a
     /// lone request wait.
     pub(crate) fn look(&mut self) {
-        let fresh = (self.samples - self.old).min(SAMPLES);
+        let fresh = self.fresh();
         if self.few.is_some() {
             return;
         }
         if fresh >= LOW || (fresh > 0 && self.old == 0) {
-            let mut times = self.times_ns;
-            times[..fresh].sort_unstable_by(f64::total_cmp);
-            self.latency_ns = times[fresh / LOW];
+            self.latency_ns = self.quantile(fresh, LOW);
         } else if self.samples == 0 && self.least_ns.count > 0 {
             self.latency_ns = self.least_ns.get();
         }
@@ -124,13 +122,23 @@ impl Alone {
 
     /// That of half of those alone, or nothing before it is known.
     pub(crate) fn median_ns(&self) -> f64 {
-        let fresh = (self.samples - self.old).min(SAMPLES);
+        let fresh = self.fresh();
         if !self.is_known() || fresh == 0 {
             return 0.0;
         }
+        self.quantile(fresh, 2)
+    }
+
+    /// The time that is exceeded by all but one part in `part` of the `fresh` ones.
+    fn quantile(&self, fresh: usize, part: usize) -> f64 {
         let mut times = self.times_ns;
         times[..fresh].sort_unstable_by(f64::total_cmp);
-        times[fresh / 2]
+        times[fresh / part]
+    }
+
+    /// Those alone that count, of the last ones.
+    fn fresh(&self) -> usize {
+        (self.samples - self.old).min(SAMPLES)
     }
 
     /// True when some were alone.

@@ -183,9 +183,9 @@ impl Depth {
         (self.fills, self.reckoned) = (DEPTHS[0], depth);
     }
 
-    /// So many fill it, until more is known.
-    pub(crate) fn assume(&mut self, fills: f64) {
-        self.fills = (FILLS * fills + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
+    /// By Little's law so many are answered in the time of one.
+    pub(crate) fn reckon(&mut self, answered: f64) {
+        self.fills = (FILLS * answered + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
         self.reckoned = (self.fills + MORE).min(DEPTHS[1]);
     }
 
@@ -194,8 +194,7 @@ impl Depth {
     pub(crate) fn look(&mut self, at: &Looked<'_>, work: impl Fn(&Sums) -> f64) {
         self.note_alone(at);
         if at.is_limit && !at.has_arm {
-            self.fills = (FILLS * at.alone_ns / at.request_ns + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
-            self.reckoned = (self.fills + MORE).min(DEPTHS[1]);
+            self.reckon(at.alone_ns / at.request_ns);
         }
         if self.is_time_for_few() && !at.has_arm {
             let ns = FEW_TIMES * at.lately.service_per_request();

@@ -235,7 +235,7 @@ impl Estimator {
             && self.costs.request_ns < 0.5 * request_ns
         {
             self.assume(&CostModel { ns_per_request: request_ns as u64, ..VOLUME });
-            self.depth.assume(latency_ns / request_ns);
+            self.depth.reckon(latency_ns / request_ns);
         }
     }
 
