@@ -30,13 +30,37 @@ use crate::write_cost::WriteCost;
 use estimator::Estimator;
 use writes::WriteCosts;
 
+/// Requests of one direction that are outstanding; also as they were when one of them began,
+/// itself included.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Beside {
+    /// One more. Answers what is outstanding with it.
+    pub(crate) fn begin(&mut self, bytes: u64) -> Beside {
+        self.requests += 1;
+        self.bytes += bytes;
+        *self
+    }
+
+    /// One less.
+    pub(crate) fn end(&mut self, bytes: u64) {
+        self.requests -= 1;
+        self.bytes -= bytes;
+    }
+}
+
 /// A request that is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done {
     pub(crate) write: bool,
     pub(crate) bytes: u64,
-    /// Outstanding when it began, itself included.
-    pub(crate) beside: u64,
+    pub(crate) beside: Beside,
     pub(crate) taken_ns: u64,
     pub(crate) has_failed: bool,
 }
@@ -124,12 +148,12 @@ impl Learner {
         Learner { of: None }
     }
 
-    /// A request goes out. Answers how many of its direction are outstanding with it.
-    pub(crate) fn started(&mut self, write: bool, now_ns: u64) -> u64 {
+    /// A request of `bytes` goes out. Answers what is outstanding of its direction with it.
+    pub(crate) fn started(&mut self, write: bool, bytes: u64, now_ns: u64) -> Beside {
         match &mut self.of {
-            Some(of) if write => of.writes.started(now_ns),
-            Some(of) => of.reads.started(now_ns),
-            None => 0,
+            Some(of) if write => of.writes.started(bytes, now_ns),
+            Some(of) => of.reads.started(bytes, now_ns),
+            None => Beside::default(),
         }
     }
 
@@ -175,11 +199,11 @@ impl Learner {
                 is_new.then(|| Learned::Reads(reads.learned()))
             }
             (true, true) => {
-                writes.failed();
+                writes.failed(done.bytes);
                 None
             }
             (true, false) => {
-                let is_new = writes.finished(done.bytes, done.beside, done.taken_ns, now_ns);
+                let is_new = writes.finished(done.bytes, &done.beside, done.taken_ns, now_ns);
                 is_new.then(|| Learned::Writes(writes.cost()))
             }
         }

@@ -68,7 +68,7 @@ pub use hints::kept::{KeptModel, NotKept};
 pub use hints::{Hints, Prior};
 pub use latency::{Latency, LatencyMeter};
 pub use learn::writes::WriteCosts;
-pub use learn::{Belief, Evidence, SeenLoad};
+pub use learn::{Belief, Beside, Evidence, SeenLoad};
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};

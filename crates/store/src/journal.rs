@@ -407,13 +407,13 @@ impl Journal {
     fn learn(&self, bytes: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let clock = &self.config.clock;
         let begun_ns = clock.now_ns();
-        let beside = self.writes.lock().started(begun_ns);
+        let beside = self.writes.lock().started(bytes, begun_ns);
         let done = act();
         let now_ns = clock.now_ns();
         let mut writes = self.writes.lock();
         match &done {
-            Ok(()) => drop(writes.finished(bytes, beside, now_ns.saturating_sub(begun_ns), now_ns)),
-            Err(_) => writes.failed(),
+            Ok(()) => drop(writes.finished(bytes, &beside, now_ns.saturating_sub(begun_ns), now_ns)),
+            Err(_) => writes.failed(bytes),
         }
         done
     }

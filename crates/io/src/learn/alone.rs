@@ -3,8 +3,11 @@
 //! A low quantile of reads beside which at most one other was outstanding. Where there are none,
 //! because many are always outstanding, the least time of all lately is a bound from below.
 
+use crate::learn::Beside;
+
 /// Requests with at most so many outstanding, themselves included, count as alone; and where few
-/// are outstanding on purpose, which those of the background are not.
+/// are outstanding on purpose, because some of those before are still. A long one makes others
+/// wait, so no more bytes than of a short one are beside them.
 const ALONE: u64 = 2;
 const FEW: u64 = 6;
 
@@ -24,8 +27,9 @@ const PART: f64 = 0.75;
 /// were not waiting for each other.
 const GROWS: f64 = 0.85;
 
-/// The least time grows by so much with each that is longer: it has doubled after 3,500.
-const FORGETS: f64 = 1.0002;
+/// The least time grows by so much with each look, unless one is shorter: it has doubled after
+/// 1,400.
+const FORGETS: f64 = 1.0005;
 
 #[derive(Clone)]
 pub(crate) struct Alone {
@@ -60,9 +64,8 @@ impl Alone {
         }
     }
 
-    /// A request of `bytes` took `taken_ns`; `beside` were outstanding when it began, itself
-    /// included.
-    pub(crate) fn add(&mut self, bytes: u64, taken_ns: f64, beside: u64) {
+    /// A request of `bytes` took `taken_ns`.
+    pub(crate) fn add(&mut self, bytes: u64, taken_ns: f64, beside: &Beside) {
         if bytes > SHORT_BYTES {
             let transfer_ns = (taken_ns - self.latency_ns).max((1.0 - PART) * taken_ns);
             self.least_byte_ns.add(transfer_ns / bytes as f64);
@@ -70,7 +73,8 @@ impl Alone {
         }
         let latency_ns = taken_ns - (bytes as f64 * self.byte_ns()).min(PART * taken_ns);
         self.least_ns.add(latency_ns);
-        if beside <= if self.few.is_some() { FEW } else { ALONE } {
+        let most = if self.few.is_some() { FEW } else { ALONE };
+        if beside.requests <= most && beside.bytes - bytes <= SHORT_BYTES {
             self.times_ns[(self.samples - self.old) % SAMPLES] = latency_ns;
             self.samples += 1;
         }
@@ -99,6 +103,8 @@ impl Alone {
     /// Believes what was measured: a low quantile, because a device that is throttled lets even a
     /// lone request wait.
     pub(crate) fn look(&mut self) {
+        self.least_ns.forget();
+        self.least_byte_ns.forget();
         let fresh = self.fresh();
         if self.few.is_some() {
             return;
@@ -176,8 +182,12 @@ struct Least {
 
 impl Least {
     fn add(&mut self, value: f64) {
-        self.least = if self.count == 0 { value } else { value.min(self.least * FORGETS) };
+        self.least = if self.count == 0 { value } else { value.min(self.least) };
         self.count += 1;
+    }
+
+    fn forget(&mut self) {
+        self.least *= FORGETS;
     }
 
     fn get(&self) -> f64 {

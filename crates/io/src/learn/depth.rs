@@ -51,7 +51,8 @@ const FEW: f64 = 2.0;
 /// it has changed nothing, since that time was in doubt.
 const OLD_NS: f64 = 10e9;
 const DOUBTED_NS: f64 = 0.5e9;
-/// It is in doubt when requests take so many times as long and the device is not the limit.
+/// It is in doubt when none was alone ever, or when requests take so many times as long and the
+/// device is not the limit.
 const DOUBT: f64 = 4.0;
 /// A time that has become so many times as long, or as short, has changed.
 const CHANGE: f64 = 1.5;
@@ -236,7 +237,7 @@ impl Depth {
     fn note_alone(&mut self, at: &Looked<'_>) {
         self.alone_age_ns += at.tick.busy_ns;
         let waits = at.lately.service_per_request() / at.alone_ns;
-        self.is_doubtful |= at.has_changed || (!at.is_limit && waits > DOUBT);
+        self.is_doubtful |= at.has_changed || at.alone == 0 || (!at.is_limit && waits > DOUBT);
         if at.has_changed {
             self.doubted_ns = DOUBTED_NS;
         }

@@ -6,7 +6,7 @@ use crate::learn::curve::{Costs, Curve, Kind};
 use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
 use crate::learn::sums::{Passing, Sums};
-use crate::learn::{Done, Reads, SeenLoad};
+use crate::learn::{Beside, Done, Reads, SeenLoad};
 
 /// Busy time that the sums reach back.
 const REACH_NS: f64 = 120e6;
@@ -67,7 +67,7 @@ pub(crate) struct Estimator {
     unlike: u32,
     tick: Sums,
     lately: Sums,
-    outstanding: u64,
+    outstanding: Beside,
     passing: Passing,
     /// Requests waited because so many were outstanding.
     was_full: bool,
@@ -95,7 +95,7 @@ impl Estimator {
             unlike: 0,
             tick: Sums::default(),
             lately: Sums::default(),
-            outstanding: 0,
+            outstanding: Beside::default(),
             passing: Passing::default(),
             was_full: false,
             depth: Depth::new(prior.best_depth()),
@@ -107,11 +107,10 @@ impl Estimator {
         }
     }
 
-    /// A request goes to the device. Answers how many are outstanding with it.
-    pub(crate) fn started(&mut self, now_ns: u64) -> u64 {
+    /// A request of `bytes` goes to the device. Answers what is outstanding with it.
+    pub(crate) fn started(&mut self, bytes: u64, now_ns: u64) -> Beside {
         self.pass(now_ns);
-        self.outstanding += 1;
-        self.outstanding
+        self.outstanding.begin(bytes)
     }
 
     /// Requests wait because of what is outstanding.
@@ -122,7 +121,7 @@ impl Estimator {
     /// A request that was started is over. True when the device was looked at anew.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> bool {
         self.pass(now_ns);
-        self.outstanding -= 1;
+        self.outstanding.end(done.bytes);
         let Some(taken_ns) = self.passing.taken(done.taken_ns).filter(|_| !done.has_failed) else {
             if self.tick.requests == 0.0 && self.tick.busy_ns >= LOOK_NS {
                 // The device was busy with failures alone, which say nothing of it.
@@ -131,7 +130,7 @@ impl Estimator {
             return false;
         };
         let was_known = self.alone.is_known();
-        self.alone.add(done.bytes, taken_ns, done.beside);
+        self.alone.add(done.bytes, taken_ns, &done.beside);
         self.tick.service_ns += taken_ns;
         self.tick.requests += 1.0;
         self.tick.bytes += done.bytes as f64;
@@ -150,10 +149,10 @@ impl Estimator {
     fn pass(&mut self, now_ns: u64) {
         let request_ns = if self.lately.requests > 0.0 { self.lately.busy_per_request() } else { 0.0 };
         let passed_ns = self.passing.to(now_ns, request_ns);
-        if self.outstanding > 0 {
+        if self.outstanding.requests > 0 {
             self.tick.busy_ns += passed_ns;
         }
-        if self.outstanding as f64 >= self.depth.fills() {
+        if self.outstanding.requests as f64 >= self.depth.fills() {
             self.tick.full_ns += passed_ns;
         }
     }

@@ -13,6 +13,7 @@
 //!    it, and is a part of their cost.
 
 use crate::cost::CostModel;
+use crate::learn::Beside;
 use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
 use crate::write_cost::WriteCost;
@@ -69,7 +70,7 @@ pub struct WriteCosts {
     curve: Curve,
     kind: Kind,
     costs: Costs,
-    outstanding: u64,
+    outstanding: Beside,
     period: Period,
     ended_ns: u64,
     tick: WriteSums,
@@ -90,7 +91,7 @@ impl WriteCosts {
             curve: Curve::new(costs),
             kind,
             costs,
-            outstanding: 0,
+            outstanding: Beside::default(),
             period: Period::default(),
             ended_ns: 0,
             tick: WriteSums::default(),
@@ -100,28 +101,26 @@ impl WriteCosts {
         }
     }
 
-    /// A write goes to the device. Answers how many are outstanding with it.
-    pub fn started(&mut self, now_ns: u64) -> u64 {
-        if self.outstanding == 0 {
+    /// A write of `bytes` goes to the device. Answers what is outstanding with it.
+    pub fn started(&mut self, bytes: u64, now_ns: u64) -> Beside {
+        if self.outstanding.requests == 0 {
             let left_ns = now_ns.saturating_sub(self.ended_ns) as f64;
             self.period = Period { began_ns: now_ns, left_ns, ..Period::default() };
         }
-        self.outstanding += 1;
-        self.outstanding
+        self.outstanding.begin(bytes)
     }
 
-    /// A write is over beside which so many were outstanding when it began. True when the device
-    /// was looked at anew.
-    pub fn finished(&mut self, bytes: u64, beside: u64, taken_ns: u64, now_ns: u64) -> bool {
+    /// A write is over. True when the device was looked at anew.
+    pub fn finished(&mut self, bytes: u64, beside: &Beside, taken_ns: u64, now_ns: u64) -> bool {
         self.alone.add(bytes, taken_ns as f64, beside);
         let period = &mut self.period;
         period.writes += 1.0;
         period.service_ns += taken_ns as f64;
         period.bytes += bytes as f64;
         self.flushes.writes += 1.0;
-        self.outstanding -= 1;
+        self.outstanding.end(bytes);
         let lasted_ns = now_ns.saturating_sub(self.period.began_ns) as f64;
-        if self.outstanding > 0 && (lasted_ns < LOOK_NS || self.period.writes < LOOK_WRITES) {
+        if self.outstanding.requests > 0 && (lasted_ns < LOOK_NS || self.period.writes < LOOK_WRITES) {
             return false;
         }
         self.end_period(lasted_ns);
@@ -136,8 +135,8 @@ impl WriteCosts {
     }
 
     /// A write failed: it says nothing.
-    pub fn failed(&mut self) {
-        self.outstanding -= 1;
+    pub fn failed(&mut self, bytes: u64) {
+        self.outstanding.end(bytes);
     }
 
     fn end_period(&mut self, lasted_ns: f64) {

@@ -4,7 +4,8 @@
 //! outstanding. So:
 //!
 //! 1. A quarter of the depth is not for the background. Where the device has caps, [`APART`]
-//!    requests have room besides: its bytes can be free while its requests are not.
+//!    requests have room besides: its bytes can be free while its requests are not. Where less
+//!    than so many are let out at all, a lone read is measured, and they would lie before it.
 //! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
 //!    and one longest request; and no more of them than fill the device as its writes were
 //!    learned, so that a commit beside them waits for one of them.
@@ -76,7 +77,7 @@ impl Background {
             cost,
             writes,
             requests: (depth * 3 / 4).max(1),
-            apart: if cost.has_caps() { APART } else { 0 },
+            apart: if cost.has_caps() && depth >= APART { APART } else { 0 },
             bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
             max_bytes,
             is_sought: false,

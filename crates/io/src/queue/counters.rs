@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cost::{CostModel, CostSource};
 use crate::latency::{Latency, histogram};
 use crate::learn::sums::BACK_NS;
-use crate::learn::{Done, Evidence, Learned, Learner, SeenLoad};
+use crate::learn::{Beside, Done, Evidence, Learned, Learner, SeenLoad};
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
@@ -179,7 +179,7 @@ impl QueueTally {
     pub(crate) fn started(&mut self, request: &mut DeviceRequest, now: u64) {
         self.outstanding_changes(now);
         self.outstanding += 1;
-        request.beside = self.learner.started(request.write, now);
+        request.beside = self.learner.started(request.write, request.len, now);
         let class = &mut self.classes[request.class as usize];
         class.device_requests += 1;
         class.gap_bytes += request.gap_bytes;
@@ -233,8 +233,8 @@ impl QueueTally {
         }
     }
 
-    /// A request is begun in the asking thread. Answers how many are outstanding with it.
-    pub(crate) fn begin_in_place(&mut self, class: Class, write: bool, bytes: u64, now: u64) -> u64 {
+    /// A request is begun in the asking thread. Answers what is outstanding with it.
+    pub(crate) fn begin_in_place(&mut self, class: Class, write: bool, bytes: u64, now: u64) -> Beside {
         self.outstanding_changes(now);
         self.outstanding += 1;
         let class = &mut self.classes[class as usize];
@@ -242,7 +242,7 @@ impl QueueTally {
         class.device_requests += 1;
         class.in_place += 1;
         class.bytes += bytes;
-        self.learner.started(write, now)
+        self.learner.started(write, bytes, now)
     }
 
     /// A request was ended in the asking thread.
@@ -349,9 +349,10 @@ mod tests {
         tally.begin_in_place(Class::Demand, false, 8192, 10);
         tally.begin_in_place(Class::Demand, false, 8192, 12);
         tally.reset(20);
-        let done = Done { write: false, bytes: 8192, beside: 1, taken_ns: 20, has_failed: true };
+        let done =
+            Done { write: false, bytes: 8192, beside: Beside::default(), taken_ns: 20, has_failed: true };
         tally.end_in_place(Class::Demand, &done, 30);
-        let done = Done { beside: 2, taken_ns: 28, has_failed: false, ..done };
+        let done = Done { taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
         let cost = CostModel::ssd();
         let counters = tally.snapshot("d", "inline", (cost, WriteCosts::new(&cost).cost()), CostSource::Set);

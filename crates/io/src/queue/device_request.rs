@@ -12,6 +12,7 @@ use std::os::fd::RawFd;
 use crate::device::timed::{Transfer, TransferKind};
 use crate::device::{Device, IOV_MAX};
 use crate::error::IoErrorKind;
+use crate::learn::Beside;
 use crate::memory::buffer::AlignedBuf;
 use crate::queue::request::{Class, Request};
 
@@ -67,8 +68,7 @@ pub(crate) struct DeviceRequest {
     pub(crate) client: u64,
     pub(crate) gap_bytes: u64,
     pub(crate) started_ns: u64,
-    /// Outstanding at the device when it went out, itself included.
-    pub(crate) beside: u64,
+    pub(crate) beside: Beside,
     pub(crate) pieces: Vec<Pending>,
     /// Bytes moved so far, from the start.
     pub(crate) done: u64,
@@ -89,7 +89,7 @@ impl DeviceRequest {
             client: 0,
             gap_bytes: 0,
             started_ns: 0,
-            beside: 0,
+            beside: Beside::default(),
             pieces: Vec::new(),
             done: 0,
             iov: Vec::new(),

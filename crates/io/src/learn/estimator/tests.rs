@@ -66,7 +66,7 @@ struct World {
 struct Out {
     is_long: bool,
     bytes: u64,
-    beside: u64,
+    beside: Beside,
     began: u64,
 }
 
@@ -130,14 +130,14 @@ impl World {
                 _ => return,
             };
             // Long ones have some room of their own, as guesses have in a queue.
-            let room = if is_long && is_apart { depth + 4 } else { depth };
+            let room = if is_long && is_apart && depth >= 4 { depth + 4 } else { depth };
             if self.outstanding.len() >= room {
                 self.estimator.is_full();
                 return;
             }
             let bytes = if is_long { load.long_bytes } else { PAGE };
             let offset = self.random.below(SPAN / bytes) * bytes;
-            let beside = self.estimator.started(self.seen(self.now));
+            let beside = self.estimator.started(bytes, self.seen(self.now));
             self.counts[usize::from(is_long)] += 1;
             self.outstanding.insert(self.next, Out { is_long, bytes, beside, began: self.seen(self.now) });
             self.device.arrive(
@@ -226,6 +226,31 @@ fn a_device_that_changes_is_known_anew_after_two_seconds() {
             assert!((0.9..1.1).contains(&believed), "{load:?}, × {times}: {believed} of what it takes");
         }
     }
+}
+
+/// The time that a lone page takes of a device, in the mean.
+fn alone_ns(model: &DeviceModel) -> f64 {
+    let one = Load { readers: 1, long: 0, long_bytes: PAGE };
+    World::new(model).run_at(one, 1_000, Some(1)).ns_per_request()
+}
+
+#[test]
+fn a_lone_read_is_known_beside_long_ones() {
+    let mut wrong = Vec::new();
+    let loads = [Load::LONG, Load::BOTH, Load { readers: 4, long: 16, long_bytes: 1 << 20 }];
+    for (name, load) in VOLUMES.iter().flat_map(|name| loads.map(|load| (name, load))) {
+        let model = DeviceModel::named(name).unwrap();
+        let alone_ns = alone_ns(&model);
+        let mut world = World::new(&model);
+        for second in 1..=25 {
+            world.run(load, 1_000);
+            let believed = world.estimator.alone.ns(PAGE as f64) / alone_ns;
+            if !(0.4..2.5).contains(&believed) {
+                wrong.push(format!("{name}, {load:?}, {second} s: {believed:.2} of what it takes alone"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// A machine that was suspended, or a clock that is set: neither is the device.

@@ -44,7 +44,7 @@ impl World {
         let mut beside = std::collections::HashMap::new();
         for _ in 0..count {
             let offset = self.random.below(SPAN / bytes) * bytes;
-            beside.insert(self.next, self.learned.started(self.now));
+            beside.insert(self.next, self.learned.started(bytes, self.now));
             self.device.arrive(
                 self.next,
                 Transfer { offset, len: bytes, kind: TransferKind::Write },
@@ -57,7 +57,7 @@ impl World {
             self.now = self.now.max(due);
             while let Some((id, over)) = self.device.pop_due(due) {
                 let beside = beside.remove(&id).expect("it was sent");
-                self.learned.finished(bytes, beside, over - began, over);
+                self.learned.finished(bytes, &beside, over - began, over);
             }
         }
     }
