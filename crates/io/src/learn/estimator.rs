@@ -12,11 +12,14 @@ use crate::learn::{Beside, Done, Reads, SeenLoad};
 const REACH_NS: f64 = 120e6;
 /// Requests that they reach back at least.
 const REACH_REQUESTS: f64 = 16.0;
+/// Longer gaps are pauses, and say nothing of how much the device is used.
+const PAUSE_NS: f64 = 5e6;
 /// Busy time between two looks at the sums.
 const LOOK_NS: f64 = 10e6;
 /// The device is the limit when requests take so many times as long as alone.
 const LIMIT: f64 = 1.5;
-/// The device was not the limit when it was filled for less than this part of the time; and how
+/// The device was not the limit when it was filled for less than this part of the time, short gaps
+/// included; and how
 /// sure one must be that it was.
 const HALF: f64 = 0.5;
 const LEAST_SURE: f64 = 0.05;
@@ -149,8 +152,9 @@ impl Estimator {
     fn pass(&mut self, now_ns: u64) {
         let request_ns = if self.lately.requests > 0.0 { self.lately.busy_per_request() } else { 0.0 };
         let passed_ns = self.passing.to(now_ns, request_ns);
-        if self.outstanding.requests > 0 {
-            self.tick.busy_ns += passed_ns;
+        match self.outstanding.requests {
+            0 => self.tick.idle_ns += passed_ns.min(PAUSE_NS),
+            _ => self.tick.busy_ns += passed_ns,
         }
         if self.outstanding.requests as f64 >= self.depth.fills() {
             self.tick.full_ns += passed_ns;
@@ -165,7 +169,7 @@ impl Estimator {
         let (bytes, ns) = (sums.mean_bytes(), sums.busy_per_request());
         self.alone.look();
         let alone_ns = self.alone.ns(bytes);
-        let sure = ((sums.full_ns / sums.busy_ns - HALF) / (1.0 - HALF)).max(0.0).powi(2);
+        let sure = ((sums.full_ns / sums.ns() - HALF) / (1.0 - HALF)).max(0.0).powi(2);
         self.is_limit = sure > LEAST_SURE && sums.service_per_request() > LIMIT * alone_ns;
         if self.is_limit {
             self.looks += 1;
@@ -287,7 +291,7 @@ impl Estimator {
     fn set_prices(&mut self) {
         let of_requests = self.costs.request_ns * self.lately.requests;
         let of_bytes = self.costs.byte_ns * self.lately.bytes;
-        let price = |used_ns: f64| (used_ns / self.lately.busy_ns).min(1.0).powi(STEEP);
+        let price = |used_ns: f64| (used_ns / self.lately.ns()).min(1.0).powi(STEEP);
         let (requests, bytes) = (price(of_requests), price(of_bytes).max(BYTES));
         let share = requests / (requests + bytes);
         self.request_share += (share - self.request_share) * PRICE_STEP;

@@ -15,6 +15,8 @@ pub(crate) const BACK_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sums {
     pub(crate) busy_ns: f64,
+    /// Beside it, with nothing outstanding: short gaps, in which those work who use the device.
+    pub(crate) idle_ns: f64,
     /// Of that, with as many outstanding as should be.
     pub(crate) full_ns: f64,
     pub(crate) service_ns: f64,
@@ -26,10 +28,16 @@ impl Sums {
     /// Adds others, after so much of these was kept.
     pub(crate) fn add(&mut self, other: &Sums, keep: f64) {
         self.busy_ns = self.busy_ns * keep + other.busy_ns;
+        self.idle_ns = self.idle_ns * keep + other.idle_ns;
         self.full_ns = self.full_ns * keep + other.full_ns;
         self.service_ns = self.service_ns * keep + other.service_ns;
         self.requests = self.requests * keep + other.requests;
         self.bytes = self.bytes * keep + other.bytes;
+    }
+
+    /// Busy and idle.
+    pub(crate) fn ns(&self) -> f64 {
+        self.busy_ns + self.idle_ns
     }
 
     pub(crate) fn mean_bytes(&self) -> f64 {
