@@ -87,8 +87,8 @@ impl Advice {
     ///   `SOON_NS`), when as many single pages are wanted meanwhile as it can read: so the best
     ///   use of its bytes is found before they are all spent. Trees of which much is wanted, for
     ///   their size, come first.
-    /// * While as much is wanted of the tree again as was so far: of which much was used, the rest
-    ///   will be.
+    /// * While as much is wanted of the tree again as was so far: the part of its pages that was.
+    ///   Those not wanted yet are hardly wanted more often than the others.
     fn chance_soon(&self, cost: &CostModel) -> f64 {
         let part = (self.wanted.absent.max(1) as f64 / self.all_wanted.absent.max(1) as f64).min(1.0);
         let wanted = self.wanted.pages as f64 + Self::EVEN * part;
@@ -97,9 +97,9 @@ impl Advice {
         let all_ns = self.all_wanted.absent as f64 * cost.transfer_ns(PAGE_BYTES as u64) as f64;
         let single_ns = self.share_ns(cost).max(cost.ns_per_request as f64);
         let singles = all_ns.max(Self::SOON_NS) / single_ns;
-        let again = self.wanted.ever as f64 / self.wanted.absent.max(1) as f64;
+        let again = (self.wanted.ever as f64 / self.tree_pages.max(1) as f64).min(1.0);
         let soon = density * singles / self.all_wanted.absent.max(1) as f64;
-        1.0 - (-soon.max(again) * fits).exp()
+        (1.0 - (-soon * fits).exp()).max(again * fits)
     }
 
     /// Pages read along that stay in the pool: in a full one guesses hold a quarter of the frames
