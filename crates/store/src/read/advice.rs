@@ -45,6 +45,9 @@ impl Advice {
     const PRIOR_EXTENTS: u64 = 8;
     /// The guess, when the whole database fits the pool.
     const PRIOR: f64 = 0.6;
+    /// The gain must be so many times the cost where requests and bytes are limited apart: what one
+    /// reader waits less for a page is not always time that another one can use.
+    const CAPS_MARGIN: f64 = 2.0;
     /// In a full pool the gain must be so many times the cost: guesses that are driven out before
     /// they were used are not counted in it.
     const IDLE_MARGIN: f64 = 2.0;
@@ -69,6 +72,7 @@ impl Advice {
         };
         let gain_ns = (chance - self.regret) * self.staying() as f64 * self.visit_ns(cost);
         let margin = match (self.is_full, self.outstanding) {
+            (false, _) if cost.has_caps() => Self::CAPS_MARGIN,
             (false, _) => 1.0,
             (true, 0) => Self::IDLE_MARGIN,
             (true, _) => Self::BUSY_MARGIN,
