@@ -6,6 +6,9 @@ use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::parameters::VolumeModel;
 use crate::device::timed::{Transfer, TransferKind};
 
+mod kalman;
+mod methods;
+
 const SPAN: u64 = 16 << 30;
 const PAGE: u64 = 8192;
 const MS: u64 = 1_000_000;
@@ -27,7 +30,7 @@ impl Load {
 }
 
 /// Requests and bytes moved in some time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Moved {
     requests: f64,
     bytes: f64,
@@ -61,6 +64,19 @@ struct World {
     estimator: Estimator,
     /// So much the clock that the estimator sees is ahead of the device's, or behind.
     ahead_ns: i64,
+    looks: Vec<Seen>,
+    /// Requests and bytes that were moved since the last look.
+    unseen: Moved,
+}
+
+/// A look, and what the estimator believed after it.
+struct Seen {
+    now: u64,
+    /// The mean length of the requests, and the time of the device for one.
+    bytes: f64,
+    ns: f64,
+    is_limit: bool,
+    costs: Costs,
 }
 
 struct Out {
@@ -86,6 +102,26 @@ impl World {
             counts: [0, 0],
             estimator: Estimator::new(prior),
             ahead_ns: 0,
+            looks: Vec::new(),
+            unseen: Moved::default(),
+        }
+    }
+
+    /// A request was moved, after which the estimator has looked anew or has not.
+    fn note(&mut self, bytes: f64, has_looked: bool) {
+        self.unseen.requests += 1.0;
+        self.unseen.bytes += bytes;
+        if has_looked {
+            let before = self.looks.last().map_or(0, |look| look.now);
+            self.unseen.ns = (self.now - before) as f64;
+            let moved = std::mem::take(&mut self.unseen);
+            self.looks.push(Seen {
+                now: self.now,
+                bytes: moved.bytes_per_request(),
+                ns: moved.ns_per_request(),
+                is_limit: self.estimator.is_limit,
+                costs: self.estimator.costs,
+            });
         }
     }
 
@@ -163,10 +199,12 @@ impl World {
                 taken_ns: self.seen(over).saturating_sub(out.began),
                 has_failed: false,
             };
-            self.estimator.finished(&done, self.seen(over));
+            let is_new = self.estimator.finished(&done, self.seen(over));
             requests += 1.0;
             bytes += out.bytes as f64;
             self.now = self.now.max(over);
+            // A first word of the latency is no look.
+            self.note(out.bytes as f64, is_new && self.estimator.tick.requests == 0.0);
         }
         self.now = self.now.max(due);
         (requests, bytes)
