@@ -86,6 +86,9 @@ where
     given.get_item(name)?.filter(|value| !value.is_none()).map(|value| value.extract()).transpose()
 }
 
+/// Settings of a database that is made, or opened where there is one.
+const OF_NEW: [&str; 6] = ["memory", "direct", "hints", "read_ahead", "recovery_seconds", "stripes"];
+
 /// The settings among keyword arguments, of which only `known` ones are allowed.
 fn options(given: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<Options> {
     let mut options = Options::new();
@@ -105,6 +108,9 @@ fn options(given: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<Option
     }
     if let Some(direct) = setting(given, "direct")? {
         options = options.direct(direct);
+    }
+    if let Some(hints) = setting(given, "hints")? {
+        options = options.hints(hints);
     }
     if let Some(rules) = setting::<String>(given, "read_ahead")? {
         options = options.read_ahead(&rules).map_err(errors::of)?;
@@ -141,22 +147,22 @@ impl PyDatabase {
 
 #[pymethods]
 impl PyDatabase {
-    /// Opens the database in a directory. Settings: memory (bytes), read_only, direct, read_ahead,
-    /// recovery_seconds.
+    /// Opens the database in a directory. Settings: memory (bytes), read_only, direct, hints (begin
+    /// with what is known of the disks), read_ahead, recovery_seconds.
     #[staticmethod]
     #[pyo3(signature = (path, **settings))]
     fn open(py: Python<'_>, path: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let known = ["memory", "read_only", "direct", "read_ahead", "recovery_seconds"];
+        let known = ["memory", "read_only", "direct", "hints", "read_ahead", "recovery_seconds"];
         let options = options(settings, &known)?;
         Self::opened(py, Some(path.clone()), move || options.open(path))
     }
 
-    /// Makes an empty database in a directory. Settings: memory, direct, read_ahead,
+    /// Makes an empty database in a directory. Settings: memory, direct, hints, read_ahead,
     /// recovery_seconds, stripes (files or directories for its data).
     #[staticmethod]
     #[pyo3(signature = (path, **settings))]
     fn create(py: Python<'_>, path: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let options = options(settings, &["memory", "direct", "read_ahead", "recovery_seconds", "stripes"])?;
+        let options = options(settings, &OF_NEW)?;
         Self::opened(py, Some(path.clone()), move || options.create(path))
     }
 
@@ -164,7 +170,7 @@ impl PyDatabase {
     #[staticmethod]
     #[pyo3(signature = (path, **settings))]
     fn open_or_create(py: Python<'_>, path: PathBuf, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let options = options(settings, &["memory", "direct", "read_ahead", "recovery_seconds", "stripes"])?;
+        let options = options(settings, &OF_NEW)?;
         Self::opened(py, Some(path.clone()), move || options.open_or_create(path))
     }
 

@@ -224,6 +224,23 @@ def test_files_are_opened_made_and_locked(tmp_path):
         Database.open(path, memorry=1)
     with pytest.raises(snowmelt.SettingError):
         Database.open(path, read_ahead="nonsense")
+    with pytest.raises(TypeError):
+        Database.open(path, hints="no")
+
+
+def test_hints_are_hidden(tmp_path, capfd):
+    path = tmp_path / "db"
+    with Database.create(path, memory=128 << 20, hints=False) as db:
+        db.update(PEOPLE)
+    # A hint that cannot be used is told, where hints are looked at.
+    (path / "stripe-0.learned").write_bytes(b"nonsense")
+    told = []
+    for settings in ({}, {"hints": None}, {"hints": True}, {"hints": False}):
+        capfd.readouterr()
+        with Database.open(path, read_only=True, **settings) as db:
+            assert len(db) == 6
+        told.append("stripe-0.learned" in capfd.readouterr().err)
+    assert told == [True, True, True, False]
 
 
 def test_a_forked_child_is_refused(tmp_path):

@@ -398,6 +398,7 @@ class Database:
         memory: int | None = ...,
         read_only: bool | None = ...,
         direct: bool | None = ...,
+        hints: bool | None = ...,
         read_ahead: str | None = ...,
         recovery_seconds: float | None = ...,
     ) -> Database: ...
@@ -407,6 +408,7 @@ class Database:
         *,
         memory: int | None = ...,
         direct: bool | None = ...,
+        hints: bool | None = ...,
         read_ahead: str | None = ...,
         recovery_seconds: float | None = ...,
         stripes: list[_Path] | None = ...,
@@ -417,6 +419,7 @@ class Database:
         *,
         memory: int | None = ...,
         direct: bool | None = ...,
+        hints: bool | None = ...,
         read_ahead: str | None = ...,
         recovery_seconds: float | None = ...,
         stripes: list[_Path] | None = ...,

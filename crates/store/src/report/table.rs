@@ -164,7 +164,27 @@ fn costs(samples: &[Sample]) -> String {
             of("depth"),
         )
     };
-    rows(samples, "devices[].costs.learned").into_iter().map(line).collect()
+    let all = rows(samples, "devices[].costs.learned").into_iter();
+    all.map(|labels| line(labels) + &costs_of_writes(samples, labels)).collect()
+}
+
+/// Beliefs about the writes of a device.
+fn costs_of_writes(samples: &[Sample], labels: Labels<'_>) -> String {
+    let of = |name: &str| number_of(samples, &format!("devices[].write_costs.{name}"), labels);
+    let learned = match of("learned") as u64 {
+        0 => "not learned yet".to_owned(),
+        times => format!("learned in {} looks", Short(times)),
+    };
+    format!(
+        "writes to {}: {}/s or {}/s, a lone one {:.3} ms, a flush {:.3} ms and {:.3} ms for each write before it; \
+         {learned}\n",
+        short_name(&labels[0].1),
+        Short((1e9 / of("request_ns").max(1.0)) as u64),
+        size::precise((1e9 * f64::from(1 << 20) / of("mebibyte_ns").max(1.0)) as u64),
+        of("latency_ns") / 1e6,
+        of("flush_ns") / 1e6,
+        of("deferred_ns") / 1e6,
+    )
 }
 
 fn pool_line(samples: &[Sample]) -> String {
@@ -301,6 +321,30 @@ mod tests {
         assert!(sort_trees(&mut sorted, "tree"));
         assert_eq!(order(&sorted), ["gs", "psog", "sp"]);
         assert!(!sort_trees(&mut sorted, "price"));
+    }
+
+    #[test]
+    fn costs_of_reads_and_writes_have_a_line_each() {
+        let mut out = Samples::default();
+        out.labelled("device", "/data/stripe-0", |out| {
+            out.level("devices[].costs.learned", "times", 0);
+            for (name, ns) in [
+                ("request_ns", 4_000_000),
+                ("mebibyte_ns", 8_000_000),
+                ("latency_ns", 2_000_000),
+                ("flush_ns", 5_000_000),
+                ("deferred_ns", 250_000),
+            ] {
+                out.level(format!("devices[].write_costs.{name}"), "ns", ns);
+            }
+            out.level("devices[].write_costs.learned", "times", 7);
+        });
+        let costs = costs(&out.into_list());
+        let lines: Vec<&str> = costs.lines().collect();
+        assert!(lines[0].starts_with("costs of ") && lines[0].ends_with("not learned yet"), "{costs}");
+        for part in ["250/s", "125.0 MiB/s", "one 2.000 ms", "a flush 5.000 ms", "0.250 ms", "in 7 looks"] {
+            assert!(lines[1].starts_with("writes to ") && lines[1].contains(part), "{part}: {costs}");
+        }
     }
 
     #[test]

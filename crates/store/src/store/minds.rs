@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use snowmelt_base::size;
-use snowmelt_io::{Belief, CostModel, CostSource, KeptModel, notice};
+use snowmelt_io::{Belief, CostModel, CostSource, KeptModel, WriteCost, notice};
 
 use crate::files::known;
 use crate::files::stripes::Stripes;
@@ -26,6 +26,8 @@ const LASTS_NS: u64 = 3_000_000_000;
 const PAUSE_NS: u64 = 10_000_000_000;
 /// Looks at a disk that was the limit after which something is known of it.
 const ENOUGH: u64 = 4;
+/// Flushes that differ by no more are all quick: of those nothing is said.
+const QUICK_FLUSH_NS: f64 = 500_000.0;
 /// Time between two writings of what has changed.
 const KEEP_NS: u64 = 60_000_000_000;
 
@@ -37,13 +39,57 @@ pub(crate) struct Minds {
 
 /// Beliefs about a disk that were said, and those that were kept.
 struct Mind {
-    told: Figures,
-    told_ns: u64,
-    /// Why it was believed at first, until that was said.
+    reads: Told<Figures>,
+    writes: Told<WriteFigures>,
+    /// Why costs of reads were believed at first, until that was said.
     begin: String,
-    /// Another belief, since when.
-    other: Option<(Figures, u64)>,
     kept: Kept,
+}
+
+/// A belief that was said last, and whether another one has lasted.
+struct Told<F> {
+    figures: F,
+    at_ns: u64,
+    /// Another belief, since when.
+    other: Option<(F, u64)>,
+}
+
+impl<F: Changing> Told<F> {
+    fn new(figures: F, now_ns: u64) -> Told<F> {
+        Told { figures, at_ns: now_ns, other: None }
+    }
+
+    /// A look at what is believed; answers what was said before when this should be.
+    fn look(&mut self, now: F, now_ns: u64) -> Option<F> {
+        if !now.differs(&self.figures) {
+            self.other = None;
+            return None;
+        }
+        let since = match self.other {
+            Some((other, since)) if !now.differs(&other) => since,
+            _ => {
+                self.other = Some((now, now_ns));
+                now_ns
+            }
+        };
+        let has_lasted = now_ns.saturating_sub(since) >= LASTS_NS;
+        if !has_lasted || now_ns.saturating_sub(self.at_ns) < PAUSE_NS {
+            return None;
+        }
+        (self.at_ns, self.other) = (now_ns, None);
+        Some(std::mem::replace(&mut self.figures, now))
+    }
+}
+
+/// Figures that change.
+trait Changing: Copy {
+    /// True when one of them is another than it was.
+    fn differs(&self, other: &Self) -> bool;
+}
+
+/// True of two figures of which one is much more.
+fn are_apart(a: f64, b: f64) -> bool {
+    a.max(b) > CHANGED * a.min(b)
 }
 
 /// The model that was kept last.
@@ -85,11 +131,6 @@ impl Figures {
         Figures { requests_per_s, bytes_per_s, from }
     }
 
-    fn differs(&self, other: &Figures) -> bool {
-        let apart = |a: f64, b: f64| a.max(b) > CHANGED * a.min(b);
-        apart(self.requests_per_s, other.requests_per_s) || apart(self.bytes_per_s, other.bytes_per_s)
-    }
-
     fn describe(&self) -> String {
         let [requests, bytes] = self.from.map(CostSource::as_str);
         let source = if requests == bytes { requests.to_owned() } else { format!("{requests}, {bytes}") };
@@ -98,33 +139,63 @@ impl Figures {
     }
 }
 
-impl Mind {
-    fn new(belief: &Belief, begin: &str, now_ns: u64) -> Mind {
-        let figures = Figures::of(belief);
-        let kept = Kept { figures, looks: 0, at_ns: now_ns, has_failed: false };
-        Mind { told: figures, told_ns: now_ns, begin: begin.to_owned(), other: None, kept }
+impl Changing for Figures {
+    fn differs(&self, other: &Figures) -> bool {
+        are_apart(self.requests_per_s, other.requests_per_s) || are_apart(self.bytes_per_s, other.bytes_per_s)
+    }
+}
+
+/// Figures of writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct WriteFigures {
+    write_ns: f64,
+    bytes_per_s: f64,
+    flush_ns: f64,
+}
+
+impl WriteFigures {
+    /// Those of `cost`; where it has not learned them, those of `before`.
+    fn of(cost: &WriteCost, before: Option<&WriteFigures>) -> WriteFigures {
+        let now = WriteFigures {
+            write_ns: cost.ns_per_request as f64,
+            bytes_per_s: cost.bytes_per_s as f64,
+            flush_ns: cost.flush_ns as f64,
+        };
+        let Some(before) = before else { return now };
+        let flush_ns = if cost.flushes >= ENOUGH { now.flush_ns } else { before.flush_ns };
+        let learned = if cost.learned >= ENOUGH { &now } else { before };
+        WriteFigures { flush_ns, ..*learned }
     }
 
-    /// A look at what is believed; answers the line that is due.
+    fn describe(&self) -> String {
+        let (per_s, rate) = (1e9 / self.write_ns.max(1.0), size::about(self.bytes_per_s));
+        format!("{per_s:.0}/s and {rate}/s, with {:.2} ms for a flush", self.flush_ns / 1e6)
+    }
+}
+
+impl Changing for WriteFigures {
+    fn differs(&self, other: &WriteFigures) -> bool {
+        let of_flush = are_apart(self.flush_ns, other.flush_ns)
+            && (self.flush_ns - other.flush_ns).abs() > QUICK_FLUSH_NS;
+        of_flush || are_apart(self.write_ns, other.write_ns) || are_apart(self.bytes_per_s, other.bytes_per_s)
+    }
+}
+
+impl Mind {
+    fn new(belief: &Belief, writes: &WriteCost, begin: &str, now_ns: u64) -> Mind {
+        let figures = Figures::of(belief);
+        Mind {
+            reads: Told::new(figures, now_ns),
+            writes: Told::new(WriteFigures::of(writes, None), now_ns),
+            begin: begin.to_owned(),
+            kept: Kept { figures, looks: 0, at_ns: now_ns, has_failed: false },
+        }
+    }
+
+    /// A look at what is believed of reads; answers the line that is due.
     fn look(&mut self, belief: &Belief, now_ns: u64) -> Option<String> {
-        let now = self.told.with_learned(Figures::of(belief));
-        if !now.differs(&self.told) {
-            self.other = None;
-            return None;
-        }
-        let since = match self.other {
-            Some((other, since)) if !now.differs(&other) => since,
-            _ => {
-                self.other = Some((now, now_ns));
-                now_ns
-            }
-        };
-        let has_lasted = now_ns.saturating_sub(since) >= LASTS_NS;
-        if !has_lasted || now_ns.saturating_sub(self.told_ns) < PAUSE_NS {
-            return None;
-        }
-        let before = std::mem::replace(&mut self.told, now);
-        (self.told_ns, self.other) = (now_ns, None);
+        let now = self.reads.figures.with_learned(Figures::of(belief));
+        let before = self.reads.look(now, now_ns)?;
         let begin = match std::mem::take(&mut self.begin) {
             why if why.is_empty() => why,
             why => format!(" by {why}"),
@@ -140,6 +211,23 @@ impl Mind {
             load.request_ns / 1e6,
             load.outstanding,
             belief.cost.latency_ns as f64 / 1e6,
+        ))
+    }
+
+    /// The same of writes.
+    fn look_at_writes(&mut self, cost: &WriteCost, now_ns: u64) -> Option<String> {
+        let now = WriteFigures::of(cost, Some(&self.writes.figures));
+        let before = self.writes.look(now, now_ns)?;
+        Some(format!(
+            "writes are believed to be let through at {} from now on, before {}: \
+             a lone one takes {:.2} ms, and {:.2} ms of the next flush; \
+             the device was the limit in {} looks, {} flushes were seen",
+            now.describe(),
+            before.describe(),
+            cost.latency_ns as f64 / 1e6,
+            cost.deferred_ns as f64 / 1e6,
+            cost.learned,
+            cost.flushes,
         ))
     }
 
@@ -161,7 +249,7 @@ impl Minds {
     /// Those at the opening.
     pub fn new(stripes: &Stripes, mode: Mode, now_ns: u64) -> Minds {
         let list = (0..stripes.len())
-            .map(|stripe| Mind::new(&stripes.belief(stripe), stripes.begin(stripe), now_ns));
+            .map(|i| Mind::new(&stripes.belief(i), &stripes.write_cost(i), stripes.begin(i), now_ns));
         Minds { list: Mutex::new(list.collect()), mode }
     }
 
@@ -170,7 +258,8 @@ impl Minds {
     pub fn look(&self, stripes: &Stripes, dir: &Arc<Directory>, now_ns: u64) -> u64 {
         for (stripe, mind) in self.list.lock().iter_mut().enumerate() {
             let belief = stripes.belief(stripe);
-            if let Some(line) = mind.look(&belief, now_ns) {
+            let of_writes = mind.look_at_writes(&stripes.write_cost(stripe), now_ns);
+            for line in mind.look(&belief, now_ns).into_iter().chain(of_writes) {
                 let disk =
                     stripes.disk(stripe).map_or_else(String::new, |disk| format!(", {}", disk.describe()));
                 notice(&format!("{}{disk}: {line}", stripes.path(stripe).display()));
@@ -235,8 +324,14 @@ mod tests {
         Belief { cost, evidence, load: SeenLoad::default() }
     }
 
+    /// Time of a write and of a flush, after so many looks and flushes.
+    fn writes(ns_per_request: u64, flush_ns: u64, [learned, flushes]: [u64; 2]) -> WriteCost {
+        let rest = WriteCost { latency_ns: 100_000, bytes_per_s: 500_000_000, ..WriteCost::default() };
+        WriteCost { ns_per_request, flush_ns, learned, flushes, ..rest }
+    }
+
     fn mind() -> Mind {
-        Mind::new(&belief((80e3, 500e6), [false; 2], 0), "its name", 0)
+        Mind::new(&belief((80e3, 500e6), [false; 2], 0), &writes(12_000, 120_000, [0; 2]), "its name", 0)
     }
 
     /// The times in seconds at which lines are said, of a belief for each second.
@@ -267,6 +362,28 @@ mod tests {
         ];
         for (what, beliefs) in cases {
             assert_eq!(said(&mut mind(), beliefs.into_iter()), [0usize; 0], "{what}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_writes_is_said_as_one_of_reads() {
+        let lines = |cost: &WriteCost| {
+            let mut mind = mind();
+            (0..100).filter_map(|at| mind.look_at_writes(cost, at * S)).collect::<Vec<_>>()
+        };
+        let learned = lines(&writes(333_333, 4_000_000, [50, 9]));
+        assert_eq!(learned.len(), 1, "{learned:?}");
+        for part in ["3000/s", "4.00 ms for a flush", "before 83333/s", "0.12 ms for a flush", "50 looks"] {
+            assert!(learned[0].contains(part), "{part}: {}", learned[0]);
+        }
+        assert_eq!(lines(&writes(12_000, 4_000_000, [0, 9])).len(), 1, "of flushes alone");
+        for (what, cost) in [
+            ("not learned", writes(333_333, 4_000_000, [0, 0])),
+            ("hardly seen", writes(333_333, 4_000_000, [ENOUGH - 1; 2])),
+            ("small", writes(17_000, 120_000, [50, 9])),
+            ("quick flushes", writes(12_000, 400_000, [50, 9])),
+        ] {
+            assert_eq!(lines(&cost), [""; 0], "{what}");
         }
     }
 
