@@ -13,6 +13,7 @@ use snowmelt_io::Clock;
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
 use snowmelt_store::ReadAhead;
 
+use super::beliefs::DeviceState;
 use super::drive::{Drive, Mixes, Run, Stream};
 use super::in_process::InProcess;
 use super::sampler::{Counts, End, Sample, Sampler, is_steady};
@@ -141,6 +142,7 @@ impl Bench {
         };
         let sampler = Sampler {
             counts: &|| Counts::of_store(&store),
+            devices: &|| DeviceState::of_store(&store),
             queries: &self.queries,
             queries_per_mix,
             interval_s,

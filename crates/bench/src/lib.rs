@@ -7,7 +7,8 @@
 //!    when it was full; `content` and `digest`: rows and digest of an answer; `verify`: whether two
 //!    runs gave the same answers; `measure`: warm-up and run; `summary`: all of it as JSON, as the
 //!    original driver's XML, and as a page.
-//! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second.
+//! 4. `cold`: how a run is made cold and shown to be; `sampler`: what happens second by second;
+//!    `beliefs`: what is believed of the devices meanwhile, and a picture of it (`drawing`).
 //!    `warm_up`: when a target is warm, by rules, and what that took; `warm_run` has any target
 //!    warm up, as `cold_run` does a database here.
 //! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ablation;
+pub mod beliefs;
 pub mod bench;
 pub mod cold;
 pub mod cold_run;
@@ -29,6 +31,7 @@ pub mod cpu_model;
 pub mod curve;
 pub mod dataset;
 pub mod digest;
+mod drawing;
 pub mod drive;
 pub mod http;
 pub mod in_process;

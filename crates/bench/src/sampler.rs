@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use snowmelt_store::Store;
 
+use super::beliefs::{DeviceState, Look, Watch};
 use super::process;
 
 /// One interval. Rates are per second of it; `None` where the target does not tell.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Sample {
     /// Seconds since the process was started, at the end of the interval.
     pub since_exec: f64,
@@ -36,6 +37,8 @@ pub struct Sample {
     pub bytes: Option<f64>,
     /// Seconds of I/O wait per second.
     pub io_wait: Option<f64>,
+    /// Beliefs about the devices at its end, and in the first second of a run every 50 ms.
+    pub looks: Vec<Look>,
 }
 
 /// Sums at a moment, which only grow; `None` where the target does not tell.
@@ -82,6 +85,8 @@ pub struct End<'a> {
 pub struct Sampler<'a> {
     /// The counters.
     pub counts: &'a (dyn Fn() -> Counts + Sync),
+    /// The devices, of which beliefs are shown; none where the target does not tell.
+    pub devices: &'a (dyn Fn() -> Vec<DeviceState> + Sync),
     /// Queries completed so far.
     pub queries: &'a AtomicU64,
     /// Queries in a mix.
@@ -95,7 +100,7 @@ pub struct Sampler<'a> {
 }
 
 /// Counters at a moment.
-struct Look {
+struct CountsAt {
     at: Instant,
     queries: u64,
     counts: Counts,
@@ -118,21 +123,21 @@ impl Sampler<'_> {
     fn sample(&self, over: &AtomicBool, samples: &Mutex<Vec<Sample>>) {
         let first = self.look();
         let begun = first.at;
-        let (mut before, mut due) = (first, begun);
+        let (mut watch, prior) = Watch::begin((self.devices)());
+        let mut looks = vec![prior];
+        let (mut before, mut end_s) = (first, 0.0);
         loop {
-            due += Duration::from_secs_f64(self.interval_s);
-            while !over.load(Ordering::Relaxed) && Instant::now() < due {
-                thread::park_timeout(due - Instant::now());
-            }
-            let is_over = over.load(Ordering::Relaxed);
+            end_s += self.interval_s;
+            let is_over = self.watch_until(end_s, begun, over, &mut watch, &mut looks);
             let now = self.look();
-            let sample = self.between(&before, &now, begun);
+            looks.retain(|look| !look.devices.is_empty());
+            let sample = Sample { looks: std::mem::take(&mut looks), ..self.between(&before, &now, begun) };
             let mut all = samples.lock().expect("nothing panics with this lock");
             all.push(sample);
             if is_over {
                 return;
             }
-            (self.on_sample)(&sample);
+            (self.on_sample)(&all[all.len() - 1]);
             if let Some(end) = self.ends
                 && (end.is_reached)(&all)
             {
@@ -142,12 +147,35 @@ impl Sampler<'_> {
         }
     }
 
-    fn look(&self) -> Look {
-        let counts = (self.counts)();
-        Look { at: Instant::now(), queries: self.queries.load(Ordering::Relaxed), counts }
+    /// Looks at the devices until `end_s` or the end of the work; true if that has come.
+    fn watch_until(
+        &self,
+        end_s: f64,
+        begun: Instant,
+        over: &AtomicBool,
+        watch: &mut Watch,
+        looks: &mut Vec<Look>,
+    ) -> bool {
+        loop {
+            let due_s = watch.next_s(end_s);
+            let due = begun + Duration::from_secs_f64(due_s);
+            while !over.load(Ordering::Relaxed) && Instant::now() < due {
+                thread::park_timeout(due - Instant::now());
+            }
+            let is_over = over.load(Ordering::Relaxed);
+            looks.push(watch.look(begun.elapsed().as_secs_f64(), (self.devices)()));
+            if is_over || due_s >= end_s {
+                return is_over;
+            }
+        }
     }
 
-    fn between(&self, a: &Look, b: &Look, begun: Instant) -> Sample {
+    fn look(&self) -> CountsAt {
+        let counts = (self.counts)();
+        CountsAt { at: Instant::now(), queries: self.queries.load(Ordering::Relaxed), counts }
+    }
+
+    fn between(&self, a: &CountsAt, b: &CountsAt, begun: Instant) -> Sample {
         let seconds = (b.at - a.at).as_secs_f64().max(1e-9);
         let per_s = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
         let count = |of: fn(&Counts) -> Option<u64>| Some(per_s(of(&a.counts)?, of(&b.counts)?));
@@ -163,6 +191,7 @@ impl Sampler<'_> {
             pages: count(|counts| counts.pages),
             bytes: count(|counts| counts.bytes),
             io_wait: time(|counts| counts.wait_s),
+            looks: Vec::new(),
         }
     }
 }
@@ -194,13 +223,20 @@ impl Sample {
     pub const HEAD: &'static str =
         "   since exec        QMpH    CPU   requests/s    pages/s    MiB/s  I/O wait";
 
-    /// The sample as a line. The I/O wait is in seconds per second.
+    /// The head of a table of lines, with that of the beliefs.
+    pub fn head() -> String {
+        format!("{}{}", Self::HEAD, Look::HEAD)
+    }
+
+    /// The sample as a line, with the beliefs at its end where there are any. The I/O wait is in
+    /// seconds per second.
     pub fn line(&self) -> String {
         let number = |value: Option<f64>, decimals: usize| {
             value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
         };
+        let believed = self.looks.last().map(Look::columns).unwrap_or_default();
         format!(
-            "{:>11.1} s {:>11.0} {:>4} % {:>12} {:>10} {:>8} {:>9}",
+            "{:>11.1} s {:>11.0} {:>4} % {:>12} {:>10} {:>8} {:>9}{believed}",
             self.since_exec,
             self.qmph,
             number(self.cpus.map(|cpus| 100.0 * cpus), 0),
@@ -251,6 +287,7 @@ mod tests {
     fn the_last_interval_is_cut_short_and_none_is_lost() {
         let (queries, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         let sampler = Sampler {
+            devices: &Vec::new,
             counts: &|| Counts { bytes: Some(bytes.load(Ordering::Relaxed)), ..Counts::default() },
             queries: &queries,
             queries_per_mix: 1,

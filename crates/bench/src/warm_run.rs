@@ -86,6 +86,7 @@ impl WarmRun<'_> {
         let queries = AtomicU64::new(0);
         let sampler = Sampler {
             counts: self.counts,
+            devices: &Vec::new,
             queries: &queries,
             queries_per_mix: self.queries_per_mix,
             interval_s: 1.0,

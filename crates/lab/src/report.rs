@@ -21,7 +21,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use scale::{Axis, Band, Scale, Unit};
+pub use scale::{Axis, Band, FittedAxis, Scale, Unit};
 pub use theme::Theme;
 
 use crate::LabError;

@@ -14,6 +14,7 @@ use snowmelt_base::signals;
 use snowmelt_bench::ablation::{
     Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, conditions_of, settings, turned_settings,
 };
+use snowmelt_bench::beliefs::picture;
 use snowmelt_bench::bench::{Bench, ClientLoad, Until, count_products};
 use snowmelt_bench::cold_run::Plan;
 use snowmelt_bench::drive::{Rules, Run};
@@ -59,6 +60,9 @@ pub struct BsbmRunArgs {
     /// With --cold: the cold phase ends after so many seconds, warm or not
     #[arg(long, value_name = "SECONDS", default_value = "300", requires = "cold")]
     cold_seconds: u64,
+    /// With --cold: draw what was believed of the devices until it was warm into this file (SVG)
+    #[arg(long, value_name = "FILE.svg", requires = "cold")]
+    picture: Option<PathBuf>,
     /// Every read-ahead rule on and off, on modelled devices, in virtual time
     #[arg(long, conflicts_with = "endpoint")]
     ablate: bool,
@@ -270,11 +274,16 @@ fn from_cold(
         most_seconds: args.cold_seconds,
         mixes: args.mixes,
         stop,
-        on_proof: &|proof| args.say(&format!("{}\n{}", proof.text(), Sample::HEAD)),
+        on_proof: &|proof| args.say(&format!("{}\n{}", proof.text(), Sample::head())),
         on_sample: &|sample| args.say(&sample.line()),
     };
     let run = plan.run()?;
     interrupted(stop)?;
+    if let Some(file) = &args.picture {
+        let looks: Vec<_> = run.cold.samples.iter().flat_map(|sample| sample.looks.clone()).collect();
+        let svg = picture::draw(&looks, &settings_line(args, load), &[]);
+        std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     let extra = json!({ "cold": run.cold.json(), "cold_meters": run.cold_meters.json() });
     let mut measured = measured(load, &run.warm, &run.warm_meters, extra);
     measured.text =

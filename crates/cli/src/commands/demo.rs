@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use snowmelt_base::signals;
+use snowmelt_bench::beliefs::changing::Changing;
+use snowmelt_bench::beliefs::{Look, picture};
 use snowmelt_bench::bench::{Bench, ClientLoad, Until};
 use snowmelt_bench::cold;
 use snowmelt_bench::dataset;
@@ -48,6 +50,10 @@ pub struct DemoArgs {
     /// Draw the two cold runs into this file (SVG)
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
+    /// Instead: draw what is believed of a volume whose caps are halved for some seconds into
+    /// this file (SVG), in virtual time
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "picture")]
+    believed: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -57,6 +63,11 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let home = Home::new(args.dir.as_deref())?;
     println!("Snowmelt demo: the same queries from cold, without and with planned reads\n");
     make(args.products, home.path(), &stop)?;
+    if let Some(file) = &args.believed {
+        believed(home.path(), args.products, file, &stop)?;
+        home.keep();
+        return Ok(());
+    }
     let load = ClientLoad {
         products: args.products,
         seed: DEFAULT_SEED,
@@ -87,6 +98,25 @@ pub fn run(args: DemoArgs) -> Result<()> {
     what_next(home.kept());
     eprintln!("({:.0} s in all)", begun.elapsed().as_secs_f64());
     home.keep();
+    Ok(())
+}
+
+/// Draws what is believed of a volume that changes.
+fn believed(db: &Path, products: u32, file: &Path, stop: &AtomicBool) -> Result<()> {
+    const SECONDS: f64 = 12.0;
+    const FRAMES: u64 = 64;
+    let phases = Changing::halved_gp3(SECONDS);
+    let run = Changing { db, products, clients: 16, frames: FRAMES, phases: &phases, seconds: SECONDS, stop };
+    let looks = run.run()?;
+    if stop.load(Ordering::Relaxed) {
+        bail!("interrupted; nothing is left behind");
+    }
+    println!("\n       s{}", Look::HEAD);
+    looks.iter().for_each(|look| println!("{:>8.2}{}", look.at_s, look.columns()));
+    let conditions = "a gp3 of which nothing is known, its caps halved from 4 to 8 s; virtual time";
+    std::fs::write(file, picture::draw(&looks, conditions, &phases))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    println!("the picture is in {}", file.display());
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Lines and clouds of dots over two axes, named at their ends or above.
 
-use super::scale::{Fitted, fit};
+use super::scale::{FittedAxis, fit};
 use super::svg::{Anchor, Picture};
 use super::theme::series_class;
 use super::{Column, Plot, Room, Series, Table};
@@ -120,14 +120,14 @@ fn colour(plot: &Plot, i: usize) -> usize {
 /// Places and values of a series, thinned to what can be told apart.
 type Placed = ((f64, f64), (f64, f64));
 
-fn places(series: &Series, x: &Fitted, y: &Fitted, room: Room) -> Vec<Placed> {
+fn places(series: &Series, x: &FittedAxis, y: &FittedAxis, room: Room) -> Vec<Placed> {
     let most = (MOST_POINTS as f64 * room.width() / Room::Wide.width()) as usize;
     let every = series.points.len().div_ceil(most).max(1);
     let thinned = series.points.iter().step_by(every);
     thinned.filter_map(|p| Some(((x.place(p.0)?, y.place(p.1)?), *p))).collect()
 }
 
-fn axes(picture: &mut Picture, plot: &Plot, x: &Fitted, y: &Fitted, frame: &Frame) {
+fn axes(picture: &mut Picture, plot: &Plot, x: &FittedAxis, y: &FittedAxis, frame: &Frame) {
     let Frame { left, right, bottom, .. } = *frame;
     for (at, label) in y.ticks() {
         picture.line((left, at), (right, at), "grid");
@@ -158,7 +158,7 @@ pub(super) fn apart(ticks: Vec<(f64, String)>) -> Vec<(f64, String)> {
 
 /// The named stretches of the horizontal axis, behind everything: each second one darker, names
 /// upright where they are narrow.
-fn bands(picture: &mut Picture, plot: &Plot, x: &Fitted, frame: &Frame) {
+fn bands(picture: &mut Picture, plot: &Plot, x: &FittedAxis, frame: &Frame) {
     let Frame { left, right, top, bottom, .. } = *frame;
     let mut odd = false;
     for band in plot.x.bands.iter().filter(|band| !band.name.is_empty()) {

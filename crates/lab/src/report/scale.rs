@@ -71,6 +71,11 @@ impl Axis {
         self.scale = scale;
         self
     }
+
+    /// Fitted to `values`; places go from `from` to `to`.
+    pub fn fit(&self, values: impl Iterator<Item = f64>, from: f64, to: f64) -> FittedAxis {
+        fit(self, values, from, to)
+    }
 }
 
 impl Unit {
@@ -124,8 +129,8 @@ fn digits(value: f64) -> String {
 /// Labels of an ordinal axis.
 const MOST_LABELS: usize = 24;
 
-/// A scale fitted to values and to a range of places.
-pub(super) struct Fitted {
+/// An axis fitted to values and to a range of places.
+pub struct FittedAxis {
     scale: Scale,
     unit: Unit,
     low: f64,
@@ -137,7 +142,7 @@ pub(super) struct Fitted {
 }
 
 /// Fits `axis` to `values`; places go from `from` to `to`.
-pub(super) fn fit(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Fitted {
+pub(super) fn fit(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> FittedAxis {
     let mut values: Vec<f64> =
         values.filter(|v| v.is_finite() && (axis.scale != Scale::Log || *v > 0.0)).collect();
     values.sort_by(f64::total_cmp);
@@ -159,12 +164,12 @@ pub(super) fn fit(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to:
     if axis.scale != Scale::Ordinal {
         values.clear();
     }
-    Fitted { scale: axis.scale, unit: axis.unit, low, high, values, from, to }
+    FittedAxis { scale: axis.scale, unit: axis.unit, low, high, values, from, to }
 }
 
-impl Fitted {
+impl FittedAxis {
     /// Where a value lies; `None` when it has no place.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    pub fn place(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log if value <= 0.0 => return None,
@@ -178,7 +183,7 @@ impl Fitted {
     }
 
     /// Places and labels of the ticks.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub fn ticks(&self) -> Vec<(f64, String)> {
         let values = match self.scale {
             Scale::Linear => linear_ticks(self.unit, self.low, self.high),
             Scale::Log => log_ticks(self.low, self.high),
