@@ -289,7 +289,7 @@ fn writes_without_a_waiter_get_a_turn_beside_readers() {
             Stream { class: Class::SpillWrite, width: 4, bytes: 64 << 10, writes: true },
         ]),
     ];
-    for name in MODELS.iter().chain(&["hdd"]) {
+    for name in SLOW.iter().chain(&["hdd"]) {
         for load in LOADS {
             let cost = Some(model(name).cost(SPAN));
             let fixed = |depth| QueueConfig { learns: false, depth, cost, ..QueueConfig::default() };
