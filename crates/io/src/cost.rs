@@ -174,9 +174,11 @@ impl CostModel {
     pub fn is_possible(&self) -> bool {
         /// Nothing that is used takes longer.
         const LONGEST_NS: u64 = 1_000_000_000_000;
+        /// Nothing moves more.
+        const MOST_BYTES_PER_S: u64 = 1_000_000_000_000_000;
         (1..=LONGEST_NS).contains(&self.latency_ns)
             && (1..=LONGEST_NS).contains(&self.ns_per_request)
-            && self.bytes_per_s > 0
+            && (1..=MOST_BYTES_PER_S).contains(&self.bytes_per_s)
             && (1..=1024).contains(&self.depth)
             && (0.0..=1.0).contains(&self.request_share())
     }
@@ -196,7 +198,7 @@ impl CostModel {
     /// Device time of a request of `bytes` among others, in nanoseconds.
     pub fn request_ns(&self, bytes: u64) -> u64 {
         match self.law {
-            Law::Sum => self.ns_per_request + self.transfer_ns(bytes),
+            Law::Sum => self.ns_per_request.saturating_add(self.transfer_ns(bytes)),
             Law::Caps { .. } => self.ns_per_request.max(self.transfer_ns(bytes)),
         }
     }
@@ -227,12 +229,12 @@ impl CostModel {
 
     /// Time until a request of `bytes` is answered when it is alone, in nanoseconds.
     pub fn alone_ns(&self, bytes: u64) -> u64 {
-        self.latency_ns + self.transfer_ns(bytes)
+        self.latency_ns.saturating_add(self.transfer_ns(bytes))
     }
 
     /// Time in which the device moves `bytes`, in nanoseconds.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
-        (u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_s.max(1))) as u64
+        at_most(u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_s.max(1)))
     }
 
     /// The longest hole between two requests that is cheaper to read than to skip, in bytes.
@@ -247,7 +249,7 @@ impl CostModel {
 
     /// Bytes that the device transfers while it takes one more request.
     pub fn bytes_per_request(&self) -> u64 {
-        (u128::from(self.ns_per_request) * u128::from(self.bytes_per_s) / 1_000_000_000) as u64
+        at_most(u128::from(self.ns_per_request) * u128::from(self.bytes_per_s) / 1_000_000_000)
     }
 
     /// Requests to keep outstanding (Little's law, or as measured).
@@ -258,13 +260,13 @@ impl CostModel {
     /// How far a sequential reader should be ahead, in bytes: what the device moves during two
     /// waits.
     pub fn read_ahead_bytes(&self) -> u64 {
-        (2 * self.bytes_per_latency()).clamp(128 << 10, 16 << 20)
+        self.bytes_per_latency().saturating_mul(2).clamp(128 << 10, 16 << 20)
     }
 
     /// Bytes the device moves during one wait: with less outstanding, its bandwidth is not
     /// used.
     pub fn bytes_per_latency(&self) -> u64 {
-        (u128::from(self.latency_ns) * u128::from(self.bytes_per_s) / 1_000_000_000) as u64
+        at_most(u128::from(self.latency_ns) * u128::from(self.bytes_per_s) / 1_000_000_000)
     }
 
     /// How many pages of an extent must be wanted before reading it whole is cheaper than
@@ -301,6 +303,11 @@ impl CostModel {
     pub fn in_place(&self) -> bool {
         !self.has_arm()
     }
+}
+
+/// The same, or as much as a figure can be.
+fn at_most(figure: u128) -> u64 {
+    u64::try_from(figure).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -341,6 +348,7 @@ mod tests {
             CostModel { latency_ns: 0, ..CostModel::ssd() },
             CostModel { ns_per_request: u64::MAX, ..CostModel::ssd() },
             CostModel { bytes_per_s: 0, ..CostModel::ssd() },
+            CostModel { bytes_per_s: u64::MAX, ..CostModel::ssd() },
             CostModel { depth: u32::MAX, ..CostModel::ssd() },
             CostModel { law: nan, ..CostModel::ssd() },
         ] {

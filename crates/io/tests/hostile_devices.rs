@@ -275,3 +275,39 @@ fn two_on_one_device_share_it() {
     }
     found.nothing();
 }
+
+/// Readers that fill the device all the time, and a checkpoint.
+#[test]
+fn writes_without_a_waiter_get_a_turn_beside_readers() {
+    const LOADS: [Load; 2] = [
+        Load(&[
+            Stream::reads(Class::Demand, 300, PAGE),
+            Stream { class: Class::WriteBack, width: 4, bytes: PAGE, writes: true },
+        ]),
+        Load(&[
+            Stream::reads(Class::Planned, 128, 512 << 10),
+            Stream { class: Class::SpillWrite, width: 4, bytes: 64 << 10, writes: true },
+        ]),
+    ];
+    for name in SLOW.iter().chain(&["hdd"]) {
+        for load in LOADS {
+            let cost = Some(model(name).cost(SPAN));
+            let fixed = |depth| QueueConfig { learns: false, depth, cost, ..QueueConfig::default() };
+            let learns = QueueConfig { cost, ..QueueConfig::default() };
+            for config in [learns, fixed(None), fixed(Some(1)), fixed(Some(2)), fixed(Some(64))] {
+                let (mut all, depth) = (0.0, config.depth);
+                let world = World::new(model(name), Troubles::default(), config, load, 1);
+                for _ in 0..4 {
+                    all += world.run(5 * S).requests;
+                }
+                let writes = world.written();
+                assert!(
+                    writes >= 4,
+                    "{name}, depth {depth:?}, {}: {writes} of {all} are writes",
+                    load.name()
+                );
+                world.end(u64::MAX);
+            }
+        }
+    }
+}

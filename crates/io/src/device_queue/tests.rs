@@ -173,3 +173,51 @@ fn a_guess_is_held_and_let_go() {
         wait_for(&[0, 2, 1]);
     }
 }
+
+/// Memory whose reads are a bug.
+struct Broken(MemoryDevice);
+
+impl Device for Broken {
+    fn name(&self) -> &Arc<str> {
+        self.0.name()
+    }
+
+    fn len(&self) -> Result<u64, IoError> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.0.set_len(len)
+    }
+
+    fn read_at(&self, _bufs: &mut [IoSliceMut<'_>], _offset: u64) -> Result<(), IoError> {
+        panic!("a bug")
+    }
+
+    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
+        self.0.write_at(bufs, offset)
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.0.sync()
+    }
+}
+
+/// The thread that panics closes the queue while it unwinds: it once waited for its own batch.
+#[test]
+fn a_panic_in_the_asking_thread_does_not_hang_the_close() {
+    let device = Arc::new(Broken(MemoryDevice::from_bytes("memory", vec![7; 1 << 16])));
+    let config = QueueConfig { engine: Engine::Inline, ..QueueConfig::default() };
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut buf = AlignedBuf::new(4096);
+        let _tell = tell;
+        let queue = DeviceQueue::open(device, config, Clock::real(), Arc::new(Ended::default()));
+        let queue = queue.expect("a queue");
+        // SAFETY: the buffer outlives the queue, which is closed first.
+        let buf = unsafe { RawBuf::read_into(buf.as_mut_ptr(), buf.len()) };
+        queue.submit(&mut vec![Request { offset: 0, buf, class: Class::Demand, tag: 0 }]);
+    });
+    let end = told.recv_timeout(Duration::from_secs(30));
+    assert_eq!(end, Err::<(), _>(std::sync::mpsc::RecvTimeoutError::Disconnected), "it hangs");
+}

@@ -15,7 +15,7 @@ impl Serving {
         let mut schedule = Schedule::new(self.limits_now());
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
-        self.state.lock().outstanding.requests += 1;
+        let counted = Counted::new(self);
         // One client's batch: no policy holds it for another client.
         while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
@@ -29,9 +29,8 @@ impl Serving {
                 .for_each(|piece| schedule.push(Pending { alone: true, again: true, ..piece }));
         }
         assert!(schedule.is_empty(), "a batch is carried out whole");
-        let mut state = self.state.lock();
-        state.outstanding.requests -= 1;
-        self.give_back(&mut state, request);
+        self.give_back(&mut self.state.lock(), request);
+        drop(counted);
     }
 
     /// Carries out one request past the schedule, and counts it.
@@ -54,5 +53,25 @@ impl Serving {
         self.note(seen);
         self.in_place.end(class, len);
         result
+    }
+}
+
+/// A batch that is under way; also no more after a panic, so that the queue can be closed then.
+struct Counted<'a>(&'a Serving);
+
+impl Counted<'_> {
+    fn new(serving: &Serving) -> Counted<'_> {
+        serving.state.lock().outstanding.requests += 1;
+        Counted(serving)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.outstanding.requests -= 1;
+        if state.closing && state.outstanding.requests == 0 {
+            self.0.drained.notify_all();
+        }
     }
 }

@@ -107,6 +107,10 @@ impl Curve {
     /// Requests of that mean length take `ns` of the device; `weight`, up to 1, says how sure that
     /// is.
     pub(crate) fn set(&mut self, bytes: f64, ns: f64, weight: f64) {
+        if bytes <= 0.0 || ns <= 0.0 {
+            // A clock that stood still: the logarithm of nothing would be in all costs from then on.
+            return;
+        }
         let bits = (bytes.max(1.0).log2().round() as u32).clamp(FIRST_BITS, FIRST_BITS + POINTS as u32 - 1);
         for point in self.points.iter_mut().filter(|point| point.weight > 0.0) {
             let fades = if point.weight > LATER_WEIGHT { FADES } else { FADES_LATER };

@@ -125,7 +125,8 @@ impl Estimator {
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> bool {
         self.pass(now_ns);
         self.outstanding.end(done.bytes);
-        let Some(taken_ns) = self.passing.taken(done.taken_ns).filter(|_| !done.has_failed) else {
+        let says_something = !done.has_failed && done.bytes > 0;
+        let Some(taken_ns) = self.passing.taken(done.taken_ns).filter(|_| says_something) else {
             if self.tick.requests == 0.0 && self.tick.busy_ns >= LOOK_NS {
                 // The device was busy with failures alone, which say nothing of it.
                 self.tick = Sums::default();

@@ -85,7 +85,7 @@ impl WriteCosts {
     pub fn new(prior: &CostModel) -> WriteCosts {
         let kind = if prior.has_arm() { Kind::Arm } else { Kind::Caps };
         let byte_ns = 1e9 / prior.bytes_per_s.max(1) as f64;
-        let costs = Costs { kind, request_ns: prior.ns_per_request as f64, byte_ns };
+        let costs = Costs { kind, request_ns: prior.ns_per_request.max(1) as f64, byte_ns };
         WriteCosts {
             alone: Alone::new(prior.latency_ns as f64, byte_ns),
             curve: Curve::new(costs),
@@ -245,12 +245,13 @@ impl Flushes {
             return [self.assumed_ns, 0.0];
         }
         let spread = self.xx - self.x * self.x;
-        if spread < SPREAD * self.xx {
+        // Also when there was no write before any of them.
+        if spread <= SPREAD * self.xx {
             return [self.y, 0.0];
         }
         let most = self.y / self.x;
         let each_ns = ((self.xy - self.x * self.y) / spread).clamp(0.0, most);
-        [self.y - each_ns * self.x, each_ns]
+        [(self.y - each_ns * self.x).max(0.0), each_ns]
     }
 }
 

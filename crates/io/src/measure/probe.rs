@@ -18,7 +18,7 @@
 #![allow(unsafe_code)]
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -170,8 +170,26 @@ impl Profile {
     /// # Errors
     /// The file cannot be read, or is no profile.
     pub fn load(path: &Path) -> Result<Profile, IoError> {
+        Self::read(path, &OpenOptions::new())
+    }
+
+    /// Reads what `keep` has written: something else may have its name, and a pipe is not waited
+    /// for.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no profile.
+    pub fn load_kept(path: &Path) -> Result<Profile, IoError> {
+        Self::read(path, OpenOptions::new().custom_flags(libc::O_NONBLOCK))
+    }
+
+    fn read(path: &Path, options: &OpenOptions) -> Result<Profile, IoError> {
+        /// No profile is as long.
+        const MOST_BYTES: u64 = 4 << 20;
         let name: Arc<str> = path.display().to_string().into();
-        let text = std::fs::read(path).map_err(|e| IoError::os(&name, Operation::Read, 0, 0, &e))?;
+        let mut text = Vec::new();
+        let opened = options.clone().read(true).open(path);
+        let read = opened.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut text));
+        read.map_err(|e| IoError::os(&name, Operation::Read, 0, 0, &e))?;
         let not_one = |e: serde_json::Error| {
             IoError::invalid(&name, Operation::Read, format!("not a device profile: {e}"))
         };

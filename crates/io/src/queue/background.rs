@@ -17,7 +17,8 @@
 //!    there they leave the device to more urgent requests, when those are a quarter of what
 //!    fills it.
 //! 5. Guesses go out nevertheless when the last one did so [`SHARE`] times as long ago as it
-//!    took: demand reads may keep the device busy all the time.
+//!    took: demand reads may keep the device busy all the time. A lone write does so past the other
+//!    bounds, too: commits wait in the end for a checkpoint that gets no turn.
 
 use crate::cost::{CostModel, GUESS_KNEES};
 use crate::queue::request::Class;
@@ -78,7 +79,7 @@ impl Background {
             writes,
             requests: (depth * 3 / 4).max(1),
             apart: if cost.has_caps() && depth >= APART { APART } else { 0 },
-            bytes: 2 * cost.bytes_per_latency() + max_bytes.max(1),
+            bytes: cost.bytes_per_latency().saturating_mul(2).saturating_add(max_bytes.max(1)),
             max_bytes,
             is_sought: false,
         }
@@ -101,7 +102,7 @@ impl Background {
     pub(crate) fn hurried_bytes(&self) -> u64 {
         match self.cost.is_flash() {
             true => 1,
-            false if self.cost.has_caps() => HURRIED_KNEES * self.cost.bytes_per_request(),
+            false if self.cost.has_caps() => HURRIED_KNEES.saturating_mul(self.cost.bytes_per_request()),
             false => self.guess_bytes(0).max(1),
         }
     }
@@ -109,17 +110,22 @@ impl Background {
     /// True when a request of the class may go out. The last one, of `last_bytes`, did so
     /// `since_ns` ago.
     pub(crate) fn has_room(&self, class: usize, at: &Load, since_ns: u64, last_bytes: u64) -> bool {
+        let is_due = || since_ns >= SHARE.saturating_mul(self.cost.request_ns(last_bytes));
+        let is_write = class > Class::Speculative as usize;
+        if is_write && at.writes == 0 && is_due() {
+            return true;
+        }
         if at.requests >= self.requests && at.background >= self.apart {
             return false;
         }
-        if class > Class::Speculative as usize && at.writes >= self.writes.window(last_bytes) {
+        if is_write && at.writes >= self.writes.window(last_bytes) {
             return false;
         }
         if !self.keeps_to_the_pipe(class) {
             return at.bytes < self.bytes;
         }
         let fills = self.bytes_per_latency(at.least_ns);
-        let is_busy = self.cost.is_flash() && at.urgent_bytes >= fills / 4;
+        let is_busy = self.cost.is_flash() && at.urgent_bytes >= (fills / 4).max(1);
         let has_room = match self.cost.has_caps() {
             // All that is outstanding takes the longer of its requests and of its bytes.
             true => {
@@ -127,9 +133,9 @@ impl Background {
                 let gain = if self.is_sought { STARTUP_GAIN } else { 1 };
                 self.cost.transfer_ns(at.bytes) < requests_ns.max(gain * self.cost.latency_ns)
             }
-            false => at.bytes < fills + self.guess_bytes(at.least_ns),
+            false => at.bytes < fills.saturating_add(self.guess_bytes(at.least_ns)),
         };
-        (has_room && !is_busy) || since_ns >= SHARE * self.cost.request_ns(last_bytes)
+        (has_room && !is_busy) || is_due()
     }
 
     fn keeps_to_the_pipe(&self, class: usize) -> bool {
@@ -252,5 +258,69 @@ mod tests {
         assert_eq!(of(CostModel::ssd(), 3_000_000), 795_000);
         assert_eq!(of(CostModel::network(), 0), 436_900);
         assert_eq!(of(CostModel::hdd(), 0), 2 << 20);
+    }
+
+    /// Costs as they may be read from a file, or be learned.
+    fn any_costs() -> impl Iterator<Item = CostModel> {
+        let mut random = snowmelt_base::random::Random(9);
+        (0..20_000).map(move |_| {
+            let mut figure = |most: u64| match random.below(8) {
+                0 => most,
+                1 => 1 + random.below(4),
+                _ => 10f64.powf(random.below(20_000) as f64 / 1e3) as u64 % most + 1,
+            };
+            let share = figure(1001) as f64 / 1001.0;
+            CostModel {
+                latency_ns: figure(1_000_000_000_000),
+                ns_per_request: figure(1_000_000_000_000),
+                bytes_per_s: figure(u64::MAX - 1),
+                depth: figure(1024) as u32,
+                law: if share < 0.5 { Law::Sum } else { Law::Caps { request_share: share } },
+            }
+        })
+    }
+
+    #[test]
+    fn an_idle_device_has_room_for_everything() {
+        let mut possible = 0;
+        for cost in any_costs().filter(CostModel::is_possible) {
+            possible += 1;
+            for depth in [1, 2, 3, 4, cost.depth as usize] {
+                let background = Background::new((cost, WriteCosts::new(&cost).cost()), depth, 2 << 20);
+                let background = Background { is_sought: depth == 2, ..background };
+                for class in GUESS..Class::COUNT {
+                    for least_ns in [0, 1, u64::MAX] {
+                        let idle = Load { least_ns, ..Load::default() };
+                        assert!(background.has_room(class, &idle, 0, 2 << 20), "{class} {depth} {cost:?}");
+                        background.max_bytes(class, least_ns);
+                    }
+                }
+                assert!(background.hurried_bytes() > 0 && background.bytes > 0, "{cost:?}");
+                let full = Load { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Load::default() };
+                (GUESS..Class::COUNT).for_each(|class| {
+                    background.has_room(class, &full, u64::MAX, 1 << 30);
+                });
+            }
+            let bytes = [0, 1, PAGE, 2 << 20, 1 << 40];
+            for bytes in bytes {
+                let ns = [cost.request_ns(bytes), cost.alone_ns(bytes), cost.transfer_ns(bytes)];
+                assert!(ns[..2].iter().all(|ns| *ns > 0) && cost.price_ns(bytes) >= 0.0, "{cost:?}");
+            }
+            assert!(cost.read_ahead_bytes() > 0 && cost.gap_bytes() <= 2 << 20, "{cost:?}");
+            assert!(cost.extent_break_even(PAGE, 2 << 20) > 0.0, "{cost:?}");
+        }
+        assert!(possible > 10_000, "{possible} of them are");
+    }
+
+    #[test]
+    fn no_lone_write_waits_for_ever() {
+        let full = Load { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Load::default() };
+        for cost in any_costs().filter(CostModel::is_possible) {
+            let background = Background::new((cost, WriteCosts::new(&cost).cost()), 1, 2 << 20);
+            for class in GUESS + 1..Class::COUNT {
+                assert!(background.has_room(class, &full, u64::MAX, PAGE), "{class} {cost:?}");
+                assert!(!background.has_room(class, &Load { writes: 1024, ..full }, u64::MAX, PAGE));
+            }
+        }
     }
 }

@@ -96,6 +96,7 @@ struct ClientState {
     submitted: u64,
     answered: u64,
     failed: u64,
+    written: u64,
     is_over: bool,
     /// Longest wait of each class.
     waited_ns: [u64; Class::COUNT],
@@ -121,6 +122,7 @@ impl Client {
                 submitted: 0,
                 answered: 0,
                 failed: 0,
+                written: 0,
                 is_over: false,
                 waited_ns: [0; Class::COUNT],
             }),
@@ -164,8 +166,9 @@ impl Sink for Client {
         let now = self.clock.now_ns();
         let slot = &mut state.slots[tag as usize];
         let began = slot.began_ns.take().expect("a request is answered once");
-        let Stream { class, bytes, .. } = slot.stream;
+        let Stream { class, bytes, writes, .. } = slot.stream;
         state.answered += 1;
+        state.written += u64::from(writes);
         let waited_ns = &mut state.waited_ns[class as usize];
         *waited_ns = (*waited_ns).max(now - began);
         match result {
@@ -234,6 +237,11 @@ impl World {
     /// Requests of the first queue that failed.
     pub fn failed(&self) -> u64 {
         self.clients[0].state.lock().unwrap().failed
+    }
+
+    /// Writes to the first queue that are over.
+    pub fn written(&self) -> u64 {
+        self.clients[0].state.lock().unwrap().written
     }
 
     /// Closes the queues. No request waited longer than `most_ns`, and each was answered.

@@ -13,6 +13,8 @@ use snowmelt_io::{Clock, Haste, WriteCost};
 const TRAFFIC_NS: u64 = 1_000_000_000;
 /// No commit for so long is the end of the traffic.
 const QUIET_NS: u64 = 3_000_000_000;
+/// No piece is reckoned to take longer: what is believed may be wrong, and is found out by writing.
+const LONGEST_NS: u64 = 1_000_000_000;
 
 /// When the last two commits were.
 pub(crate) struct Traffic {
@@ -55,6 +57,7 @@ impl Turns {
     /// Waits for a turn, writes a piece that is to take `device_ns` by `write`, and puts the next
     /// turn off for as long as the device is to be left alone.
     pub fn take<R>(&self, clock: &Clock, device_ns: u64, write: impl FnOnce() -> R) -> R {
+        let device_ns = device_ns.min(LONGEST_NS);
         let pause_ns = WriteCost::pause_ns(Haste::LEISURE, device_ns, device_ns);
         let now_ns = clock.now_ns();
         let turn_ns = |next_ns: u64| next_ns.max(now_ns);
@@ -98,5 +101,16 @@ mod tests {
         }
         turns.take(&clock, 200, || ());
         assert_eq!(clock.now_ns() - begun_ns, (3 * 200 + 400) * 5 / 2);
+    }
+
+    #[test]
+    fn a_belief_that_is_far_too_dear_puts_no_turn_off_for_long() {
+        let (clock, turns) = (Clock::virtual_time(2), Turns::default());
+        let _in_time = clock.enter();
+        let begun_ns = clock.now_ns();
+        for device_ns in [1 << 50, u64::MAX, 1 << 50] {
+            turns.take(&clock, device_ns, || clock.sleep_ns(1_000_000));
+        }
+        assert!(clock.now_ns() - begun_ns <= 3 * 2 * LONGEST_NS);
     }
 }

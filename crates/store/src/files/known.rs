@@ -77,8 +77,8 @@ impl Known {
             DiskHints::Hidden => (found.hidden(), None),
             DiskHints::Used => (found, usable_model(&learned_at, disk.as_ref(), &mut doubts)),
         };
-        let is_later = |model: &KeptModel| profile.is_none() || probed_at(&profile_at) < model.unix_s;
-        let measured = match (learned.filter(is_later), &profile) {
+        let counts = |model: &KeptModel| profile.is_none() || is_later(model, &profile_at);
+        let measured = match (learned.filter(counts), &profile) {
             (Some(model), _) => Some(Prior {
                 cost: model.cost,
                 source: CostSource::Kept,
@@ -112,9 +112,17 @@ impl LearnedBefore {
         let (mut doubts, disk) = (Vec::new(), Hints::of(kernel, stripe).disk);
         let model = usable_model(&learned_path(dir, number, stripe), disk.as_ref(), &mut doubts);
         let profile = profile_path(dir, number, stripe);
-        let is_latest = model.as_ref().is_some_and(|model| probed_at(&profile) < model.unix_s);
+        let is_latest = model.as_ref().is_some_and(|model| is_later(model, &profile));
         LearnedBefore { model, is_latest, doubt: doubts.pop() }
     }
+}
+
+/// True when a model was learned after a probe. One of the future was not: the clock was wrong then,
+/// and no probe would count until it comes.
+fn is_later(model: &KeptModel, profile: &Path) -> bool {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now_s = now.map_or(0, |since| since.as_secs());
+    (probed_at(profile) + 1..=now_s).contains(&model.unix_s)
 }
 
 /// When a profile was written, in seconds since 1970; 0 when there is none.
@@ -130,7 +138,7 @@ fn kept_profile(path: &Path, doubts: &mut Vec<String>) -> Option<Profile> {
     if !path.exists() {
         return None;
     }
-    match Profile::load(path) {
+    match Profile::load_kept(path) {
         Ok(profile) => Some(profile),
         Err(error) => {
             doubts.push(format!("{error}; going on with default costs: probe the device again"));
@@ -195,7 +203,8 @@ fn usable_model(path: &Path, disk: Option<&DiskIdentity>, doubts: &mut Vec<Strin
 /// Writes what was learned of a stripe in `dir`, where it is called `name`.
 pub(crate) fn keep(dir: &Directory, name: &Path, model: &KeptModel) -> Result<()> {
     let (new, kept) = (with_end(name, NEW_LEARNED), with_end(name, LEARNED));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+    // A pipe of that name is not waited for.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let replace = || {
         let folder = dir.folder()?;
         folder.open_file(&new, flags)?.write_all(&model.encode())?;
@@ -294,6 +303,11 @@ mod tests {
         let cost = |known: Known| known.prior.unwrap().cost.latency_ns;
         assert_eq!(cost(at.known(DiskHints::Used)), model.cost.latency_ns);
         assert_eq!(cost(at.known(DiskHints::Hidden)), CostModel::hdd().latency_ns, "a probe is no hint");
+        let mut ahead = model.clone();
+        ahead.unix_s += 86_400;
+        at.keep(&ahead);
+        assert_eq!(cost(at.known(DiskHints::Used)), CostModel::hdd().latency_ns, "of a clock that was ahead");
+        at.keep(&model);
         written(&probed, model.unix_s + 10);
         assert_eq!(cost(at.known(DiskHints::Used)), CostModel::hdd().latency_ns);
         assert!(at.known(DiskHints::Used).probed.is_some());
@@ -329,5 +343,34 @@ mod tests {
         std::fs::create_dir(&kept).unwrap();
         let known = at.known(DiskHints::Used);
         assert_eq!((known.prior, known.doubts.len()), (bare, 1), "a folder of that name");
+    }
+
+    #[test]
+    fn whatever_has_the_names_of_these_files_is_passed_by() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let of_kinds: [(&str, fn(&Path)); 5] = [
+            ("a pipe", |path| mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap()),
+            ("a folder", |path| std::fs::create_dir(path).unwrap()),
+            ("a link to itself", |path| std::os::unix::fs::symlink(path, path).unwrap()),
+            ("an endless file", |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap()),
+            ("a huge one", |path| std::fs::File::create(path).unwrap().set_len(1 << 40).unwrap()),
+        ];
+        let (done, all_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for (what, make) in of_kinds {
+                for end in [PROFILE, LEARNED, NEW_LEARNED] {
+                    let at = Setting::new();
+                    let bare = at.bare().0;
+                    make(&with_end(&at.stripe, end));
+                    let known = at.known(DiskHints::Used);
+                    assert_eq!(known.prior, bare, "{what} as {end}");
+                    assert!(known.doubts.len() <= 1, "{what} as {end}: {:?}", known.doubts);
+                    let dir = Directory::open(at.dir.path(), None).unwrap();
+                    let _ = keep(&dir, Path::new("stripe-0"), &at.model());
+                }
+            }
+            done.send(()).unwrap();
+        });
+        all_done.recv_timeout(std::time::Duration::from_secs(60)).expect("none is waited for");
     }
 }

@@ -140,7 +140,7 @@ fn profile(kept: &Path, stripe: &Path) -> KeptProfile {
     if !kept.exists() {
         return KeptProfile::Absent;
     }
-    match Profile::load(kept) {
+    match Profile::load_kept(kept) {
         Err(error) => KeptProfile::Unreadable(error.to_string()),
         Ok(Profile { cost, direct, doubts, .. }) => {
             let at = |path: &Path, of: fn(&fs::Metadata) -> std::io::Result<SystemTime>| {

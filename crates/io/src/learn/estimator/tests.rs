@@ -381,3 +381,47 @@ fn a_disk_that_is_believed_to_be_one_stays_one_and_other_beliefs_end_alike() {
         }
     }
 }
+
+#[test]
+fn no_order_of_reads_makes_a_belief_of_nothing() {
+    let mut random = snowmelt_base::random::Random(6);
+    for case in 0..3000 {
+        let mut figure = |most: u64| 10f64.powf(random.below(16_000) as f64 / 1e3) as u64 % most + 1;
+        let prior = CostModel {
+            latency_ns: figure(1_000_000_000_000),
+            ns_per_request: figure(1_000_000_000_000),
+            bytes_per_s: figure(1_000_000_000_000_000),
+            depth: figure(1024) as u32,
+            law: if case % 2 == 0 { Law::Sum } else { Law::Caps { request_share: 0.5 } },
+        };
+        assert!(prior.is_possible());
+        let mut estimator = Estimator::new(&prior);
+        let (mut now, mut out) = (random.below(1 << 40), Vec::new());
+        let (longest, bits) = (1 << random.below(37), 1 + random.below(24));
+        for _ in 0..random.below(600) {
+            now += [0, 1, random.below(1 << 20), random.below(longest)][random.below(4) as usize];
+            if random.below(200) == 0 {
+                now = now.saturating_sub(random.below(1 << 34));
+            }
+            if random.below(7) == 0 {
+                estimator.is_full();
+            }
+            if out.len() < estimator.cost().depth as usize && random.below(2) == 0 {
+                let bytes = random.below(1 << bits);
+                out.push((bytes, estimator.started(bytes, now), now));
+            } else if !out.is_empty() {
+                let (bytes, beside, began) = out.swap_remove(random.below(out.len() as u64) as usize);
+                let has_failed = random.below(8) == 0;
+                let taken_ns = now.saturating_sub(began);
+                estimator.finished(&Done { write: false, bytes, beside, taken_ns, has_failed }, now);
+            }
+            let costs = estimator.costs;
+            for figure in [costs.request_ns, costs.byte_ns, estimator.alone.latency_ns()] {
+                assert!(figure.is_finite() && figure > 0.0, "case {case}: {costs:?}");
+            }
+            let cost = estimator.cost();
+            assert!((1..=256).contains(&cost.depth), "case {case}: {cost:?}");
+            assert!((0.0..=1.0).contains(&cost.request_share()), "case {case}: {cost:?}");
+        }
+    }
+}

@@ -157,3 +157,58 @@ fn what_a_cache_defers_is_a_part_of_the_cost() {
     let cost = through.learned.cost();
     assert!(cost.deferred_ns < cost.latency_ns / 10 && cost.unflushed() > 8, "{cost:?}");
 }
+
+/// Costs that no device has a hundred times over, but that may be believed at first.
+fn any_cost(random: &mut snowmelt_base::random::Random) -> CostModel {
+    let mut figure =
+        |most: u64| (1.0 + random.below(1000) as f64 / 1e3).powf(random.below(64) as f64) as u64 % most + 1;
+    let cost = CostModel {
+        latency_ns: figure(1_000_000_000_000),
+        ns_per_request: figure(1_000_000_000_000),
+        bytes_per_s: figure(1_000_000_000_000_000),
+        ..CostModel::ssd()
+    };
+    assert!(cost.is_possible());
+    cost
+}
+
+#[test]
+fn no_order_of_writes_and_flushes_makes_a_belief_of_nothing() {
+    let mut random = snowmelt_base::random::Random(5);
+    for case in 0..2000 {
+        let mut learned = WriteCosts::new(&any_cost(&mut random));
+        let (mut now, mut out) = (random.below(1 << 40), Vec::new());
+        let kinds = [[4, 4, 1], [1, 1, 0], [0, 0, 1], [3, 3, 9]][case % 4];
+        for _ in 0..random.below(200) {
+            now += [0, 1, random.below(1 << 20), random.below(1 << 36)][random.below(4) as usize];
+            let all: u64 = kinds.iter().sum();
+            let kind = random.below(all);
+            if kind < kinds[0] {
+                let bytes = 1 << random.below(24);
+                out.push((bytes, learned.started(bytes, now), now));
+            } else if kind < kinds[0] + kinds[1] {
+                if !out.is_empty() {
+                    let (bytes, beside, began) = out.swap_remove(random.below(out.len() as u64) as usize);
+                    match random.below(8) {
+                        0 => learned.failed(bytes),
+                        _ => drop(learned.finished(bytes, &beside, now - began, now)),
+                    }
+                }
+            } else {
+                learned.flushed([0, random.below(1 << 24)][random.below(2) as usize]);
+            }
+            let costs = learned.costs;
+            let [flush_ns, deferred_ns] = learned.flushes.costs();
+            for figure in [costs.request_ns, costs.byte_ns, learned.alone.latency_ns()] {
+                assert!(figure.is_finite() && figure >= 0.0, "case {case}: {costs:?}");
+            }
+            assert!(
+                flush_ns >= 0.0 && deferred_ns >= 0.0,
+                "case {case}: a flush {flush_ns}, a write {deferred_ns}"
+            );
+            assert!(flush_ns.is_finite() && deferred_ns.is_finite());
+            let cost = learned.cost();
+            assert!(cost.window(PAGE) > 0 && cost.unflushed() > 0 && cost.piece_bytes() > 0);
+        }
+    }
+}
