@@ -29,7 +29,7 @@ fn enough(name: &str) -> u64 {
 const USED: f64 = 0.85;
 /// The same where times vary as much as those of object storage: what a trial of a few dozen
 /// requests moves is chance there, and so it takes several to find a depth of hundreds.
-const VARYING: f64 = 0.45;
+const VARYING: f64 = 0.4;
 /// The same where gaps were read through at first, because bytes were said to be free.
 const SAID_FREE: f64 = 0.7;
 /// Two on one device: each of what one alone would move.

@@ -5,9 +5,11 @@
 
 use crate::learn::Beside;
 
-/// Requests with at most so many outstanding, themselves included, count as alone; and where few
-/// are outstanding on purpose, because some of those before are still. A long one makes others
-/// wait, so no more bytes than of a short one are beside them.
+/// Requests with at most so many outstanding, themselves included, count as alone. A long one
+/// makes others wait, so no more bytes than of a short one are beside them.
+///
+/// Where few are outstanding on purpose more count, because some of those before are still, and
+/// long ones may be all there is; a time that has grown is then believed only with care.
 const ALONE: u64 = 2;
 const FEW: u64 = 6;
 
@@ -73,8 +75,11 @@ impl Alone {
         }
         let latency_ns = taken_ns - (bytes as f64 * self.byte_ns()).min(PART * taken_ns);
         self.least_ns.add(latency_ns);
-        let most = if self.few.is_some() { FEW } else { ALONE };
-        if beside.requests <= most && beside.bytes - bytes <= SHORT_BYTES {
+        let is_alone = match self.few {
+            Some(_) => beside.requests <= FEW,
+            None => beside.requests <= ALONE && beside.bytes - bytes <= SHORT_BYTES,
+        };
+        if is_alone {
             self.times_ns[(self.samples - self.old) % SAMPLES] = latency_ns;
             self.samples += 1;
         }
