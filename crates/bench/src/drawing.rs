@@ -14,11 +14,11 @@ text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:14px;fi
 .slow{stroke:#fb923c}.fast{stroke:#60a5fa}.third{stroke:#9aa7b4}}";
 
 /// A picture that is drawn.
-pub(crate) struct Drawing {
+pub(crate) struct Strokes {
     out: String,
 }
 
-impl Drawing {
+impl Strokes {
     /// An empty one; `label` says it to those who cannot see it, `style` is added to the usual one.
     pub(crate) fn new((width, height): (f64, f64), label: &str, style: &str) -> Self {
         let label = escape(label);

@@ -29,7 +29,7 @@ const PAUSE_S: f64 = 0.1;
 
 /// The volume from some moment on.
 #[derive(Clone, Debug)]
-pub struct Phase {
+pub struct Stretch {
     /// The moment, in seconds since the beginning.
     pub from_s: f64,
     /// The volume.
@@ -47,7 +47,7 @@ pub struct Changing<'a> {
     /// Frames of the pool.
     pub frames: u64,
     /// One or more, by time; the first one from the beginning.
-    pub phases: &'a [Phase],
+    pub phases: &'a [Stretch],
     /// Length of the run, in seconds.
     pub seconds: f64,
     /// Ends it.
@@ -57,9 +57,9 @@ pub struct Changing<'a> {
 impl Changing<'_> {
     /// A gp3, at the caps that are without a further price, whose caps are halved for the second
     /// third of the time.
-    pub fn halved_gp3(seconds: f64) -> Vec<Phase> {
+    pub fn halved_gp3(seconds: f64) -> Vec<Stretch> {
         let DeviceModel::Volume(gp3) = DeviceModel::gp3() else { unreachable!("gp3 is a volume") };
-        let phase = |(third, caps): (u32, f64)| Phase {
+        let phase = |(third, caps): (u32, f64)| Stretch {
             from_s: f64::from(third) * seconds / 3.0,
             volume: VolumeModel { iops: caps * gp3.iops, bytes_per_s: caps * gp3.bytes_per_s, ..gp3.clone() },
         };
@@ -97,7 +97,7 @@ impl Changing<'_> {
 
     fn config(&self, clock: &Clock) -> StoreConfig {
         let pool = self.frames * PAGE_BYTES as u64;
-        let model = |phase: &Phase| DeviceModel::Volume(phase.volume.clone());
+        let model = |phase: &Stretch| DeviceModel::Volume(phase.volume.clone());
         let later = self.phases[1..].iter();
         let becomes = later.map(|phase| ((phase.from_s * 1e9) as u64, model(phase))).collect();
         let troubles = Troubles { becomes, ..Troubles::default() };

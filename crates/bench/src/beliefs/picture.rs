@@ -5,9 +5,9 @@
 
 use snowmelt_lab::report::{Axis, FittedAxis, Scale, Unit};
 
-use super::changing::Phase;
+use super::changing::Stretch;
 use super::{DeviceLook, FINE_FOR_S, Look};
-use crate::drawing::Drawing;
+use crate::drawing::Strokes;
 
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 58.0;
@@ -26,27 +26,27 @@ const STYLE: &str = ".believed{stroke:#0b63c5}.moved{stroke:#c2410c;stroke-width
     .true{stroke:#9aa7b4}.other{fill:#1b222c}}";
 
 /// A figure, in its panel.
-struct Panel {
+struct Figure {
     title: &'static str,
     believed: fn(&DeviceLook) -> f64,
     moved: Option<fn(&DeviceLook) -> f64>,
-    truly: fn(&Phase) -> f64,
+    truly: fn(&Stretch) -> f64,
 }
 
-const PANELS: [Panel; 3] = [
-    Panel {
+const PANELS: [Figure; 3] = [
+    Figure {
         title: "requests per second",
         believed: |look| look.believed.requests_per_s,
         moved: Some(|look| look.requests_per_s),
         truly: |phase| phase.volume.iops,
     },
-    Panel {
+    Figure {
         title: "MiB per second",
         believed: |look| look.believed.bytes_per_s / MIB,
         moved: Some(|look| look.bytes_per_s / MIB),
         truly: |phase| phase.volume.bytes_per_s / MIB,
     },
-    Panel {
+    Figure {
         title: "milliseconds of a lone read",
         believed: |look| 1e3 * look.believed.alone_s,
         moved: None,
@@ -56,11 +56,11 @@ const PANELS: [Panel; 3] = [
 
 /// The picture of some looks; `conditions` is the line below its title. Of a modelled volume
 /// `phases` says what it truly is like.
-pub fn draw(looks: &[Look], conditions: &str, phases: &[Phase]) -> String {
+pub fn draw(looks: &[Look], conditions: &str, phases: &[Stretch]) -> String {
     let height = TOP + PANELS.len() as f64 * PANEL + 46.0;
     let time = Time { seconds: looks.last().map_or(1.0, |look| look.at_s).max(0.1) };
     let title = "Beliefs about the device, and what it let through";
-    let mut out = Drawing::new((WIDTH, height), title, STYLE);
+    let mut out = Strokes::new((WIDTH, height), title, STYLE);
     out.text((18.0, 28.0), "title", "start", title);
     out.text((18.0, 49.0), "soft", "start", conditions);
     legend(&mut out, !phases.is_empty());
@@ -77,7 +77,7 @@ pub fn draw(looks: &[Look], conditions: &str, phases: &[Phase]) -> String {
     out.end()
 }
 
-fn legend(out: &mut Drawing, knows_truth: bool) {
+fn legend(out: &mut Strokes, knows_truth: bool) {
     let names = [("believed", "believed"), ("moved", "let through"), ("true", "what the volume allows")];
     let mut x = 18.0;
     for (class, name) in &names[..if knows_truth { 3 } else { 2 }] {
@@ -124,19 +124,18 @@ impl Time {
 }
 
 fn draw_panel(
-    out: &mut Drawing,
-    panel: &Panel,
+    out: &mut Strokes,
+    panel: &Figure,
     time: &Time,
     (top, bottom): (f64, f64),
-    (looks, phases): (&[Look], &[Phase]),
+    (looks, phases): (&[Look], &[Stretch]),
 ) {
     for phase in phases.chunks(2).filter_map(|pair| pair.get(1)) {
         let end_s = phases.iter().map(|p| p.from_s).find(|s| *s > phase.from_s).unwrap_or(time.seconds);
         out.area((time.x(phase.from_s), top), (time.x(end_s), bottom), "other");
     }
-    let believed = looks.iter().flat_map(|look| &look.devices).map(panel.believed);
-    let values = believed.chain(phases.iter().map(panel.truly));
-    let y = Axis::new(panel.title, Unit::Plain).scaled(Scale::Log).fit(values, bottom, top);
+    let y = Axis::new(panel.title, Unit::Plain).scaled(Scale::Log);
+    let y = y.fit(values(panel, looks, phases).into_iter(), bottom, top);
     out.text((LEFT, top - 8.0), "", "start", panel.title);
     for (at, label) in y.ticks() {
         out.line((LEFT, at), (RIGHT, at), "grid");
@@ -166,6 +165,18 @@ fn draw_panel(
     for stripe in 0..stripes {
         out.path(&line(stripe, panel.believed), "line believed");
     }
+}
+
+/// The values that are to be seen; of what was moved not those of a device that is hardly used.
+fn values(panel: &Figure, looks: &[Look], phases: &[Stretch]) -> Vec<f64> {
+    /// The part of the least that is believed that a rate is drawn down to.
+    const LEAST: f64 = 0.1;
+    let devices = || looks.iter().flat_map(|look| &look.devices);
+    let mut values: Vec<f64> = devices().map(panel.believed).chain(phases.iter().map(panel.truly)).collect();
+    let least = LEAST * values.iter().copied().fold(f64::INFINITY, f64::min);
+    let moved = panel.moved.into_iter().flat_map(|moved| devices().map(moved));
+    values.extend(moved.filter(|rate| *rate >= least));
+    values
 }
 
 /// The place of a value, within the panel: nothing has none on a scale of logarithms.

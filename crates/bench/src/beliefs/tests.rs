@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_bsbm::WordLists;
 use snowmelt_graph::load::LoadOptions;
 
-use super::changing::{Changing, Phase};
+use super::changing::{Changing, Stretch};
 use super::*;
 use crate::dataset::generate_and_load;
 
 const PRODUCTS: u32 = 200;
 const SECONDS: f64 = 12.0;
 
-fn looks() -> &'static (Vec<Look>, Vec<Phase>) {
-    static LOOKS: LazyLock<(Vec<Look>, Vec<Phase>)> = LazyLock::new(|| {
+fn looks() -> &'static (Vec<Look>, Vec<Stretch>) {
+    static LOOKS: LazyLock<(Vec<Look>, Vec<Stretch>)> = LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
         let db: PathBuf = dir.path().join("db");
         let stop = AtomicBool::new(false);
@@ -80,7 +80,7 @@ fn the_first_second_is_looked_at_more_often() {
     assert!((looks.last().unwrap().at_s - SECONDS).abs() < 0.2);
 }
 
-/// What was moved between looks is, over all of them, what the queue has counted at the end.
+/// The sum moved between looks is, over all of them, what the queue has counted at the end.
 #[test]
 fn rates_between_looks_add_up() {
     let state = |requests, bytes| {

@@ -2,7 +2,7 @@
 //! in percent of the warm rate. It stands alone and follows the reader's light or dark theme.
 
 use super::{Entry, Race};
-use crate::drawing::Drawing;
+use crate::drawing::Strokes;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 330.0;
@@ -22,7 +22,7 @@ pub(super) fn draw(race: &Race, conditions: &str) -> String {
     let cold = race.entries.split_last().map_or(&[][..], |(_, cold)| cold);
     let seconds = cold.iter().map(seconds).fold(1.0, f64::max).ceil();
     let scale = Scale { seconds, warm_rate: race.warm_rate() };
-    let mut out = Drawing::new((WIDTH, HEIGHT), "Query rate after a cold start", "");
+    let mut out = Strokes::new((WIDTH, HEIGHT), "Query rate after a cold start", "");
     out.text((LEFT, 28.0), "title", "start", "Query rate after a cold start, in % of the warm rate");
     out.text((LEFT, 49.0), "soft", "start", conditions);
     axes(&mut out, &scale);
@@ -67,7 +67,7 @@ impl Scale {
     }
 }
 
-fn axes(out: &mut Drawing, scale: &Scale) {
+fn axes(out: &mut Strokes, scale: &Scale) {
     for percent in [0.0, 25.0, 50.0, 75.0, 100.0] {
         let y = scale.y(percent);
         let class = match percent {
@@ -88,7 +88,7 @@ fn axes(out: &mut Drawing, scale: &Scale) {
     out.text((middle, BOTTOM + 38.0), "soft", "middle", "seconds since the database was opened");
 }
 
-fn curve(out: &mut Drawing, scale: &Scale, entry: &Entry, class: &str) {
+fn curve(out: &mut Strokes, scale: &Scale, entry: &Entry, class: &str) {
     let mut curve = entry.run.curve();
     curve.starts_at(entry.begun_ns);
     let interval_s = (scale.seconds / POINTS).max(0.05);
@@ -100,7 +100,7 @@ fn curve(out: &mut Drawing, scale: &Scale, entry: &Entry, class: &str) {
     out.path(&points, &format!("line {class}"));
 }
 
-fn legend(out: &mut Drawing, x: f64, class: &str, label: &str) {
+fn legend(out: &mut Strokes, x: f64, class: &str, label: &str) {
     out.line((x, 73.0), (x + 24.0, 73.0), &format!("line {class}"));
     out.text((x + 32.0, 78.0), "", "start", label);
 }

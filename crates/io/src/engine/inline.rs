@@ -15,7 +15,7 @@ impl Serving {
         let mut schedule = Schedule::new(self.limits_now());
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
-        let counted = Counted::new(self);
+        let counted = UnderWay::new(self);
         // One client's batch: no policy holds it for another client.
         while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
@@ -57,16 +57,16 @@ impl Serving {
 }
 
 /// A batch that is under way; also no more after a panic, so that the queue can be closed then.
-struct Counted<'a>(&'a Serving);
+struct UnderWay<'a>(&'a Serving);
 
-impl Counted<'_> {
-    fn new(serving: &Serving) -> Counted<'_> {
+impl UnderWay<'_> {
+    fn new(serving: &Serving) -> UnderWay<'_> {
         serving.state.lock().outstanding.requests += 1;
-        Counted(serving)
+        UnderWay(serving)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.outstanding.requests -= 1;

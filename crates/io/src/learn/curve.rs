@@ -108,7 +108,7 @@ impl Curve {
     /// is.
     pub(crate) fn set(&mut self, bytes: f64, ns: f64, weight: f64) {
         if bytes <= 0.0 || ns <= 0.0 {
-            // A clock that stood still: the logarithm of nothing would be in all costs from then on.
+            // A clock stood still: the logarithm of nothing would be in all costs later.
             return;
         }
         let bits = (bytes.max(1.0).log2().round() as u32).clamp(FIRST_BITS, FIRST_BITS + POINTS as u32 - 1);

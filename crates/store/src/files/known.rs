@@ -117,7 +117,7 @@ impl LearnedBefore {
     }
 }
 
-/// True when a model was learned after a probe. One of the future was not: the clock was wrong then,
+/// True when a model was learned after a probe. One of the future was not: the clock was wrong,
 /// and no probe would count until it comes.
 fn is_later(model: &KeptModel, profile: &Path) -> bool {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -17,7 +17,7 @@ const FIRST: f64 = 2.3;
 /// that a look moves a belief: as far as the sums of the estimator reach back.
 const DRIFT: f64 = 0.015;
 const NOISE: f64 = 0.1;
-/// What was let through, where the device was not the limit, says less.
+/// A rate let through, where the device was not the limit, says less.
 const BOUND_NOISE: f64 = 2.0 * NOISE;
 const HUBER: f64 = 1.345;
 const FAR: f64 = 3.0;
@@ -34,7 +34,7 @@ impl Norm {
     pub(super) const CAPS: Norm = Norm(4.0);
 }
 
-/// What it believes.
+/// Its beliefs.
 #[derive(Clone)]
 pub(super) struct Kalman {
     norm: Norm,

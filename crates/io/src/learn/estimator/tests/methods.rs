@@ -58,7 +58,7 @@ fn replay(
     }
 }
 
-/// What a method believes of requests of each of `lengths`, by the time of each look.
+/// The beliefs of a method about requests of each of `lengths`, by the time of each look.
 fn beliefs<const N: usize>(
     method: Method,
     prior: &CostModel,
@@ -246,7 +246,7 @@ fn print_rows(head: &str, rows: impl Iterator<Item = (String, [String; 3])>) {
     rows.for_each(|(what, cells)| println!("| {what} | {} |", cells.join(" | ")));
 }
 
-/// What is worse of the estimator than it should be.
+/// The figures that are worse of the estimator than it should be.
 fn judge_cells(whats: &[String], cells: &[Vec<Column>; 3]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (i, least) in LEAST_NEAR.into_iter().enumerate() {
