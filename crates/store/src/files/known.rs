@@ -348,7 +348,8 @@ mod tests {
     #[test]
     fn whatever_has_the_names_of_these_files_is_passed_by() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
-        let of_kinds: [(&str, fn(&Path)); 5] = [
+        type Thing = (&'static str, fn(&Path));
+        let of_kinds: [Thing; 5] = [
             ("a pipe", |path| mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap()),
             ("a folder", |path| std::fs::create_dir(path).unwrap()),
             ("a link to itself", |path| std::os::unix::fs::symlink(path, path).unwrap()),

@@ -79,11 +79,9 @@ impl Kalman {
         let deviations = residual.abs() / (said + noise * noise).sqrt();
         let noise = noise * noise * (deviations / HUBER).max(1.0);
         let gain = part.map(|part| part / (said + noise));
-        for i in 0..2 {
-            self.logs[i] += gain[i] * residual;
-            for j in 0..2 {
-                self.sure[i][j] -= gain[i] * part[j];
-            }
+        for ((log, row), gain) in self.logs.iter_mut().zip(&mut self.sure).zip(gain) {
+            *log += gain * residual;
+            row.iter_mut().zip(part).for_each(|(sure, part)| *sure -= gain * part);
         }
     }
 
