@@ -15,7 +15,7 @@ impl Serving {
         let mut schedule = Schedule::new(self.limits_now());
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
-        let counted = UnderWay::new(self);
+        let _under_way = UnderWay::new(self);
         // One client's batch: no policy holds it for another client.
         while schedule.next(&mut request, Load::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
@@ -30,7 +30,6 @@ impl Serving {
         }
         assert!(schedule.is_empty(), "a batch is carried out whole");
         self.give_back(&mut self.state.lock(), request);
-        drop(counted);
     }
 
     /// Carries out one request past the schedule, and counts it.

@@ -1,7 +1,8 @@
 //! The time of a request that has the device to itself.
 //!
-//! A low quantile of reads beside which at most one other was outstanding. Where there are none,
-//! because many are always outstanding, the least time of all lately is a bound from below.
+//! A low quantile of reads beside which at most one other was outstanding, a short one. Where
+//! there are none, because many are always outstanding, the least time of all lately is a bound
+//! from below.
 
 use crate::learn::Beside;
 

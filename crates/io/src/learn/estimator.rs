@@ -19,8 +19,7 @@ const LOOK_NS: f64 = 10e6;
 /// The device is the limit when requests take so many times as long as alone.
 const LIMIT: f64 = 1.5;
 /// The device was not the limit when it was filled for less than this part of the time, short gaps
-/// included; and how
-/// sure one must be that it was.
+/// included; and how sure one must be that it was.
 const HALF: f64 = 0.5;
 const LEAST_SURE: f64 = 0.05;
 /// A device that answers slower than this alone, and hardly faster in company, has an arm. With
