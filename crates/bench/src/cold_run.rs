@@ -8,17 +8,19 @@
 //!    of the warm throughput. `warm_up` has the other figures.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
 use snowmelt_graph::{OpenOptions, Report};
-use snowmelt_store::{PAGE_BYTES, Store};
+use snowmelt_store::{FirstUses, PAGE_BYTES, Store};
 
 use super::bench::{Bench, ClientLoad, Until};
 use super::cold::{self, Proof};
 use super::drive::Run;
+use super::optimum::{Caps, Optimum};
 use super::process;
 use super::sampler::{Counts, Sample};
 use super::warm_up::course::{Course, Interval};
@@ -48,6 +50,9 @@ pub struct ColdReport {
     pub pages_used: u64,
     /// Bytes read ÷ bytes of pages used.
     pub amplification: f64,
+    /// The least time for the pages that were used until full speed, and until it was warm by
+    /// rules, on a volume whose caps were told.
+    pub optima: Vec<Optimum>,
     /// Second by second.
     pub samples: Vec<Sample>,
     /// When it was warm, by rules, and what that took.
@@ -78,6 +83,8 @@ pub struct Plan<'a> {
     pub warm: WarmRules,
     /// The rate of the storage, if not as its profile says.
     pub bandwidth: Option<Bandwidth>,
+    /// Caps of the volume under each stripe, for the least time.
+    pub caps: Option<Caps>,
     /// The cold phase lasts at most so many seconds.
     pub most_seconds: u64,
     /// Measured mixes.
@@ -99,7 +106,9 @@ impl Plan<'_> {
         let exec_to_open_s = process::seconds_since_exec().unwrap_or(0.0);
         let begun_ns = clock.now_ns();
         let cpu_s = process::cpu_seconds();
-        let mut bench = Bench::open(self.db, self.options, self.load)?;
+        let first_uses = self.caps.map(|_| Arc::new(FirstUses::default()));
+        let options = OpenOptions { first_uses: first_uses.clone(), ..self.options.clone() };
+        let mut bench = Bench::open(self.db, &options, self.load)?;
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
         let store = bench.database.store().clone();
         let mut course = Course { intervals: vec![opening(&store, open_s, cpu_s)], done: Vec::new() };
@@ -119,18 +128,27 @@ impl Plan<'_> {
         course.add_phase(begun_ns, &warm, &warm_samples, self.load.queries_per_mix());
         let measured_from_s = warm.from_ns.saturating_sub(begun_ns) as f64 / 1e9;
         let facts = self.facts(&cold_meters, &warm_meters, bandwidth);
+        let warm_up = WarmUp::new(&course, measured_from_s, &self.warm, facts);
+        let open_to_full_s = curve.seconds_to(FULL * rate, stretch);
+        let moments = [open_to_full_s, warm_up.warm_s];
+        let optima = self.caps.zip(first_uses).map_or(Vec::new(), |(caps, uses)| {
+            let uses = uses.take();
+            let of = |until_s: &f64| Optimum::of(&uses, begun_ns, *until_s, caps);
+            moments.iter().flatten().map(of).collect()
+        });
         let cold = ColdReport {
             proof,
             exec_to_open_s,
             open_s,
-            open_to_full_s: curve.seconds_to(FULL * rate, stretch),
+            open_to_full_s,
             cold_s: curve.seconds(),
             cold_mixes: first.mixes(),
             bytes_read: cold_meters.bytes(),
             pages_used: cold_meters.pages_used(),
             amplification: cold_meters.amplification(),
+            optima,
             samples,
-            warm_up: WarmUp::new(&course, measured_from_s, &self.warm, facts),
+            warm_up,
         };
         Ok(ColdRun { cold, warm, cold_meters, warm_meters })
     }
@@ -185,8 +203,9 @@ impl ColdReport {
             None => format!("90 % of warm throughput not reached in {:.0} s", self.cold_s),
         };
         let warm_up = self.warm_up.text();
+        let optima: String = self.optima.iter().map(|optimum| format!("{}\n", optimum.text())).collect();
         format!(
-            "{full}\nopening took {:.3} s; {} mixes in the cold phase of {:.1} s\n{:.1} MiB read, {:.2} × the pages really used\n\nwarm-up:\n{warm_up}",
+            "{full}\nopening took {:.3} s; {} mixes in the cold phase of {:.1} s\n{:.1} MiB read, {:.2} × the pages really used\n{optima}\nwarm-up:\n{warm_up}",
             self.open_s,
             self.cold_mixes,
             self.cold_s,

@@ -36,6 +36,8 @@ pub mod drive;
 pub mod http;
 pub mod in_process;
 pub mod measure;
+pub mod modelled;
+pub mod optimum;
 pub mod plot;
 pub mod process;
 pub mod race;

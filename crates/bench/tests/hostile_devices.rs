@@ -14,20 +14,16 @@ use snowmelt_bench::ablation::Setting;
 use snowmelt_bench::dataset::generate_and_load;
 use snowmelt_bench::drive::{Drive, Mixes, Record, Stream};
 use snowmelt_bench::in_process::InProcess;
+use snowmelt_bench::modelled;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists, Workload};
 use snowmelt_graph::Database;
 use snowmelt_graph::load::LoadOptions;
-use snowmelt_io::{
-    Clock, Device, DeviceModel, Policy, QueueConfig, SimulatedDevice, Stalls, Troubles, VolumeModel,
-    test_seed,
-};
+use snowmelt_io::{Clock, DeviceModel, Policy, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
 use snowmelt_sparql::{Engine, QueryOptions};
-use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, StoreConfig};
+use snowmelt_store::StoreConfig;
 
 const PRODUCTS: u32 = 500;
 const S: u64 = 1_000_000_000;
-/// Memory for queries beside the pool.
-const QUERY_BYTES: u64 = 256 << 20;
 /// A pool that holds an eighth of what the queries use.
 const SMALL: u64 = 64;
 
@@ -76,23 +72,11 @@ impl Case {
         // One process at a time has a database open.
         let data = self.data.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let clock = Clock::virtual_time(2);
-        let (devices, in_time_of) = (self.devices.clone(), clock.clone());
-        let wrap = move |stripe, file| {
-            let (model, troubles) = devices(stripe);
-            let device = SimulatedDevice::with_troubles(model, troubles, file, &in_time_of);
-            Ok(Arc::new(device.expect("models made in code are in bounds")) as Arc<dyn Device>)
-        };
-        let pool = self.frames * PAGE_BYTES as u64;
+        let devices = self.devices.clone();
         let config = StoreConfig {
             queue,
             read_ahead: Setting::parse("auto -warm-list").unwrap().rules,
-            clock: clock.clone(),
-            devices: Some(DeviceWrap::new(wrap)),
-            direct: false,
-            background: Background::Caller,
-            memory_bytes: pool + QUERY_BYTES,
-            pool_bytes: Some(pool),
-            ..StoreConfig::default()
+            ..modelled::store_config(&clock, self.frames, move |stripe| devices(stripe))
         };
         let database = Database::open(&data.db, &config).unwrap();
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };

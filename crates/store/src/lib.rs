@@ -83,6 +83,7 @@ pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::account::Account;
 pub use read::activity::{Activity, Short};
+pub use read::first_uses::{FirstUse, FirstUses};
 pub use read::meters::{AheadStats, JournaledPages, TreeStats};
 pub use read::priority::Priority;
 pub use read::scan_ahead::{ScanAhead, Waited};

@@ -10,20 +10,17 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, Workload};
 use snowmelt_graph::Database;
-use snowmelt_io::{
-    Clock, CostModel, Device, DeviceModel, QueueConfig, SimulatedDevice, Troubles, VolumeModel,
-};
+use snowmelt_io::{Clock, CostModel, DeviceModel, QueueConfig, Troubles, VolumeModel};
 use snowmelt_sparql::{Engine, QueryOptions};
-use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, ReadAhead, Store, StoreConfig};
+use snowmelt_store::{ReadAhead, Store, StoreConfig};
 
 use super::{DeviceState, Look, Watch};
 use crate::drive::{Drive, Mixes, Stream};
 use crate::in_process::InProcess;
+use crate::modelled;
 
 /// Modelled processors.
 const CORES: usize = 2;
-/// Memory for queries beside the pool, in bytes.
-const QUERY_BYTES: u64 = 256 << 20;
 /// Seconds between looks, once the first second is over.
 const PAUSE_S: f64 = 0.1;
 
@@ -96,26 +93,15 @@ impl Changing<'_> {
     }
 
     fn config(&self, clock: &Clock) -> StoreConfig {
-        let pool = self.frames * PAGE_BYTES as u64;
         let model = |phase: &Stretch| DeviceModel::Volume(phase.volume.clone());
         let later = self.phases[1..].iter();
         let becomes = later.map(|phase| ((phase.from_s * 1e9) as u64, model(phase))).collect();
         let troubles = Troubles { becomes, ..Troubles::default() };
-        let (first, in_time_of) = (model(&self.phases[0]), clock.clone());
-        let wrap = move |_, file| {
-            let device = SimulatedDevice::with_troubles(first.clone(), troubles.clone(), file, &in_time_of);
-            Ok(Arc::new(device.expect("models made in code are in bounds")) as Arc<dyn Device>)
-        };
+        let first = model(&self.phases[0]);
         StoreConfig {
             queue: QueueConfig { cost: Some(CostModel::ssd()), learns: true, ..QueueConfig::default() },
             read_ahead: ReadAhead { warm_list: false, ..ReadAhead::auto() },
-            clock: clock.clone(),
-            devices: Some(DeviceWrap::new(wrap)),
-            direct: false,
-            background: Background::Caller,
-            memory_bytes: pool + QUERY_BYTES,
-            pool_bytes: Some(pool),
-            ..StoreConfig::default()
+            ..modelled::store_config(clock, self.frames, move |_| (first.clone(), troubles.clone()))
         }
     }
 }

@@ -20,6 +20,7 @@ use snowmelt_bench::cold_run::Plan;
 use snowmelt_bench::drive::{Rules, Run};
 use snowmelt_bench::http::{Endpoint, Protocol};
 use snowmelt_bench::measure::{Measurement, Streams, inserts_per_mix};
+use snowmelt_bench::optimum::Caps;
 use snowmelt_bench::report::{self, QueryReport, Throughput};
 use snowmelt_bench::sampler::Sample;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
@@ -60,6 +61,10 @@ pub struct BsbmRunArgs {
     /// With --cold: the cold phase ends after so many seconds, warm or not
     #[arg(long, value_name = "SECONDS", default_value = "300", requires = "cold")]
     cold_seconds: u64,
+    /// With --cold: requests and bytes per second that the volume lets through; tells the least
+    /// time in which the pages that were used can be read under these caps
+    #[arg(long, value_name = "REQUESTS,BYTES", requires = "cold")]
+    caps: Option<Caps>,
     /// With --cold: draw what was believed of the devices until it was warm into this file (SVG)
     #[arg(long, value_name = "FILE.svg", requires = "cold")]
     picture: Option<PathBuf>,
@@ -271,6 +276,7 @@ fn from_cold(
         load,
         warm: args.warm_up.rules(),
         bandwidth: args.warm_up.bandwidth(),
+        caps: args.caps,
         most_seconds: args.cold_seconds,
         mixes: args.mixes,
         stop,

@@ -199,6 +199,7 @@ impl Reader {
                 Sight::Here(page, first_use) => {
                     if let Some(rule) = first_use {
                         core.meters.with(tree, |m| m.used(rule));
+                        fetch.note_first_use(id);
                     }
                     return Ok(page);
                 }

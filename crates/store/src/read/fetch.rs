@@ -29,6 +29,7 @@ use crate::pool::{PageRef, Pin};
 use crate::read::activity::Activity;
 use crate::read::advice::Advice;
 use crate::read::core::Core;
+use crate::read::first_uses::FirstUses;
 use crate::read::priority::Priority;
 use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
@@ -46,6 +47,8 @@ pub(crate) struct Fetch {
     pub waits: WaitMeters,
     /// Rule 5.
     pub warm_up: WarmUp,
+    /// Where first uses are recorded.
+    first_uses: Option<Arc<FirstUses>>,
     /// Rule 2: extent → first miss of the window (ms) and misses since.
     history: Mutex<HashMap<ExtentId, (u64, u32)>>,
 }
@@ -78,6 +81,7 @@ impl Fetch {
             clock: config.clock.clone(),
             frame_wait_ms: config.frame_wait_ms,
             history: Mutex::default(),
+            first_uses: config.first_uses.clone(),
         }
     }
 
@@ -112,6 +116,7 @@ impl Fetch {
             m.reads.fetch_add(1, Relaxed);
             m.missed(1);
         });
+        self.note_first_use(page);
         let mut batch = Vec::new();
         let demanded = match in_place {
             true => Demand::Page(self.read_in_place(page)?),
@@ -133,6 +138,13 @@ impl Fetch {
             self.start(tree, &pages, rule, Class::Speculative, meters);
         }
         Ok(demanded)
+    }
+
+    /// A reader uses the page for the first time since it was read, or waits for that.
+    pub fn note_first_use(&self, page: PageId) {
+        if let Some(uses) = &self.first_uses {
+            uses.note(self.clock.now_ns(), self.geometry.place(page));
+        }
     }
 
     fn read_in_place(&self, page: PageId) -> Result<PageRef> {

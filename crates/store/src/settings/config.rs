@@ -12,6 +12,7 @@ use crate::memory::machine::machine_memory;
 use crate::page::PAGE_BYTES;
 use crate::pool::LEAST_FRAMES;
 use crate::pool::shared::SharedFrames;
+use crate::read::first_uses::FirstUses;
 use crate::settings::opener::FileOpener;
 use crate::settings::read_ahead::ReadAhead;
 
@@ -55,6 +56,8 @@ pub struct StoreConfig {
     pub hints: DiskHints,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
+    /// Records which pages are used, for as long as the store is open.
+    pub first_uses: Option<Arc<FirstUses>>,
     /// Who does the background work: saving and reading the warm list.
     pub background: Background,
     /// Journal and checkpoints.
@@ -287,6 +290,7 @@ impl Default for StoreConfig {
             new_profiles: Vec::new(),
             hints: DiskHints::Used,
             read_ahead: ReadAhead::default(),
+            first_uses: None,
             background: Background::Thread,
             journal: JournalConfig::default(),
             files: None,

@@ -1,0 +1,34 @@
+//! Settings of stores whose stripes lie on modelled devices, in virtual time.
+
+use std::sync::Arc;
+
+use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice, Troubles};
+use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, StoreConfig};
+
+/// Memory for queries beside the pool, in bytes.
+const QUERY_BYTES: u64 = 256 << 20;
+
+/// A store by `clock` with a pool of so many frames; `devices` answers the model under each
+/// stripe, and what is wrong with it.
+pub fn store_config(
+    clock: &Clock,
+    frames: u64,
+    devices: impl Fn(usize) -> (DeviceModel, Troubles) + Send + Sync + 'static,
+) -> StoreConfig {
+    let pool = frames * PAGE_BYTES as u64;
+    let in_time_of = clock.clone();
+    let wrap = move |stripe, file| {
+        let (model, troubles) = devices(stripe);
+        let device = SimulatedDevice::with_troubles(model, troubles, file, &in_time_of);
+        Ok(Arc::new(device.expect("models made in code are in bounds")) as Arc<dyn Device>)
+    };
+    StoreConfig {
+        clock: clock.clone(),
+        devices: Some(DeviceWrap::new(wrap)),
+        direct: false,
+        background: Background::Caller,
+        memory_bytes: pool + QUERY_BYTES,
+        pool_bytes: Some(pool),
+        ..StoreConfig::default()
+    }
+}
