@@ -19,6 +19,7 @@ pub(crate) mod fetch;
 pub(crate) mod first_uses;
 pub(crate) mod meters;
 pub(crate) mod priority;
+pub(crate) mod regions;
 pub(crate) mod scan_ahead;
 pub(crate) mod system_statistics;
 pub(crate) mod visible;

@@ -27,6 +27,8 @@ const LEAST_SURE: f64 = 0.05;
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
 const ARM_COMPANY: f64 = 8.0;
+/// Nothing with an arm answers sooner, unless it held that in a cache.
+const NO_ARM_NS: f64 = ARM_NS / 2.0;
 const NO_ARM_COMPANY: f64 = 12.0;
 /// An arm that is none has been so at so many looks; and one that was not known to be one.
 const NO_ARM_LOOKS: u32 = 8;
@@ -229,7 +231,8 @@ impl Estimator {
         if self.kind == Kind::Arm {
             return;
         }
-        if self.alone.median_ns() >= ARM_NS.max(SURPRISE * self.alone.assumed_ns()) {
+        let is_slow = self.alone.median_ns() >= ARM_NS.max(SURPRISE * self.alone.assumed_ns());
+        if is_slow && latency_ns >= NO_ARM_NS {
             self.kind = Kind::Arm;
             self.assume(&ARM);
             self.depth.begin_with(ARM_DEPTH);
@@ -254,7 +257,7 @@ impl Estimator {
         let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
         let is_enough = self.lately.requests >= REACH_REQUESTS;
         // Not by what a cache in front of an arm holds: alone its requests would take long.
-        let may_be_none = self.kind == Kind::Arm && self.alone.latency_ns() < ARM_NS / 2.0;
+        let may_be_none = self.kind == Kind::Arm && self.alone.latency_ns() < NO_ARM_NS;
         may_be_none && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
@@ -263,7 +266,9 @@ impl Estimator {
     /// and while a device becomes another one the two times are not of the same.
     fn kind_now(&mut self, bytes: f64) -> Kind {
         let latency_ns = self.alone.latency_ns();
-        if !self.alone.is_sure() {
+        // Who takes it for an arm may see no more of them: few are enough against that.
+        let is_too_soon = self.kind == Kind::Arm && self.alone.is_known() && latency_ns < NO_ARM_NS;
+        if !self.alone.is_sure() && !is_too_soon {
             return self.kind;
         }
         let is_short = self.is_limit && bytes <= ARM_BYTES;
@@ -271,7 +276,7 @@ impl Estimator {
         let (is_unlike, looks, other) = match self.kind {
             Kind::Arm => {
                 let least = if latency_ns < ARM_NS { ARM_COMPANY } else { NO_ARM_COMPANY };
-                let is_none = latency_ns < ARM_NS / 2.0 || (is_short && company >= least);
+                let is_none = latency_ns < NO_ARM_NS || (is_short && company >= least);
                 (is_none, NO_ARM_LOOKS, Kind::Caps)
             }
             Kind::Caps => {

@@ -198,8 +198,7 @@ impl Reader {
             match look {
                 Sight::Here(page, first_use) => {
                     if let Some(rule) = first_use {
-                        core.meters.with(tree, |m| m.used(rule));
-                        fetch.note_first_use(id);
+                        fetch.used_first(tree, id, rule);
                     }
                     return Ok(page);
                 }

@@ -7,6 +7,7 @@ use snowmelt_io::CostModel;
 
 use crate::page::PAGE_BYTES;
 use crate::read::meters::{AheadStats, Wanted};
+use crate::read::regions::RegionUse;
 
 /// What `auto` knows when it weighs rule 1 or 2 for an extent.
 ///
@@ -26,6 +27,8 @@ pub(crate) struct Advice {
     /// How much of the tree is wanted, and of all trees.
     pub wanted: Wanted,
     pub all_wanted: Wanted,
+    /// How much of the extent's region is wanted.
+    pub region: RegionUse,
     /// Requests that wait or are under way at the device.
     pub outstanding: u64,
     /// Those at the device in the mean, lately.
@@ -91,8 +94,10 @@ impl Advice {
     ///   `SOON_NS`), when as many single pages are wanted meanwhile as it can read: so the best
     ///   use of its bytes is found before they are all spent. Trees of which much is wanted, for
     ///   their size, come first.
-    /// * While as much is wanted of the tree again as was so far: the part of its pages that was.
-    ///   Those not wanted yet are hardly wanted more often than the others.
+    /// * While as much is wanted again as was so far: the part of the pages that was. Those not
+    ///   wanted yet are hardly wanted more often than the others.
+    ///
+    /// Both are those of the extent's region, as far as that is known.
     fn chance_soon(&self, cost: &CostModel) -> f64 {
         let part = (self.wanted.absent.max(1) as f64 / self.all_wanted.absent.max(1) as f64).min(1.0);
         let wanted = self.wanted.pages as f64 + Self::EVEN * part;
@@ -102,8 +107,8 @@ impl Advice {
         let single_ns = self.share_ns(cost).max(cost.ns_per_request as f64);
         let singles = all_ns.max(Self::SOON_NS) / single_ns;
         let again = (self.wanted.ever as f64 / self.tree_pages.max(1) as f64).min(1.0);
-        let soon = density * singles / self.all_wanted.absent.max(1) as f64;
-        (1.0 - (-soon * fits).exp()).max(again * fits)
+        let soon = self.region.rate(density / self.all_wanted.absent.max(1) as f64) * singles;
+        (1.0 - (-soon * fits).exp()).max(self.region.part(again) * fits)
     }
 
     /// Pages read along that stay in the pool: in a full one guesses hold a quarter of the frames
@@ -154,6 +159,7 @@ mod tests {
             so_far: AheadStats::default(),
             wanted: Wanted { pages: 0, ever: 0, absent: 5_000 },
             all_wanted: Wanted { pages: 0, ever: 0, absent: 10_000 },
+            region: RegionUse { pages: 1024, wanted: 1, meanwhile: 1 },
             regret: 0.0,
             is_full: false,
             outstanding: 0,

@@ -31,6 +31,7 @@ use crate::read::advice::Advice;
 use crate::read::core::Core;
 use crate::read::first_uses::FirstUses;
 use crate::read::priority::Priority;
+use crate::read::regions::{RegionUse, Regions};
 use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
 use crate::settings::read_ahead::ReadAhead;
@@ -47,6 +48,8 @@ pub(crate) struct Fetch {
     pub waits: WaitMeters,
     /// Rule 5.
     pub warm_up: WarmUp,
+    /// What is wanted where.
+    regions: Regions,
     /// Where first uses are recorded.
     first_uses: Option<Arc<FirstUses>>,
     /// Rule 2: extent → first miss of the window (ms) and misses since.
@@ -81,6 +84,7 @@ impl Fetch {
             clock: config.clock.clone(),
             frame_wait_ms: config.frame_wait_ms,
             history: Mutex::default(),
+            regions: Regions::default(),
             first_uses: config.first_uses.clone(),
         }
     }
@@ -141,7 +145,7 @@ impl Fetch {
     }
 
     /// A reader uses the page for the first time since it was read, or waits for that.
-    pub fn note_first_use(&self, page: PageId) {
+    fn note_first_use(&self, page: PageId) {
         if let Some(uses) = &self.first_uses {
             uses.note(self.clock.now_ns(), self.geometry.place(page));
         }
@@ -349,11 +353,25 @@ impl Fetch {
         Request { offset, buf: self.core.pages.pool.target(page), class, tag: page.0 }
     }
 
+    /// A reader uses a page that was read ahead, for the first time.
+    pub fn used_first(&self, tree: TreeId, page: PageId, rule: Rule) {
+        self.core.meters.with(tree, |m| m.used(rule));
+        if rule.is_guess() {
+            self.want(tree, self.geometry.extent_of(page), 1);
+        }
+        self.note_first_use(page);
+    }
+
+    fn want(&self, tree: TreeId, extent: ExtentId, pages: u32) -> RegionUse {
+        self.regions.want(tree, extent, u64::from(pages), self.geometry.extent_pages)
+    }
+
     /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its
     /// pages, `page` among them, are missed. What the warm list says of it is known better than
     /// what the other rules guess.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
+        let region = self.want(tree, extent, misses);
         if let Some(listed) = self.warm_up.take(extent, self.geometry) {
             let mut pages = self.absent_in_extent(extent);
             pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
@@ -369,7 +387,8 @@ impl Fetch {
         if pages.is_empty() {
             return None;
         }
-        let chosen = |r: &Rule| !self.read_ahead.auto || self.is_worth_it(tree, extent, *r, pages.len());
+        let weighs = |r: Rule| self.is_worth_it(tree, (extent, region), r, pages.len());
+        let chosen = |r: &Rule| !self.read_ahead.auto || weighs(*r);
         Some((candidates.find(chosen)?, pages))
     }
 
@@ -395,7 +414,13 @@ impl Fetch {
         reached
     }
 
-    fn is_worth_it(&self, tree: TreeId, extent: ExtentId, rule: Rule, absent: usize) -> bool {
+    fn is_worth_it(
+        &self,
+        tree: TreeId,
+        (extent, region): (ExtentId, RegionUse),
+        rule: Rule,
+        absent: usize,
+    ) -> bool {
         let (so_far, tree_pages) = self.core.meters.with(tree, |m| (m.ahead(rule), m.pages.load(Relaxed)));
         let stripe = self.geometry.extent_place(extent).stripe;
         let extent_pages = u64::from(self.geometry.extent_pages);
@@ -404,6 +429,7 @@ impl Fetch {
             absent: absent as u64,
             wanted,
             all_wanted,
+            region,
             so_far,
             regret: self.core.pages.pool.regret(),
             is_full: self.core.pages.pool.was_full(),

@@ -425,3 +425,28 @@ fn no_order_of_reads_makes_a_belief_of_nothing() {
         }
     }
 }
+
+/// Lone reads of pages, one after the other, of these times.
+fn read_alone(world: &mut World, times_us: &[u64]) {
+    for us in times_us {
+        let beside = world.estimator.started(PAGE, world.now);
+        world.now += us * 1000;
+        let done = Done { write: false, bytes: PAGE, beside, taken_ns: us * 1000, has_failed: false };
+        world.estimator.finished(&done, world.now);
+    }
+}
+
+/// A throttle lets the first reads wait, and after them only long ones are read.
+#[test]
+fn what_answered_at_once_some_time_has_no_arm() {
+    let mut world = World::new(&DeviceModel::gp3());
+    read_alone(&mut world, &[170, 20_000, 160, 20_000, 20_000, 170, 20_000, 20_000]);
+    assert_eq!(world.estimator.kind, Kind::Caps, "{:?}", world.estimator.costs);
+    for prior in [CostModel::ssd(), CostModel::hdd()] {
+        let mut world = World::with(&DeviceModel::gp3(), &prior);
+        world.estimator.kind = Kind::Arm;
+        read_alone(&mut world, &[170, 160, 180, 170, 190]);
+        world.run(Load { readers: 0, ..Load::LONG }, 4_000);
+        assert_eq!(world.estimator.kind, Kind::Caps, "{:?}", world.estimator.costs);
+    }
+}
