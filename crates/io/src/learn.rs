@@ -5,7 +5,6 @@
 //! | `alone` | what a request takes when it has the device to itself |
 //! | `elasticity` | whether longer requests take longer: which of its limits it is |
 //! | `curve` | device time of a request by its length, and the caps that explain it |
-//! | `far` | that it is another device than a moment ago |
 //! | `sums` | what was moved in some time, and which of the time counts |
 //! | `depth` | how many requests should be outstanding |
 //! | `estimator` | decides what a completion of a read says, and keeps all of them |
@@ -21,7 +20,6 @@ pub(crate) mod curve;
 pub(crate) mod depth;
 pub(crate) mod elasticity;
 pub(crate) mod estimator;
-pub(crate) mod far;
 pub(crate) mod sums;
 pub(crate) mod writes;
 

@@ -104,11 +104,6 @@ impl Curve {
         self.prior = prior;
     }
 
-    /// The device is another one than that which was measured.
-    pub(crate) fn doubt(&mut self) {
-        self.points.iter_mut().for_each(|point| point.weight = point.weight.min(OLD_WEIGHT));
-    }
-
     /// Requests of that mean length take `ns` of the device; `weight`, up to 1, says how sure that
     /// is.
     pub(crate) fn set(&mut self, bytes: f64, ns: f64, weight: f64) {

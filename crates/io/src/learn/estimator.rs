@@ -5,7 +5,6 @@ use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, Kind};
 use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
-use crate::learn::far::Far;
 use crate::learn::sums::{Passing, Sums};
 use crate::learn::{Beside, Done, Reads, SeenLoad};
 
@@ -72,7 +71,6 @@ pub(crate) struct Estimator {
     unlike: u32,
     tick: Sums,
     lately: Sums,
-    far: Far,
     outstanding: Beside,
     passing: Passing,
     /// Requests waited because so many were outstanding.
@@ -101,7 +99,6 @@ impl Estimator {
             unlike: 0,
             tick: Sums::default(),
             lately: Sums::default(),
-            far: Far::default(),
             outstanding: Beside::default(),
             passing: Passing::default(),
             was_full: false,
@@ -168,13 +165,8 @@ impl Estimator {
 
     fn look(&mut self) {
         let tick = std::mem::take(&mut self.tick);
-        let is_another = self.far.note(&tick, &self.lately);
-        if is_another {
-            self.lately = self.far.take();
-        } else {
-            let keep = (-(tick.busy_ns / REACH_NS).min(tick.requests / REACH_REQUESTS)).exp();
-            self.lately.add(&tick, keep);
-        }
+        let keep = (-(tick.busy_ns / REACH_NS).min(tick.requests / REACH_REQUESTS)).exp();
+        self.lately.add(&tick, keep);
         let sums = self.lately;
         let (bytes, ns) = (sums.mean_bytes(), sums.busy_per_request());
         self.alone.look();
@@ -184,9 +176,6 @@ impl Estimator {
         if self.is_limit {
             self.looks += 1;
             self.elasticity.add(tick.bytes / tick.requests, tick.busy_ns / tick.requests);
-            if is_another {
-                self.curve.doubt();
-            }
             self.curve.set(bytes, ns, sure);
         } else if self.kind == Kind::Caps && ns < self.costs.ns(bytes) {
             // An arm is quick where it need not go far; what caps let through they allow.

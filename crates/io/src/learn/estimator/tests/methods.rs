@@ -18,10 +18,10 @@ const NO_WORSE: f64 = 0.01;
 /// Where a filter is sooner the estimator has bounds of its own: the share of cells near after each
 /// step, that of a page's cost and of a long read's; the time to know a change; the share of looks
 /// near on a device with troubles.
-const LEAST_NEAR: [f64; 6] = [0.7, 0.9, 0.98, 0.98, 0.3, 0.98];
+const LEAST_NEAR: [f64; 6] = [0.5, 0.85, 0.98, 0.98, 0.3, 0.98];
 const PAGE_COLUMN: usize = STEPS_MS.len();
-const MOST_MS: [f64; 3] = [100.0, 100.0, 700.0];
-const LEAST_NEAR_IN_TROUBLES: [f64; 3] = [0.8, 0.8, 0.9];
+const MOST_MS: [f64; 3] = [500.0, 300.0, 1_200.0];
+const LEAST_NEAR_IN_TROUBLES: [f64; 3] = [0.5, 0.8, 0.9];
 
 /// A method, as the tables name it.
 #[derive(Clone, Copy, Debug, PartialEq)]
