@@ -159,7 +159,7 @@ mod tests {
             so_far: AheadStats::default(),
             wanted: Wanted { pages: 0, ever: 0, absent: 5_000 },
             all_wanted: Wanted { pages: 0, ever: 0, absent: 10_000 },
-            region: RegionUse { pages: 1024, wanted: 1, meanwhile: 1 },
+            region: RegionUse { pages: 2048, wanted: 1, meanwhile: 1 },
             regret: 0.0,
             is_full: false,
             outstanding: 0,
