@@ -50,7 +50,7 @@ impl Advice {
     const PRIOR: f64 = 0.6;
     /// The gain must be so many times the cost where requests and bytes are limited apart: what one
     /// reader waits less for a page is not always time that another one can use.
-    const CAPS_MARGIN: f64 = 2.0;
+    const CAPS_MARGIN: f64 = 1.4;
     /// In a full pool the gain must be so many times the cost: guesses that are driven out before
     /// they were used are not counted in it.
     const IDLE_MARGIN: f64 = 2.0;
@@ -159,7 +159,7 @@ mod tests {
             so_far: AheadStats::default(),
             wanted: Wanted { pages: 0, ever: 0, absent: 5_000 },
             all_wanted: Wanted { pages: 0, ever: 0, absent: 10_000 },
-            region: RegionUse { pages: 2048, wanted: 1, meanwhile: 1 },
+            region: RegionUse { pages: 1024, wanted: 1, meanwhile: 1 },
             regret: 0.0,
             is_full: false,
             outstanding: 0,

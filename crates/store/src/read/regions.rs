@@ -13,7 +13,7 @@ use crate::page::TreeId;
 use crate::page::geometry::ExtentId;
 
 /// Extents of a region: a few cost little to try, and say what the others are like.
-const EXTENTS: u64 = 8;
+const EXTENTS: u64 = 4;
 /// The mean of the tree weighs as much as so many wanted pages.
 const MEAN_WEIGH: f64 = 4.0;
 
@@ -80,17 +80,17 @@ mod tests {
     fn what_is_wanted_of_a_region_soon_outweighs_the_mean_of_its_tree() {
         let (regions, tree, mean) = (Regions::default(), TreeId(3), 1e-4);
         let first = regions.want(tree, 0, 1, 256);
-        assert_eq!(first, RegionUse { pages: 2048, wanted: 1, meanwhile: 1 });
+        assert_eq!(first, RegionUse { pages: 1024, wanted: 1, meanwhile: 1 });
         assert!((first.rate(mean) / mean - 1.25).abs() < 0.1, "{}", first.rate(mean) / mean);
         // Another extent of the same region, dense, and a region far away, of which little is.
-        let dense = regions.want(tree, 7, 99, 256);
+        let dense = regions.want(tree, 3, 99, 256);
         assert_eq!(dense, RegionUse { wanted: 100, meanwhile: 100, ..first });
-        regions.want(tree, 8, 1, 256);
+        regions.want(tree, 4, 1, 256);
         regions.want(TreeId(4), 0, 100_000, 256);
-        let sparse = regions.want(tree, 15, 1, 256);
+        let sparse = regions.want(tree, 7, 1, 256);
         assert_eq!(sparse, RegionUse { wanted: 2, meanwhile: 100_002, ..first });
         assert!(dense.rate(mean) > 4.0 * mean && sparse.rate(mean) < 0.01 * mean);
-        assert!(dense.part(0.3) < 0.1 && sparse.part(0.3) < 0.01, "of 2,048 pages");
+        assert!(dense.part(0.3) < 0.1 && sparse.part(0.3) < 0.01, "of 1,024 pages");
     }
 
     #[test]
