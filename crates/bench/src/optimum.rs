@@ -1,10 +1,10 @@
 //! The least time in which a capped volume delivers given pages.
 //!
-//! Whoever knows all of them before may read them in any order, and what lies between two of them,
+//! With all of them known before, they may be read in any order, and what lies between two of them,
 //! too. Between neighbours the gaps up to some length are read and the longer ones are not: each
-//! such choice has its requests and bytes, and takes the longer of requests ÷ their cap and bytes ÷
-//! theirs. The least over all lengths is the offline optimum. A request may be of any length.
-//! Nobody reads it in less, under these caps; how long processors work is not in it.
+//! such choice has its requests and bytes, and takes as long as the one or the other under its cap.
+//! The least over all lengths is the offline optimum. A request may be of any length. How long
+//! processors work is not in it.
 
 use std::str::FromStr;
 
@@ -102,7 +102,7 @@ fn least(places: &[(usize, u64)], cost: impl Fn(u64, u64) -> f64) -> (u64, u64) 
     for gap in gaps {
         requests -= 1;
         pages += gap;
-        if cost(requests, pages) < cost(best.0, best.1) {
+        if cost(requests, pages) <= cost(best.0, best.1) {
             best = (requests, pages);
         }
     }

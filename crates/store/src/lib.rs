@@ -83,7 +83,6 @@ pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
 pub use read::account::Account;
 pub use read::activity::{Activity, Short};
-pub use read::first_uses::{FirstUse, FirstUses};
 pub use read::meters::{AheadStats, JournaledPages, TreeStats};
 pub use read::priority::Priority;
 pub use read::scan_ahead::{ScanAhead, Waited};
@@ -103,6 +102,7 @@ pub use settings::config::Plant;
 pub use settings::config::{
     Background, BlockDevices, Checkpoints, DeviceWrap, DiskHints, JournalConfig, Mode, Salvage, StoreConfig,
 };
+pub use settings::first_uses::{FirstUse, FirstUses};
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
 pub use snowmelt_io::{Clock, EventCount, Folder, notice};

@@ -16,7 +16,6 @@ pub(crate) mod activity;
 pub(crate) mod advice;
 pub(crate) mod core;
 pub(crate) mod fetch;
-pub(crate) mod first_uses;
 pub(crate) mod meters;
 pub(crate) mod priority;
 pub(crate) mod regions;

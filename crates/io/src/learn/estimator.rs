@@ -266,7 +266,7 @@ impl Estimator {
     /// and while a device becomes another one the two times are not of the same.
     fn kind_now(&mut self, bytes: f64) -> Kind {
         let latency_ns = self.alone.latency_ns();
-        // Who takes it for an arm may see no more of them: few are enough against that.
+        // While it is taken for an arm there may be no more of them: few are enough.
         let is_too_soon = self.kind == Kind::Arm && self.alone.is_known() && latency_ns < NO_ARM_NS;
         if !self.alone.is_sure() && !is_too_soon {
             return self.kind;

@@ -29,11 +29,11 @@ use crate::pool::{PageRef, Pin};
 use crate::read::activity::Activity;
 use crate::read::advice::Advice;
 use crate::read::core::Core;
-use crate::read::first_uses::FirstUses;
 use crate::read::priority::Priority;
 use crate::read::regions::{RegionUse, Regions};
 use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
+use crate::settings::first_uses::FirstUses;
 use crate::settings::read_ahead::ReadAhead;
 
 /// Everything that reads pages into the pool.
@@ -48,7 +48,7 @@ pub(crate) struct Fetch {
     pub waits: WaitMeters,
     /// Rule 5.
     pub warm_up: WarmUp,
-    /// What is wanted where.
+    /// Pages wanted, by region.
     regions: Regions,
     /// Where first uses are recorded.
     first_uses: Option<Arc<FirstUses>>,

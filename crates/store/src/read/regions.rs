@@ -17,7 +17,7 @@ const EXTENTS: u64 = 4;
 /// The mean of the tree weighs as much as so many wanted pages.
 const MEAN_WEIGH: f64 = 4.0;
 
-/// What was wanted of all regions, by readers that missed it or used a guess.
+/// Pages wanted of all regions, by readers that missed them or used a guess.
 #[derive(Debug, Default)]
 pub(crate) struct Regions(Mutex<Wants>);
 
@@ -34,7 +34,7 @@ struct Since {
     pages: u64,
 }
 
-/// What is known of a region.
+/// Use of a region so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegionUse {
     /// Pages in it.

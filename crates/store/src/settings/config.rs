@@ -12,7 +12,7 @@ use crate::memory::machine::machine_memory;
 use crate::page::PAGE_BYTES;
 use crate::pool::LEAST_FRAMES;
 use crate::pool::shared::SharedFrames;
-use crate::read::first_uses::FirstUses;
+use crate::settings::first_uses::FirstUses;
 use crate::settings::opener::FileOpener;
 use crate::settings::read_ahead::ReadAhead;
 

@@ -1,7 +1,7 @@
 //! The pages that readers used, each when it was used first since it was read.
 //!
-//! What has to be read for some work, whoever reads it and in which order: the least time for it
-//! on a given device can be reckoned from that. Reads that nobody used are not in it.
+//! These have to be read for some work, by whatever rule and in whatever order: the least time for
+//! it on a given device can be reckoned from that. Reads that were of no use are not in it.
 
 use parking_lot::Mutex;
 
