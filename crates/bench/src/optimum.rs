@@ -64,7 +64,7 @@ impl Optimum {
         places.dedup();
         let mut optimum = Optimum { until_s, pages: places.len(), requests: 0, bytes: 0, seconds: 0.0 };
         for stripe in places.chunk_by(|a, b| a.0 == b.0) {
-            let (requests, pages) = least(stripe, |requests, pages| caps.seconds(requests, pages));
+            let (requests, pages) = least(stripe, caps);
             optimum.requests += requests;
             optimum.bytes += pages * PAGE_BYTES as u64;
             optimum.seconds = optimum.seconds.max(caps.seconds(requests, pages));
@@ -94,7 +94,7 @@ impl Caps {
 }
 
 /// Requests and pages of the choice of gaps that costs least; `places` are sorted and distinct.
-fn least(places: &[(usize, u64)], cost: impl Fn(u64, u64) -> f64) -> (u64, u64) {
+fn least(places: &[(usize, u64)], caps: Caps) -> (u64, u64) {
     let mut gaps: Vec<u64> = places.windows(2).map(|two| two[1].1 - two[0].1 - 1).collect();
     gaps.sort_unstable();
     let (mut requests, mut pages) = (places.len() as u64, places.len() as u64);
@@ -102,7 +102,7 @@ fn least(places: &[(usize, u64)], cost: impl Fn(u64, u64) -> f64) -> (u64, u64) 
     for gap in gaps {
         requests -= 1;
         pages += gap;
-        if cost(requests, pages) <= cost(best.0, best.1) {
+        if caps.seconds(requests, pages) <= caps.seconds(best.0, best.1) {
             best = (requests, pages);
         }
     }

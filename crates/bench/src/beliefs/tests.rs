@@ -80,7 +80,7 @@ fn the_first_second_is_looked_at_more_often() {
     assert!((looks.last().unwrap().at_s - SECONDS).abs() < 0.2);
 }
 
-/// The sum moved between looks is, over all of them, what the queue has counted at the end.
+/// The rates between looks add up to all that the queue has counted at the end.
 #[test]
 fn rates_between_looks_add_up() {
     let state = |requests, bytes| {

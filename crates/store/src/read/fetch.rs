@@ -362,7 +362,11 @@ impl Fetch {
         self.note_first_use(page);
     }
 
+    /// Nothing is asked of regions once the pool was full, and nothing counted.
     fn want(&self, tree: TreeId, extent: ExtentId, pages: u32) -> RegionUse {
+        if self.core.pages.pool.was_full() {
+            return RegionUse::default();
+        }
         self.regions.want(tree, extent, u64::from(pages), self.geometry.extent_pages)
     }
 
