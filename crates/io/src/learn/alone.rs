@@ -179,21 +179,27 @@ impl Alone {
     }
 }
 
-/// The least of all, which is forgotten slowly.
+/// The least of all, which is forgotten slowly while others are measured: what is not measured any
+/// more does not grow.
 #[derive(Clone, Default)]
 struct Least {
     count: u64,
     least: f64,
+    /// One was measured since the last look.
+    is_fresh: bool,
 }
 
 impl Least {
     fn add(&mut self, value: f64) {
         self.least = if self.count == 0 { value } else { value.min(self.least) };
         self.count += 1;
+        self.is_fresh = true;
     }
 
     fn forget(&mut self) {
-        self.least *= FORGETS;
+        if std::mem::take(&mut self.is_fresh) {
+            self.least *= FORGETS;
+        }
     }
 
     fn get(&self) -> f64 {

@@ -128,8 +128,8 @@ impl Estimator {
         self.outstanding.end(done.bytes);
         let says_something = !done.has_failed && done.bytes > 0;
         let Some(taken_ns) = self.passing.taken(done.taken_ns).filter(|_| says_something) else {
-            if self.tick.requests == 0.0 && self.tick.busy_ns >= LOOK_NS {
-                // The device was busy with failures alone, which say nothing of it.
+            if self.tick.busy_ns >= LOOK_NS {
+                // The device was busy with failures, which say nothing of it.
                 self.tick = Sums::default();
             }
             return false;

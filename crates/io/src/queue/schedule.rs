@@ -34,6 +34,9 @@ pub(crate) struct Limits {
     pub(crate) patience: u32,
     /// Device requests outstanding, all classes; where the device has caps, without the background.
     pub(crate) depth: usize,
+    /// So few are let out that lone reads are measured: writes that are out already, and may take
+    /// long, do not count against them.
+    pub(crate) is_few: bool,
     pub(crate) background: Background,
 }
 
@@ -80,6 +83,7 @@ impl Chosen {
             unit: self.unit,
             patience: config.patience,
             depth,
+            is_few: config.depth.is_none() && cost.has_caps() && background.apart == 0,
             background,
         }
     }
@@ -157,10 +161,15 @@ impl Schedule {
         self.limits.depth + self.limits.background.apart
     }
 
+    /// Writes that do not count against the depth.
+    fn aside(&self, outstanding: &Load) -> usize {
+        if self.limits.is_few { outstanding.writes } else { 0 }
+    }
+
     /// True when a request that is not of the background may go out.
     fn has_room(&self, outstanding: &Load) -> bool {
         let apart = self.limits.background.apart.min(outstanding.background);
-        outstanding.requests - apart < self.limits.depth
+        outstanding.requests - apart - self.aside(outstanding) < self.limits.depth
     }
 
     /// Requests that wait.
@@ -187,7 +196,7 @@ impl Schedule {
     /// Fills `request` with what should go out next, if anything, given how much is
     /// outstanding.
     pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: Load, now_ns: u64) -> Next {
-        if outstanding.requests >= self.depth() {
+        if outstanding.requests - self.aside(&outstanding) >= self.depth() {
             return Next::Nothing;
         }
         let Some(chosen) = self.choose_lane(&outstanding, now_ns) else { return Next::Nothing };

@@ -426,6 +426,42 @@ fn no_order_of_reads_makes_a_belief_of_nothing() {
     }
 }
 
+/// After one look at long reads the short ones alone must not make the transfer of a byte grow for
+/// ever: then no request would ever take long again.
+#[test]
+fn what_is_not_read_any_more_is_not_forgotten_into_nonsense() {
+    let mut world = World::new(&DeviceModel::gp3());
+    world.run(Load::BOTH, 3_000);
+    let byte_ns = world.estimator.alone.byte_ns();
+    world.run(Load::READERS, 200_000);
+    let after_ns = world.estimator.alone.byte_ns();
+    assert!(after_ns < 2.0 * byte_ns, "{byte_ns} ns per byte became {after_ns}");
+    world.becomes(&gp3(0.1));
+    let moved = world.run(Load::READERS, 12_000);
+    let believed = world.estimator.costs.request_ns / moved.ns_per_request();
+    assert!((0.9..1.1).contains(&believed), "a slower device is believed at {believed} of its cost");
+}
+
+/// The time in which all reads failed is none that anything took.
+#[test]
+fn failures_after_a_success_cost_nothing() {
+    let mut world = World::new(&DeviceModel::gp3());
+    world.run(Load::READERS, 2_000);
+    let before = world.estimator.costs.request_ns;
+    read_alone(&mut world, &[600]);
+    for _ in 0..2_000 {
+        let beside = world.estimator.started(PAGE, world.now);
+        world.now += 30 * MS;
+        let taken_ns = 30 * MS;
+        let done = Done { write: false, bytes: PAGE, beside, taken_ns, has_failed: true };
+        world.estimator.finished(&done, world.now);
+    }
+    read_alone(&mut world, &[600; 8]);
+    world.run(Load::READERS, 100);
+    let ratio = world.estimator.costs.request_ns / before;
+    assert!((0.3..2.0).contains(&ratio), "{ratio} times as dear after a minute of failures");
+}
+
 /// Lone reads of pages, one after the other, of these times.
 fn read_alone(world: &mut World, times_us: &[u64]) {
     for us in times_us {

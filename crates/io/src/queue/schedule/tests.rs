@@ -28,6 +28,7 @@ fn limits(policy: Policy) -> Limits {
         unit: 512,
         patience: 5,
         depth: 4,
+        is_few: false,
         background: background(CostModel::hdd(), 4, 16 * PAGE),
     }
 }
@@ -301,6 +302,24 @@ fn classes_go_by_priority_and_background_leaves_room() {
         assert_eq!(bench.next(load(3, 0)), Next::Nothing);
         assert_eq!(bench.next(load(1, bench.limits.background.bytes)), Next::Nothing);
         assert_eq!(bench.next(load(2, 0)), Next::Begun);
+    }
+}
+
+/// While few are let out to measure lone reads, writes that hang must not keep all reads back.
+#[test]
+fn hung_writes_leave_room_for_the_few_reads_that_are_let_out() {
+    let volume = CostModel::capped(MS, 3_000.0, 125e6);
+    let chosen = Chosen { config: QueueConfig::default(), unit: 512, most_depth: 256 };
+    for depth in [2, 4, 8] {
+        let cost = CostModel { depth, ..volume };
+        let limits = chosen.limits(&(cost, WriteCosts::new(&cost).cost()));
+        let mut bench = Bench::new(limits);
+        bench.push(0, read(7, 1));
+        let hung = Load { requests: 4, background: 4, writes: 4, bytes: 4 * PAGE, ..Load::default() };
+        assert_eq!(bench.next(hung), Next::Begun, "with a depth of {depth}");
+        bench.push(0, read(8, 2));
+        let full = Load { requests: 4 + depth as usize, ..hung };
+        assert_eq!(bench.next(full), Next::Nothing, "with a depth of {depth}");
     }
 }
 
