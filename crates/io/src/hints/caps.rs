@@ -41,17 +41,15 @@ impl ReadCaps {
         all.reduce(both).unwrap_or_default()
     }
 
-    /// Caps in the lines of an `io.max`.
+    /// Caps in the lines of an `io.max`; the least, if a disk should stand there twice.
     fn newer(text: &str, number: &str) -> ReadCaps {
-        let mut caps = ReadCaps::default();
-        for value in values(text, number).flat_map(str::split_whitespace) {
-            match value.split_once('=') {
-                Some(("rbps", most)) => caps.bytes = cap(most),
-                Some(("riops", most)) => caps.requests = cap(most),
-                _ => {}
-            }
-        }
-        caps
+        let of = |value: &str| match value.split_once('=') {
+            Some(("rbps", most)) => ReadCaps { bytes: cap(most), ..ReadCaps::default() },
+            Some(("riops", most)) => ReadCaps { requests: cap(most), ..ReadCaps::default() },
+            _ => ReadCaps::default(),
+        };
+        let all = values(text, number).flat_map(str::split_whitespace).map(of);
+        all.fold(ReadCaps::default(), |a, b| a.both(b, u64::min))
     }
 }
 
@@ -70,6 +68,13 @@ fn cap(text: &str) -> Option<u64> {
 
 /// Caps of this process on a disk and on those that it lies on.
 pub(crate) fn caps_of(kernel: &KernelFiles, disk: &BlockDisk) -> ReadCaps {
+    let below = ReadCaps::sum(disk.below.iter().map(|disk| caps_of(kernel, disk)));
+    // Several layers may lie on one disk, which has its caps once.
+    let carriers = ReadCaps::sum(disk.carriers().into_iter().map(|disk| own_caps(kernel, disk)));
+    own_caps(kernel, disk).both(below, u64::min).both(carriers, u64::min)
+}
+
+fn own_caps(kernel: &KernelFiles, disk: &BlockDisk) -> ReadCaps {
     let number = disk.number.as_str();
     // A file of one version is not in the folders of the other.
     let texts = |file: &str| kernel.cgroup("self", Controller::Io, file, file);
@@ -82,8 +87,7 @@ pub(crate) fn caps_of(kernel: &KernelFiles, disk: &BlockDisk) -> ReadCaps {
         bytes: least(older("blkio.throttle.read_bps_device")),
     };
     let newer = texts("io.max").into_iter().map(|text| ReadCaps::newer(&text, number));
-    let own = newer.fold(older, |a, b| a.both(b, u64::min));
-    own.both(ReadCaps::sum(disk.below.iter().map(|disk| caps_of(kernel, disk))), u64::min)
+    newer.fold(older, |a, b| a.both(b, u64::min))
 }
 
 #[cfg(test)]
@@ -128,8 +132,17 @@ mod tests {
         assert_eq!(of(&["8:0"]), ReadCaps { requests: Some(3000), bytes: Some(131_072_000) });
         assert_eq!(of(&["8:0", "8:16"]), ReadCaps { requests: None, bytes: Some(131_072_100) });
         assert!(of(&["8:0", "8:2"]).is_none());
+        let thin = disk("253:3", vec![disk("253:2", below(&["8:0"])), disk("253:1", below(&["8:0"]))]);
+        assert_eq!(caps_of(&kernel, &thin), of(&["8:0"]), "two layers on one disk share its caps");
+        assert_eq!(thin.carrier().map(|disk| disk.number.as_str()), Some("8:0"));
         let on_top = caps_of(&kernel, &disk("8:16", below(&["8:0"])));
         assert_eq!(on_top, ReadCaps { requests: Some(3000), bytes: Some(100) }, "both layers throttle");
+    }
+
+    #[test]
+    fn of_a_disk_that_stands_there_twice_the_least_counts() {
+        let text = "8:0 rbps=100 riops=max\n8:0 rbps=max riops=7\n8:0 rbps=200";
+        assert_eq!(ReadCaps::newer(text, "8:0"), ReadCaps { requests: Some(7), bytes: Some(100) });
     }
 
     #[test]

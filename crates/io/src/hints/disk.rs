@@ -54,6 +54,10 @@ impl DiskIdentity {
         let is_named = !self.serial.is_empty() || self.name == then.name;
         match () {
             () if self.machine != then.machine => Some("it is of another machine"),
+            // Two containers without numbers look alike.
+            () if self.machine.is_empty() && self.serial.is_empty() => {
+                Some("neither the machine nor the disk has a number to be known by")
+            }
             () if self.serial != then.serial || self.model != then.model || !is_named => {
                 Some("it is of another disk")
             }
@@ -62,11 +66,15 @@ impl DiskIdentity {
         }
     }
 
-    /// In a few words.
+    /// In a few words, whatever a file says: on one line, and short.
     pub fn describe(&self) -> String {
+        const MOST_CHARS: usize = 60;
+        let plain = |text: &str| -> String {
+            text.chars().map(|c| if c.is_control() { '?' } else { c }).take(MOST_CHARS).collect()
+        };
         match self.model.is_empty() {
-            true => self.name.clone(),
-            false => format!("{} ({})", self.name, self.model),
+            true => plain(&self.name),
+            false => format!("{} ({})", plain(&self.name), plain(&self.model)),
         }
     }
 }
@@ -113,7 +121,7 @@ fn disk(kernel: &KernelFiles, number: &str, levels: u32) -> Option<BlockDisk> {
         vendor: if vendor.starts_with("0x") { String::new() } else { vendor },
         model: first(&["device/model", "dm/name", "md/level"]),
         serial: first(&["device/serial", "serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"]),
-        bytes: 512 * kernel.number(&format!("{own}/size")).unwrap_or(0),
+        bytes: kernel.number(&format!("{own}/size")).unwrap_or(0).saturating_mul(512),
         turns: kernel.number(&format!("{own}/queue/rotational")) == Some(1),
         below: if levels == 0 { Vec::new() } else { below(kernel, &own, levels - 1) },
         name,
@@ -132,11 +140,22 @@ fn below(kernel: &KernelFiles, own: &str, levels: u32) -> Vec<BlockDisk> {
 }
 
 impl BlockDisk {
+    /// The disks that carry the bytes in the end, each once: several layers may lie on one disk, as
+    /// the data and the map of a thin volume.
+    pub(crate) fn carriers(&self) -> Vec<&BlockDisk> {
+        if self.below.is_empty() {
+            return vec![self];
+        }
+        let mut found: Vec<&BlockDisk> = self.below.iter().flat_map(BlockDisk::carriers).collect();
+        found.sort_by(|a, b| a.number.cmp(&b.number));
+        found.dedup_by(|a, b| a.number == b.number);
+        found
+    }
+
     /// The one disk that carries the bytes in the end; `None` where there are several.
     pub(crate) fn carrier(&self) -> Option<&BlockDisk> {
-        match &self.below[..] {
-            [] => Some(self),
-            [one] => one.carrier(),
+        match self.carriers()[..] {
+            [one] => Some(one),
             _ => None,
         }
     }
@@ -246,6 +265,11 @@ mod tests {
         for other in others {
             assert!(root.difference(&other).is_some(), "{other:?}");
         }
+        let nowhere = DiskIdentity { name: "overlay".into(), ..DiskIdentity::default() };
+        assert!(nowhere.difference(&nowhere).is_some(), "two containers look alike");
+        let hostile = DiskIdentity { name: "a\nb\x1b[2J".into(), model: "m".repeat(1000), ..root.clone() };
+        let told = hostile.describe();
+        assert!(told.len() < 200 && !told.contains(char::is_control), "{told:?}");
         let renamed = DiskIdentity { name: "nvme3n1".into(), ..root.clone() };
         assert_eq!(root.difference(&renamed), None, "its number by its maker is the same");
         let pool = of("/pool/x");

@@ -49,14 +49,14 @@ const NAMED: [Named; 10] = [
     Named {
         vendor: "",
         model: "nvme_card-pd",
-        what: "a balanced Persistent BlockDisk",
+        what: "a balanced Persistent Disk",
         source: GOOGLE,
         cost: balanced,
     },
     Named {
         vendor: "Google",
         model: "PersistentDisk",
-        what: "a balanced Persistent BlockDisk",
+        what: "a balanced Persistent Disk",
         source: GOOGLE,
         cost: balanced,
     },
@@ -70,14 +70,14 @@ const NAMED: [Named; 10] = [
     },
     Named {
         vendor: "Msft",
-        model: "Virtual BlockDisk",
+        model: "Virtual Disk",
         what: "a Premium SSD of its size",
         source: AZURE,
         cost: premium,
     },
     Named {
         vendor: "",
-        model: "Microsoft NVMe Direct BlockDisk",
+        model: "Microsoft NVMe Direct Disk",
         what: "a local NVMe disk",
         source: AZURE,
         cost: local,
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(caps("", "Amazon Elastic Block Store", 7), Some((3_000, 125 << 20)));
         assert_eq!(caps("Google", "PersistentDisk", 1_000), Some((9_000, 420 << 20)));
         assert_eq!(caps("", "nvme_card-pd", 100_000), Some((80_000, 1_200 << 20)));
-        assert_eq!(caps("Msft", "Virtual BlockDisk", 128), Some((500, 100_000_000)));
+        assert_eq!(caps("Msft", "Virtual Disk", 128), Some((500, 100_000_000)));
         assert_eq!(caps("", "MSFT NVMe Accelerator v1.0", 129), Some((1_100, 125_000_000)));
         assert_eq!(caps("", "MSFT NVMe Accelerator v1.0", 1 << 30), Some((20_000, 900_000_000)));
         assert_eq!(caps("", "Alibaba Cloud Elastic Block Storage", 40), Some((3_800, 140_000_000)));
@@ -209,12 +209,9 @@ mod tests {
 
     #[test]
     fn local_disks_of_clouds_are_no_volumes() {
-        for model in [
-            "Amazon EC2 NVMe Instance Storage",
-            "nvme_card",
-            "nvme_card3",
-            "Microsoft NVMe Direct BlockDisk v2",
-        ] {
+        for model in
+            ["Amazon EC2 NVMe Instance Storage", "nvme_card", "nvme_card3", "Microsoft NVMe Direct Disk v2"]
+        {
             let (cost, why) = of_cloud(&disk("", model, 375)).unwrap();
             assert_eq!(cost, CostModel::nvme(), "{why}");
         }
