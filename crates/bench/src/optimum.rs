@@ -144,7 +144,13 @@ mod tests {
         trace[3].stripe = 1;
         let optimum = Optimum::of(&trace, 0, 1.0, caps(1000, 1));
         assert_eq!((optimum.requests, optimum.seconds), (4, 3.0), "the slower of two");
+        assert_eq!((optimum.pages, optimum.bytes), (4, 4 * PAGE), "of both");
         assert_eq!(Optimum::of(&[], 0, 1.0, caps(1, 1)).seconds, 0.0);
+        // The clock began long before the run.
+        const BEGUN: u64 = 1 << 40;
+        trace.iter_mut().for_each(|u| u.at_ns += BEGUN);
+        assert_eq!(Optimum::of(&trace, BEGUN, 1e-9, caps(1, 1)).pages, 2);
+        assert_eq!(Optimum::of(&trace, BEGUN, 1.0, caps(1, 1)).pages, 4);
     }
 
     #[test]

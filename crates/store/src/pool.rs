@@ -37,6 +37,7 @@ use snowmelt_io::{Clock, EventCount, RawBuf};
 
 use frames::OwnedPage;
 use lazy::LazyWords;
+pub(crate) use members::Brought;
 use members::{Member, OnEvicted};
 use rule::Rule;
 use shared::SharedFrames;
@@ -62,8 +63,8 @@ pub(crate) struct Pool {
 /// What a look at a page found.
 #[derive(Debug)]
 pub(crate) enum Look<V> {
-    /// It is here. The rule is set for the first user of a page that was read ahead.
-    Here(PageRef, Option<Rule>),
+    /// It is here. The first user of a page that was read ahead is told by what.
+    Here(PageRef, Option<Brought>),
     /// Its read is under way.
     InFlight(Coming),
     /// Nobody has it.
@@ -229,7 +230,7 @@ impl Pool {
                     let pinned = ((w & !word::RULE) + word::PIN) | touched;
                     if word.compare_exchange_weak(w, pinned, AcqRel, Relaxed).is_ok() {
                         self.shared.planned_settled(rule);
-                        return Look::Here(self.pinned(word, w), self.member.counted(w));
+                        return Look::Here(self.pinned(word, w), self.member.brought(w));
                     }
                 }
                 word::IN_FLIGHT => {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use snowmelt_io::CostModel;
 use snowmelt_store::{
-    AheadStats, Background, PageId, ReadAhead, Reader, Rule, Store, StoreConfig, TreeStats, Waited, WishKind,
+    AheadStats, Background, FirstUses, PAGE_BYTES, PageId, ReadAhead, Reader, Rule, Store, StoreConfig,
+    TreeStats, Waited, WishKind,
 };
 use support::{Mood, TestTree, build_tree, config, reader, reopen};
 
@@ -151,6 +152,34 @@ fn planned_pages_are_exactly_those_wished_for() {
     b.tree.check(&mut r, 50);
     assert_eq!(b.ahead(Rule::Planned), AheadStats { issued: 4, used: 1, evicted_unused: 0 });
     assert_eq!((r.meters.disk, r.meters.spec_disk), (4, 4));
+}
+
+#[test]
+fn each_page_that_is_used_is_in_the_record_once_however_it_came() {
+    let uses = Arc::new(FirstUses::default());
+    let mut b = bed(64, only(|r| (r.planned, r.extent) = (true, true)));
+    let c = StoreConfig { first_uses: Some(uses.clone()), ..b.config.clone() };
+    b.store = reopen(b.dir.path(), b.store, c);
+    let mut r = reader(&b.store);
+    // Planned, and with them the rest of their extent; one that is waited for; one never used.
+    let wish: Vec<_> = [16, 18, 50, 120].iter().map(|n| b.tree.pages[*n]).collect();
+    r.wish(b.tree.id, &wish, WishKind::Planned);
+    b.settle();
+    for n in [16, 17, 18, 16] {
+        b.tree.check(&mut r, n);
+    }
+    // What was read before a reset of the meters is used after it.
+    b.store.reset_meters();
+    for n in [19, 50, 90, 90, 50] {
+        b.tree.check(&mut r, n);
+    }
+    let recorded = uses.take();
+    let mut places: Vec<u64> = recorded.iter().map(|u| u.offset / PAGE_BYTES as u64).collect();
+    places.sort_unstable();
+    let first = places[0];
+    let apart: Vec<u64> = places.iter().map(|place| place - first).collect();
+    assert_eq!(apart, [0, 1, 2, 3, 34, 74], "pages 16 to 19, 50 and 90");
+    assert!(recorded.is_sorted_by_key(|u| u.at_ns) && uses.take().is_empty());
 }
 
 #[test]

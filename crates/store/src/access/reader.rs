@@ -196,9 +196,9 @@ impl Reader {
                 return Err(StoreError::SnapshotTooOld { txn: self.txn });
             }
             match look {
-                Sight::Here(page, first_use) => {
-                    if let Some(rule) = first_use {
-                        fetch.used_first(tree, id, rule);
+                Sight::Here(page, brought) => {
+                    if let Some(brought) = brought {
+                        fetch.used_first(tree, id, brought);
                     }
                     return Ok(page);
                 }

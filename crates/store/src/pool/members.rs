@@ -10,6 +10,14 @@ use super::rule::Rule;
 use super::word;
 use crate::page::TreeId;
 
+/// What brought a page that was not used yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+    pub by: Rule,
+    /// It came after the last reset of the meters.
+    pub is_counted: bool,
+}
+
 /// Called for each page that had to leave: its tree, and the rule that had brought it if it was
 /// never used. The frames are locked meanwhile.
 pub type OnEvicted = Box<dyn Fn(TreeId, Option<Rule>) + Send + Sync>;
@@ -24,6 +32,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// What brought the unused page of a word.
+    pub fn brought(&self, w: u64) -> Option<Brought> {
+        Rule::from_bits(word::rule(w)).map(|by| Brought { by, is_counted: self.counted(w).is_some() })
+    }
+
     /// The rule that brought the page of a word, if it is unused and came after the last
     /// reset of the meters.
     pub fn counted(&self, w: u64) -> Option<Rule> {

@@ -159,7 +159,7 @@ mod tests {
             so_far: AheadStats::default(),
             wanted: Wanted { pages: 0, ever: 0, absent: 5_000 },
             all_wanted: Wanted { pages: 0, ever: 0, absent: 10_000 },
-            region: RegionUse { pages: 1024, wanted: 1, meanwhile: 1 },
+            region: RegionUse { pages: 1024, wanted: 1, meanwhile: 1, lately: None },
             regret: 0.0,
             is_full: false,
             outstanding: 0,
@@ -211,6 +211,27 @@ mod tests {
         let full = Advice { is_full: true, frames: 2_000, database_pages: 2_000, ..advice() };
         let busy = Advice { outstanding: 1, ..full };
         assert_eq!([advice(), full, busy].map(bears), [59, 58, 54]);
+    }
+
+    /// Of a small cloud volume a tenth of the pages of a tree were used so far; of this extent's
+    /// region so many of 1,024, while 2,000 were of the database.
+    fn on_a_volume(wanted: u64, outstanding: u64) -> bool {
+        let advice = Advice {
+            wanted: Wanted { pages: 1_000, ever: 500, absent: 4_500 },
+            all_wanted: Wanted { pages: 2_000, ever: 1_000, absent: 9_000 },
+            region: RegionUse { pages: 1024, wanted, meanwhile: 2_000, lately: None },
+            so_far: AheadStats { issued: 4_000, used: 2_000, evicted_unused: 0 },
+            outstanding,
+            ..advice()
+        };
+        advice.is_worth_it(&CostModel::capped(1_000_000, 3_000.0, 131_072_000.0))
+    }
+
+    #[test]
+    fn where_bytes_are_scarce_an_extent_is_judged_by_its_region() {
+        assert!(on_a_volume(400, 0), "many pages of the region are used");
+        assert!(!on_a_volume(2, 0), "few are");
+        assert!(!on_a_volume(400, 1_000_000), "too much waits for its bytes");
     }
 
     #[test]

@@ -25,12 +25,12 @@ use crate::files::stripes::Stripes;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
 use crate::pool::rule::Rule;
-use crate::pool::{PageRef, Pin};
+use crate::pool::{Brought, PageRef, Pin};
 use crate::read::activity::Activity;
 use crate::read::advice::Advice;
 use crate::read::core::Core;
 use crate::read::priority::Priority;
-use crate::read::regions::{RegionUse, Regions};
+use crate::read::regions::{RegionUse, Regions, extents_beside};
 use crate::read::waits::WaitMeters;
 use crate::read::warm::WarmUp;
 use crate::settings::first_uses::FirstUses;
@@ -113,8 +113,13 @@ impl Fetch {
         self.core.pages.pool.note_batch(frame, together);
         if !self.core.pages.pool.start(page, frame, None) {
             self.core.pages.pool.give_back(frame);
+            // Its extent is not asked for again.
+            if let Some((rule, pages)) = rest {
+                self.start(tree, &pages, rule, Class::Speculative, meters);
+            }
             return Ok(Demand::Taken);
         }
+        self.want(tree, self.geometry.extent_of(page), 1);
         meters.disk += 1;
         self.core.meters.with(tree, |m| {
             m.reads.fetch_add(1, Relaxed);
@@ -244,6 +249,7 @@ impl Fetch {
             if let Some(rest) = self.rest_of_extent(tree, group[0], group.len() as u32) {
                 extents.push(rest);
             }
+            self.want(tree, self.geometry.extent_of(group[0]), group.len() as u64);
         }
         let class = priority.ahead(rule);
         if extents.is_empty() || !has_arm {
@@ -354,20 +360,46 @@ impl Fetch {
     }
 
     /// A reader uses a page that was read ahead, for the first time.
-    pub fn used_first(&self, tree: TreeId, page: PageId, rule: Rule) {
-        self.core.meters.with(tree, |m| m.used(rule));
-        if rule.is_guess() {
+    pub fn used_first(&self, tree: TreeId, page: PageId, brought: Brought) {
+        self.core.meters.with(tree, |m| match brought.by.is_guess() {
+            _ if brought.is_counted => m.used(brought.by),
+            true => m.missed(1),
+            false => {}
+        });
+        if brought.by.is_guess() {
             self.want(tree, self.geometry.extent_of(page), 1);
         }
         self.note_first_use(page);
     }
 
-    /// Nothing is asked of regions once the pool was full, and nothing counted.
-    fn want(&self, tree: TreeId, extent: ExtentId, pages: u32) -> RegionUse {
-        if self.core.pages.pool.was_full() {
+    /// Pages of an extent are wanted.
+    fn want(&self, tree: TreeId, extent: ExtentId, pages: u64) {
+        if self.heeds_regions(extent) {
+            self.regions.want(tree, extent, pages);
+        }
+    }
+
+    /// Regions are asked for no more once the pool was full, and nothing is counted where they are
+    /// not asked for.
+    fn heeds_regions(&self, extent: ExtentId) -> bool {
+        let rules = &self.read_ahead;
+        let cost = || self.stripes.cost(self.geometry.extent_place(extent).stripe);
+        rules.auto
+            && (rules.start_up || rules.extent)
+            && !self.core.pages.pool.was_full()
+            && cost().has_caps()
+    }
+
+    /// Use of the region of an extent of which `misses` more pages are wanted.
+    fn region(&self, tree: TreeId, extent: ExtentId, misses: u32) -> RegionUse {
+        if !self.heeds_regions(extent) {
             return RegionUse::default();
         }
-        self.regions.want(tree, extent, u64::from(pages), self.geometry.extent_pages)
+        let space = self.core.space.read();
+        let extents = extents_beside(extent).filter_map(|extent| space.extent(extent));
+        let pages = extents.filter(|e| e.tree == Some(tree)).map(|e| u64::from(e.pages())).sum();
+        drop(space);
+        self.regions.with(tree, extent, u64::from(misses), pages)
     }
 
     /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its
@@ -375,7 +407,6 @@ impl Fetch {
     /// what the other rules guess.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
-        let region = self.want(tree, extent, misses);
         if let Some(listed) = self.warm_up.take(extent, self.geometry) {
             let mut pages = self.absent_in_extent(extent);
             pages.retain(|p| *p != page && listed.has(self.geometry.index_of(*p)));
@@ -391,6 +422,7 @@ impl Fetch {
         if pages.is_empty() {
             return None;
         }
+        let region = self.region(tree, extent, misses);
         let weighs = |r: Rule| self.is_worth_it(tree, (extent, region), r, pages.len());
         let chosen = |r: &Rule| !self.read_ahead.auto || weighs(*r);
         Some((candidates.find(chosen)?, pages))

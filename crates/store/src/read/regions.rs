@@ -3,9 +3,11 @@
 //! Queries want the one part of a tree and not the other: the values of products, and not those of
 //! reviews. The mean of the tree is true of neither. What was wanted of a region since it was
 //! wanted first, while so much was wanted of the whole database, tells them apart soon; as long as
-//! little was, the tree's mean stands for it.
+//! little was, the tree's mean stands for it. What was not wanted for long, and is again, is known by
+//! its last few pages.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use parking_lot::Mutex;
 
@@ -16,6 +18,9 @@ use crate::page::geometry::ExtentId;
 const EXTENTS: u64 = 4;
 /// The mean of the tree weighs as much as so many wanted pages.
 const MEAN_WEIGH: f64 = 4.0;
+/// The last pages of a region that were wanted, by which its use lately is known: another kind of
+/// query may come, and want what was not wanted for long.
+const LAST: usize = 4;
 
 /// Pages wanted of all regions, by readers that missed them or used a guess.
 #[derive(Debug, Default)]
@@ -27,43 +32,82 @@ struct Wants {
     regions: HashMap<(TreeId, u64), Since>,
 }
 
-/// Pages of a region wanted so far, and those of all that were wanted before the first of them.
+/// Pages of a region wanted so far.
 #[derive(Debug, Clone, Copy)]
 struct Since {
-    before: u64,
     pages: u64,
+    /// All that were wanted before the first of them, and before each of the last, in turn.
+    before: u64,
+    before_last: [u64; LAST],
 }
 
 /// Use of a region so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegionUse {
-    /// Pages in it.
+    /// Written pages of the tree in it.
     pub pages: u64,
     /// Those that were wanted.
     pub wanted: u64,
     /// Pages of the database wanted since the first of these.
     pub meanwhile: u64,
+    /// Those wanted since the first of the last [`LAST`], where there are so many.
+    pub lately: Option<u64>,
+}
+
+/// The extents of a region, `extent` among them.
+pub(crate) fn extents_beside(extent: ExtentId) -> Range<ExtentId> {
+    let first = extent / EXTENTS * EXTENTS;
+    first..first + EXTENTS
 }
 
 impl Regions {
-    /// So many more pages of an extent of `tree` are wanted. Answers what is known of its region.
-    pub fn want(&self, tree: TreeId, extent: ExtentId, pages: u64, extent_pages: u32) -> RegionUse {
-        let mut wants = self.0.lock();
-        let before = wants.pages;
-        wants.pages += pages;
-        let since = wants.regions.entry((tree, extent / EXTENTS)).or_insert(Since { before, pages: 0 });
-        since.pages += pages;
-        let meanwhile = before + pages - since.before;
-        RegionUse { pages: EXTENTS * u64::from(extent_pages), wanted: since.pages, meanwhile }
+    /// So many more pages of an extent of `tree` are wanted.
+    pub fn want(&self, tree: TreeId, extent: ExtentId, pages: u64) {
+        self.0.lock().want(tree, extent, pages);
+    }
+
+    /// Use of the region of an extent, of which it has `pages`, when `misses` more are wanted.
+    pub fn with(&self, tree: TreeId, extent: ExtentId, misses: u64, pages: u64) -> RegionUse {
+        let wants = self.0.lock();
+        let all = wants.pages + misses;
+        let Some(since) = wants.regions.get(&(tree, extent / EXTENTS)) else {
+            return RegionUse { pages, wanted: misses, meanwhile: misses, lately: None };
+        };
+        let wanted = since.pages + misses;
+        let before_last = since.before_last[wanted as usize % LAST];
+        RegionUse {
+            pages,
+            wanted,
+            meanwhile: all - since.before,
+            // Of misses together there are no more than the last ones.
+            lately: (wanted >= LAST as u64 && misses < LAST as u64).then_some(all - before_last),
+        }
+    }
+}
+
+impl Wants {
+    fn want(&mut self, tree: TreeId, extent: ExtentId, pages: u64) {
+        let before = self.pages;
+        self.pages += pages;
+        let first = Since { pages: 0, before, before_last: [before; LAST] };
+        let since = self.regions.entry((tree, extent / EXTENTS)).or_insert(first);
+        for _ in 0..pages.min(LAST as u64) {
+            since.before_last[since.pages as usize % LAST] = before;
+            since.pages += 1;
+        }
+        since.pages += pages.saturating_sub(LAST as u64);
     }
 }
 
 impl RegionUse {
     /// The rate at which a page is wanted for each that is wanted of the database, where that of
-    /// the tree is `mean`.
+    /// the tree is `mean`: since the first, or lately, if that is more.
     pub fn rate(&self, mean: f64) -> f64 {
-        let seen = (self.pages * self.meanwhile) as f64;
-        (MEAN_WEIGH + self.wanted as f64) / (MEAN_WEIGH / mean + seen)
+        let rate = |wanted: u64, meanwhile: u64| {
+            (MEAN_WEIGH + wanted as f64) / (MEAN_WEIGH / mean + (self.pages * meanwhile) as f64)
+        };
+        let lately = self.lately.map_or(0.0, |meanwhile| rate(LAST as u64, meanwhile));
+        rate(self.wanted, self.meanwhile).max(lately)
     }
 
     /// The part that was wanted so far, where that of the tree is `mean`.
@@ -76,27 +120,62 @@ impl RegionUse {
 mod tests {
     use super::*;
 
+    /// Pages of a region of full extents.
+    const PAGES: u64 = 1024;
+
+    fn want(regions: &Regions, tree: TreeId, extent: ExtentId, pages: u64) -> RegionUse {
+        let with = regions.with(tree, extent, pages, PAGES);
+        regions.want(tree, extent, pages);
+        with
+    }
+
     #[test]
     fn what_is_wanted_of_a_region_soon_outweighs_the_mean_of_its_tree() {
         let (regions, tree, mean) = (Regions::default(), TreeId(3), 1e-4);
-        let first = regions.want(tree, 0, 1, 256);
-        assert_eq!(first, RegionUse { pages: 1024, wanted: 1, meanwhile: 1 });
+        let first = want(&regions, tree, 0, 1);
+        assert_eq!(first, RegionUse { pages: PAGES, wanted: 1, meanwhile: 1, lately: None });
         assert!((first.rate(mean) / mean - 1.25).abs() < 0.1, "{}", first.rate(mean) / mean);
         // Another extent of the same region, dense, and a region far away, of which little is.
-        let dense = regions.want(tree, 3, 99, 256);
+        let dense = want(&regions, tree, 3, 99);
         assert_eq!(dense, RegionUse { wanted: 100, meanwhile: 100, ..first });
-        regions.want(tree, 4, 1, 256);
-        regions.want(TreeId(4), 0, 100_000, 256);
-        let sparse = regions.want(tree, 7, 1, 256);
+        want(&regions, tree, 4, 1);
+        want(&regions, TreeId(4), 0, 100_000);
+        let sparse = want(&regions, tree, 7, 1);
         assert_eq!(sparse, RegionUse { wanted: 2, meanwhile: 100_002, ..first });
         assert!(dense.rate(mean) > 4.0 * mean && sparse.rate(mean) < 0.01 * mean);
         assert!(dense.part(0.3) < 0.1 && sparse.part(0.3) < 0.01, "of 1,024 pages");
     }
 
     #[test]
+    fn a_region_that_was_not_wanted_for_long_is_known_by_its_last_pages() {
+        let (regions, tree, mean) = (Regions::default(), TreeId(3), 1e-4);
+        want(&regions, tree, 0, 3);
+        want(&regions, TreeId(4), 0, 1_000_000);
+        let rates: Vec<f64> =
+            (0..5).map(|extent| want(&regions, tree, extent % 4, 1).rate(mean) / mean).collect();
+        assert!(rates[0] < 0.01 && rates[2] < 0.01, "the last four are of long ago, too: {rates:?}");
+        assert!(rates[3] > 1.0 && rates[4] > 1.0, "{rates:?}");
+        // Pages that are wanted steadily, but seldom, are not taken for that.
+        for _ in 0..20 {
+            want(&regions, TreeId(4), 0, 10_000);
+            want(&regions, tree, 0, 1);
+        }
+        want(&regions, TreeId(4), 0, 10_000);
+        assert!(want(&regions, tree, 1, 1).rate(mean) < 0.01 * mean);
+    }
+
+    #[test]
+    fn of_a_small_tree_its_own_pages_count() {
+        let (wanted, meanwhile) = (15, 50_000);
+        let of = |pages| RegionUse { pages, wanted, meanwhile, lately: None }.part(0.5);
+        assert!(of(30) > 0.4 && of(PAGES) < 0.02);
+    }
+
+    #[test]
     fn trees_in_the_same_extents_are_apart() {
         let regions = Regions::default();
-        regions.want(TreeId(1), 5, 10, 256);
-        assert_eq!(regions.want(TreeId(2), 5, 1, 256).wanted, 1);
+        want(&regions, TreeId(1), 5, 10);
+        assert_eq!(want(&regions, TreeId(2), 5, 1).wanted, 1);
+        assert_eq!(extents_beside(5), 4..8);
     }
 }

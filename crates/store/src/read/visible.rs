@@ -14,8 +14,7 @@ use crate::history::versions::{Readable, Seen, Versions};
 use crate::history::waiting::WaitingPage;
 use crate::journal::Loc;
 use crate::page::{PageBuf, PageId};
-use crate::pool::rule::Rule;
-use crate::pool::{Coming, Look, PageRef, Pool};
+use crate::pool::{Brought, Coming, Look, PageRef, Pool};
 
 /// The pool and the version table of a store.
 pub(crate) struct VisiblePages {
@@ -27,8 +26,8 @@ pub(crate) struct VisiblePages {
 /// What a look at a page as of a transaction found.
 #[derive(Debug)]
 pub(crate) enum Sight {
-    /// It is here. The rule is set for the first user of a page that was read ahead.
-    Here(PageRef, Option<Rule>),
+    /// It is here. The first user of a page that was read ahead is told by what.
+    Here(PageRef, Option<Brought>),
     /// Its read is under way.
     InFlight(Coming),
     /// Nobody has it.
@@ -60,7 +59,7 @@ impl VisiblePages {
             Seen::Journal(txn, way) => Some(Newer::Journal(txn, way)),
         };
         match self.pool.look(page, version) {
-            Look::Here(page, rule) => Sight::Here(page, rule),
+            Look::Here(page, brought) => Sight::Here(page, brought),
             Look::Version(Newer::Memory(page)) => Sight::Here(page, None),
             Look::Version(Newer::Journal(txn, way)) => Sight::Journal(txn, way),
             Look::InFlight(coming) => Sight::InFlight(coming),
