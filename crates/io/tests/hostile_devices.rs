@@ -27,13 +27,14 @@ fn enough(name: &str) -> u64 {
 
 /// The least share of what a fixed depth moves.
 const USED: f64 = 0.85;
-/// The same where times vary as much as those of object storage: what a trial of a few dozen
+/// The least share where times vary as much as those of object storage: what a trial of a few dozen
 /// requests moves is chance there, and so it takes several to find a depth of hundreds.
 const VARYING: f64 = 0.4;
-/// The same where gaps were read through at first, because bytes were said to be free.
+/// The least share where gaps were read through at first, because bytes were said to be free.
 const SAID_FREE: f64 = 0.7;
 /// Two on one device: each of what one alone would move.
-const EACH: f64 = 0.25;
+const EACH: f64 = 0.2;
+const EACH_MEDIAN: f64 = 0.38;
 const TOGETHER: f64 = 0.9;
 
 fn learning() -> QueueConfig {
@@ -248,30 +249,41 @@ fn answers_without_the_device_are_not_the_device() {
     found.nothing();
 }
 
-/// Two processes, or two databases of one, that know nothing of each other.
+/// Two processes, or two databases of one, that know nothing of each other. Which of the two gets
+/// more is chance, so several runs count: the worse of the two in the median, and at least.
 #[test]
 fn two_on_one_device_share_it() {
+    const RUNS: u64 = 7;
     let mut found = Found::default();
     for (name, load) in SLOW.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
-        let run = |count| {
-            let world = World::new(model(name), Troubles::default(), learning(), load, count);
-            world.run(2 * S);
-            (world.run_each(8 * S), world)
-        };
-        let (alone, world) = run(1);
-        world.end(10 * S);
-        let (both, world) = run(2);
-        let all = Moved {
-            requests: both.iter().map(|m| m.requests).sum(),
-            bytes: both.iter().map(|m| m.bytes).sum(),
-            ..both[0]
-        };
         let what = format!("two on {name}, {}", load.name());
-        found.used((all.share_of(&alone), TOGETHER), &format!("{what}, together"), &world);
-        for one in both {
-            found.used((one.share_of(&alone), EACH), &format!("{what}, one of them"), &world);
+        let mut least = Vec::new();
+        for seed in 0..RUNS {
+            let run = |count| {
+                let troubles = Troubles { seed, ..Troubles::default() };
+                let world = World::new(model(name), troubles, learning(), load, count);
+                world.run(2 * S);
+                (world.run_each(8 * S), world)
+            };
+            let (alone, world) = run(1);
+            world.end(10 * S);
+            let (both, world) = run(2);
+            let all = Moved {
+                requests: both.iter().map(|m| m.requests).sum(),
+                bytes: both.iter().map(|m| m.bytes).sum(),
+                ..both[0]
+            };
+            found.used((all.share_of(&alone), TOGETHER), &format!("{what}, together"), &world);
+            let worse = both.iter().map(|one| one.share_of(&alone)).fold(f64::INFINITY, f64::min);
+            found.used((worse, EACH), &format!("{what}, the worse of them"), &world);
+            least.push(worse);
+            if seed + 1 == RUNS {
+                least.sort_by(f64::total_cmp);
+                let median = least[least.len() / 2];
+                found.used((median, EACH_MEDIAN), &format!("{what}, the worse in the median"), &world);
+            }
+            world.end(20 * S);
         }
-        world.end(20 * S);
     }
     found.nothing();
 }
