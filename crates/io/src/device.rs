@@ -1,13 +1,14 @@
-//! The seam at the bottom: a device has a length, and bytes that can be read, written and made
-//! durable.
+//! The seam at the bottom: a device has a length and bytes that can be read ([`ReadDevice`]), and
+//! mostly also written and made durable ([`Device`]).
 //!
-//! Every call of the trait [`Device`] blocks, and moves all bytes or fails. Order, merging and
+//! Every call blocks, and moves all bytes or fails. Order, merging and
 //! depth are the business of the queue above.
 
 pub(crate) mod faulty;
 pub(crate) mod file;
 pub(crate) mod memory;
 pub(crate) mod power;
+pub(crate) mod read_only;
 pub(crate) mod simulated;
 pub(crate) mod sparse;
 pub(crate) mod timed;
@@ -38,10 +39,10 @@ impl Alignment {
     pub const NONE: Alignment = Alignment { memory: 1, offset: 1 };
 }
 
-/// A device. All calls block, and move all bytes or fail; batches and order are the business of
-/// [`DeviceQueue`](crate::DeviceQueue).
+/// A device that can be read. All calls block, and move all bytes or fail; batches and order are
+/// the business of [`DeviceQueue`](crate::DeviceQueue).
 #[allow(clippy::len_without_is_empty)]
-pub trait Device: Send + Sync {
+pub trait ReadDevice: Send + Sync {
     /// Its name in errors and reports; the path when it is a file.
     fn name(&self) -> &Arc<str>;
 
@@ -51,39 +52,12 @@ pub trait Device: Send + Sync {
     /// The device fails.
     fn len(&self) -> Result<u64, IoError>;
 
-    /// Makes it `len` bytes long, cutting or adding zeros.
-    ///
-    /// # Errors
-    /// The device fails, or has no room.
-    fn set_len(&self, len: u64) -> Result<(), IoError>;
-
-    /// Makes it at least `len` bytes long. Where the device can promise it, all of them have
-    /// room: a write to them cannot fail for want of space.
-    ///
-    /// # Errors
-    /// The device fails, or has no room.
-    fn lengthen(&self, len: u64) -> Result<(), IoError> {
-        if self.len()? < len { self.set_len(len) } else { Ok(()) }
-    }
-
     /// Fills all of `bufs` from the bytes at `offset` on; [`Short`](crate::IoErrorKind::Short)
     /// at the end of the device.
     ///
     /// # Errors
     /// The device fails, or ends before all of `bufs` is filled.
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError>;
-
-    /// Writes all of `bufs` to `offset` on, growing the device if need be.
-    ///
-    /// # Errors
-    /// The device fails, has no room, or cannot take this offset or these buffers.
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError>;
-
-    /// Returns when everything written before is durable.
-    ///
-    /// # Errors
-    /// The device fails: what was written since the last sync may be lost.
-    fn sync(&self) -> Result<(), IoError>;
 
     /// A file descriptor on which an engine may read and write directly, where there is one.
     fn fd(&self) -> Option<RawFd> {
@@ -107,8 +81,38 @@ pub trait Device: Send + Sync {
         None
     }
 
-    /// The cost of its requests, as far as the device knows it.
+    /// A first guess of the cost of its requests, as far as the device knows it.
     fn cost(&self) -> CostModel {
         CostModel::ssd()
     }
+}
+
+/// A device that can also be written. One that cannot is a [`ReadOnly`] for those that want both.
+pub trait Device: ReadDevice {
+    /// Makes it `len` bytes long, cutting or adding zeros.
+    ///
+    /// # Errors
+    /// The device fails, or has no room.
+    fn set_len(&self, len: u64) -> Result<(), IoError>;
+
+    /// Makes it at least `len` bytes long. Where the device can promise it, all of them have
+    /// room: a write to them cannot fail for want of space.
+    ///
+    /// # Errors
+    /// The device fails, or has no room.
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+    }
+
+    /// Writes all of `bufs` to `offset` on, growing the device if need be.
+    ///
+    /// # Errors
+    /// The device fails, has no room, or cannot take this offset or these buffers.
+    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError>;
+
+    /// Returns when everything written before is durable.
+    ///
+    /// # Errors
+    /// The device fails: what was written since the last sync may be lost.
+    fn sync(&self) -> Result<(), IoError>;
 }

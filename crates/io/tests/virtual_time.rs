@@ -248,18 +248,21 @@ fn scanners(policy: Policy, clients: usize, pages: u64) -> Vec<u64> {
 /// A device of any length whose bytes are all the same few.
 struct Far(MemoryDevice);
 
-impl Device for Far {
+impl ReadDevice for Far {
     fn name(&self) -> &Arc<str> {
         self.0.name()
     }
     fn len(&self) -> Result<u64, IoError> {
         Ok(1 << 40)
     }
-    fn set_len(&self, _: u64) -> Result<(), IoError> {
-        Ok(())
-    }
     fn read_at(&self, bufs: &mut [std::io::IoSliceMut<'_>], _: u64) -> Result<(), IoError> {
         self.0.read_at(bufs, 0)
+    }
+}
+
+impl Device for Far {
+    fn set_len(&self, _: u64) -> Result<(), IoError> {
+        Ok(())
     }
     fn write_at(&self, bufs: &[std::io::IoSlice<'_>], _: u64) -> Result<(), IoError> {
         self.0.write_at(bufs, 0)

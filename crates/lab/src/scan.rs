@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, ScanEngine, TableSource, WorkerReads, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
-use snowmelt_io::{Access, Device, Engine, FileDevice, TunedPolicy};
+use snowmelt_io::{Access, Engine, FileDevice, ReadDevice, TunedPolicy};
 
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
@@ -134,7 +134,7 @@ impl ScanArgs {
                 let program = this_command();
                 let [program, db, index] = [&program, db.as_str(), index.as_str()].map(quoted);
                 let queue = if self.queue.is_empty() { "" } else { " --queue {queue}" };
-                Some(format!("{program} scan {db} {index} --threads {{dop}}{queue}"))
+                Some(format!("{program} scan-index {db} {index} --threads {{dop}}{queue}"))
             }
             _ => None,
         }
@@ -143,7 +143,7 @@ impl ScanArgs {
 
 /// This program, if it is the command: it may be a library of another.
 fn this_command() -> String {
-    const NAME: &str = "snowmelt";
+    const NAME: &str = "snowmelt-lab";
     let program = std::env::current_exe().unwrap_or_default();
     let is_command = program.file_stem().is_some_and(|stem| stem == NAME);
     if is_command { program.to_string_lossy().into_owned() } else { NAME.to_owned() }

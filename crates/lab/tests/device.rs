@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, loop_backing};
+use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, ReadDevice, loop_backing};
 use snowmelt_lab::undo::{process_start, state_dir};
 use support::{fails, lab, ok, program, turn};
 

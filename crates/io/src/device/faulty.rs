@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use snowmelt_base::random::Random;
 
 use crate::cost::CostModel;
-use crate::device::{Alignment, Device};
+use crate::device::{Alignment, Device, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::memory::buffer::AlignedBuf;
 
@@ -192,7 +192,7 @@ fn overlay(held: &[(u64, Vec<u8>)], bufs: &mut [IoSliceMut<'_>], offset: u64) {
     }
 }
 
-impl Device for FaultyDevice {
+impl ReadDevice for FaultyDevice {
     fn name(&self) -> &Arc<str> {
         self.inner.name()
     }
@@ -200,15 +200,6 @@ impl Device for FaultyDevice {
     fn len(&self) -> Result<u64, IoError> {
         let held = self.state.lock().held.iter().map(|(at, b)| at + b.len() as u64).max();
         Ok(self.inner.len()?.max(held.unwrap_or(0)))
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.state.lock().held.retain(|(at, _)| *at < len);
-        self.inner.set_len(len)
-    }
-
-    fn lengthen(&self, len: u64) -> Result<(), IoError> {
-        self.inner.lengthen(len)
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -255,6 +246,25 @@ impl Device for FaultyDevice {
         self.inner.read_at(bufs, offset)?;
         overlay(&state.held, bufs, offset);
         Ok(())
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.inner.alignment()
+    }
+
+    fn cost(&self) -> CostModel {
+        self.inner.cost()
+    }
+}
+
+impl Device for FaultyDevice {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.state.lock().held.retain(|(at, _)| *at < len);
+        self.inner.set_len(len)
+    }
+
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        self.inner.lengthen(len)
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -309,13 +319,5 @@ impl Device for FaultyDevice {
             patch(&*self.inner, offset, &bytes)?;
         }
         self.inner.sync()
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.inner.alignment()
-    }
-
-    fn cost(&self) -> CostModel {
-        self.inner.cost()
     }
 }

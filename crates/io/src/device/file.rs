@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use crate::device::{Alignment, Device, IOV_MAX};
+use crate::device::{Alignment, Device, IOV_MAX, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::memory::buffer::AlignedBuf;
 use crate::notice::notice;
@@ -75,7 +75,7 @@ impl FileDevice {
         Self::open_there(At { dir: rustix::fs::CWD, name: path }, name, access, direct)
     }
 
-    /// The same of a file in an open directory, wherever that is by now.
+    /// Opens a file of an open directory, wherever that is by now, as [`FileDevice::open`] does.
     ///
     /// # Errors
     /// As [`FileDevice::open`].
@@ -117,7 +117,7 @@ impl FileDevice {
         FileDevice { name, files: [file].into(), alignment, direct, is_block, id }
     }
 
-    /// The same with `count` descriptors, opened through `path` as the first one was: reading
+    /// Gives the device `count` descriptors, opened through `path` as the first one was: reading
     /// only if `access` is.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl FileDevice {
         self.with_descriptors_there(At { dir: rustix::fs::CWD, name: path }, access, count)
     }
 
-    /// The same of a file in an open directory.
+    /// Gives the device of a file in an open directory `count` descriptors.
     ///
     /// # Errors
     /// As [`FileDevice::with_descriptors`].
@@ -273,7 +273,7 @@ fn dio_alignment(file: &File) -> std::io::Result<Option<Alignment>> {
     }
 }
 
-impl Device for FileDevice {
+impl ReadDevice for FileDevice {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -283,33 +283,6 @@ impl Device for FileDevice {
         // so the cursor is free.
         rustix::fs::seek(&self.files[0], rustix::fs::SeekFrom::End(0))
             .map_err(|e| self.error(Operation::Length, 0, 0, e))
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        if self.is_block {
-            return if len <= self.len()? { Ok(()) } else { Err(self.full(len)) };
-        }
-        self.files[0].set_len(len).map_err(|e| IoError::os(&self.name, Operation::Length, 0, len, &e))
-    }
-
-    fn lengthen(&self, len: u64) -> Result<(), IoError> {
-        let now = self.len()?;
-        if now >= len {
-            return Ok(());
-        }
-        if self.is_block {
-            return Err(self.full(len));
-        }
-        match rustix::fs::fallocate(&self.files[0], FallocateFlags::empty(), now, len - now) {
-            Ok(()) => Ok(()),
-            // The file system cannot promise room.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(len),
-            Err(e) => {
-                // Some have lengthened it as far as there was room.
-                let _ = self.set_len(now);
-                Err(self.error(Operation::Length, now, len - now, e))
-            }
-        }
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -343,6 +316,47 @@ impl Device for FileDevice {
             }
         }
         Ok(())
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        Some(self.files[0].as_raw_fd())
+    }
+
+    fn file_id(&self) -> Option<FileId> {
+        self.id
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+}
+
+impl Device for FileDevice {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        if self.is_block {
+            return if len <= self.len()? { Ok(()) } else { Err(self.full(len)) };
+        }
+        self.files[0].set_len(len).map_err(|e| IoError::os(&self.name, Operation::Length, 0, len, &e))
+    }
+
+    fn lengthen(&self, len: u64) -> Result<(), IoError> {
+        let now = self.len()?;
+        if now >= len {
+            return Ok(());
+        }
+        if self.is_block {
+            return Err(self.full(len));
+        }
+        match rustix::fs::fallocate(&self.files[0], FallocateFlags::empty(), now, len - now) {
+            Ok(()) => Ok(()),
+            // The file system cannot promise room.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_len(len),
+            Err(e) => {
+                // Some have lengthened it as far as there was room.
+                let _ = self.set_len(now);
+                Err(self.error(Operation::Length, now, len - now, e))
+            }
+        }
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -386,18 +400,6 @@ impl Device for FileDevice {
 
     fn sync(&self) -> Result<(), IoError> {
         self.files[0].sync_data().map_err(|e| IoError::os(&self.name, Operation::Sync, 0, 0, &e))
-    }
-
-    fn fd(&self) -> Option<RawFd> {
-        Some(self.files[0].as_raw_fd())
-    }
-
-    fn file_id(&self) -> Option<FileId> {
-        self.id
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.alignment
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::cost::CostModel;
-use crate::device::Device;
+use crate::device::{Device, ReadDevice};
 use crate::error::{IoError, Operation};
 
 /// Bytes in memory, growing as they are written.
@@ -32,18 +32,13 @@ impl MemoryDevice {
     }
 }
 
-impl Device for MemoryDevice {
+impl ReadDevice for MemoryDevice {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     fn len(&self) -> Result<u64, IoError> {
         Ok(self.bytes.read().len() as u64)
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.bytes.write().resize(len as usize, 0);
-        Ok(())
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -63,6 +58,17 @@ impl Device for MemoryDevice {
         Ok(())
     }
 
+    fn cost(&self) -> CostModel {
+        CostModel::memory()
+    }
+}
+
+impl Device for MemoryDevice {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.bytes.write().resize(len as usize, 0);
+        Ok(())
+    }
+
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
         let mut bytes = self.bytes.write();
         let mut at = offset as usize;
@@ -79,9 +85,5 @@ impl Device for MemoryDevice {
 
     fn sync(&self) -> Result<(), IoError> {
         Ok(())
-    }
-
-    fn cost(&self) -> CostModel {
-        CostModel::memory()
     }
 }

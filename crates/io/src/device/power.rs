@@ -49,7 +49,8 @@ impl PowerDisk {
         PowerDisk::in_time(seed, &Clock::real())
     }
 
-    /// The same; when `clock` is virtual its requests take a time that the seed decides.
+    /// An empty disk in `clock`'s time; when that is virtual its requests take a time that the seed
+    /// decides.
     pub fn in_time(seed: u64, clock: &Clock) -> PowerDisk {
         let files = BTreeMap::new();
         let state =

@@ -25,7 +25,7 @@ use crate::device::simulated::model::bounds::ModelError;
 use crate::device::simulated::troubles::Troubles;
 use crate::device::simulated::urgent::{precise_wake_ups, run_urgently};
 use crate::device::timed::{TimedDevice, Transfer, TransferKind};
-use crate::device::{Alignment, Device};
+use crate::device::{Alignment, Device, ReadDevice};
 use crate::error::IoError;
 use crate::latency::Latency;
 use crate::time::clock::Clock;
@@ -49,8 +49,9 @@ impl SimulatedDevice {
         made.unwrap_or_else(|e| panic!("a model made in code is in bounds: {e}"))
     }
 
-    /// The same; with `urgent` the thread that delivers in real time goes before all ordinary
-    /// ones, where that is permitted, and spends processor time to be on time.
+    /// A device like `model` with the bytes of `inner`, in `clock`'s time. With `urgent` the thread
+    /// that delivers in real time goes before all ordinary ones, where that is permitted, and
+    /// spends processor time to be on time.
     ///
     /// # Errors
     /// The model is out of bounds.
@@ -180,7 +181,7 @@ impl Drop for SimulatedDevice {
     }
 }
 
-impl Device for SimulatedDevice {
+impl ReadDevice for SimulatedDevice {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -189,19 +190,33 @@ impl Device for SimulatedDevice {
         self.host.inner.len()
     }
 
+    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
+        let len = bufs.iter().map(|b| b.len() as u64).sum();
+        self.host.spend(Transfer { offset, len, kind: TransferKind::Read }, || {
+            self.host.inner.read_at(bufs, offset)
+        })
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.host.inner.alignment()
+    }
+
+    fn timed(&self) -> Option<Arc<dyn TimedDevice>> {
+        Some(self.host.clone())
+    }
+
+    fn cost(&self) -> CostModel {
+        self.model.cost(self.host.inner.len().unwrap_or(0))
+    }
+}
+
+impl Device for SimulatedDevice {
     fn set_len(&self, len: u64) -> Result<(), IoError> {
         self.host.inner.set_len(len)
     }
 
     fn lengthen(&self, len: u64) -> Result<(), IoError> {
         self.host.inner.lengthen(len)
-    }
-
-    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
-        let len = bufs.iter().map(|b| b.len() as u64).sum();
-        self.host.spend(Transfer { offset, len, kind: TransferKind::Read }, || {
-            self.host.inner.read_at(bufs, offset)
-        })
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -219,17 +234,5 @@ impl Device for SimulatedDevice {
         let result = self.host.inner.sync();
         self.host.clock.sleep_ns(self.model.sync_ns());
         result
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.host.inner.alignment()
-    }
-
-    fn timed(&self) -> Option<Arc<dyn TimedDevice>> {
-        Some(self.host.clone())
-    }
-
-    fn cost(&self) -> CostModel {
-        self.model.cost(self.host.inner.len().unwrap_or(0))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::RwLock;
 
 use crate::cost::CostModel;
-use crate::device::Device;
+use crate::device::{Device, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -103,29 +103,13 @@ fn parts<E>(
     Ok(())
 }
 
-impl Device for SparseMemoryDevice {
+impl ReadDevice for SparseMemoryDevice {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     fn len(&self) -> Result<u64, IoError> {
         Ok(self.len.load(Ordering::Relaxed))
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        let before = self.len.swap(len, Ordering::Relaxed);
-        if len < before {
-            for shard in &self.shards {
-                let mut shard = shard.write();
-                shard.retain(|chunk, _| chunk * CHUNK_BYTES < len);
-                if let Some(last) = shard.get_mut(&(len / CHUNK_BYTES)) {
-                    last[(len % CHUNK_BYTES) as usize..].fill(0);
-                }
-            }
-            let held: usize = self.shards.iter().map(|shard| shard.read().len()).sum();
-            self.held.store(held as u64 * CHUNK_BYTES, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -148,6 +132,28 @@ impl Device for SparseMemoryDevice {
         Ok(())
     }
 
+    fn cost(&self) -> CostModel {
+        CostModel::memory()
+    }
+}
+
+impl Device for SparseMemoryDevice {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        let before = self.len.swap(len, Ordering::Relaxed);
+        if len < before {
+            for shard in &self.shards {
+                let mut shard = shard.write();
+                shard.retain(|chunk, _| chunk * CHUNK_BYTES < len);
+                if let Some(last) = shard.get_mut(&(len / CHUNK_BYTES)) {
+                    last[(len % CHUNK_BYTES) as usize..].fill(0);
+                }
+            }
+            let held: usize = self.shards.iter().map(|shard| shard.read().len()).sum();
+            self.held.store(held as u64 * CHUNK_BYTES, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
         let asked: u64 = bufs.iter().map(|b| b.len() as u64).sum();
         self.len.fetch_max(offset + asked, Ordering::Relaxed);
@@ -163,10 +169,6 @@ impl Device for SparseMemoryDevice {
 
     fn sync(&self) -> Result<(), IoError> {
         Ok(())
-    }
-
-    fn cost(&self) -> CostModel {
-        CostModel::memory()
     }
 }
 

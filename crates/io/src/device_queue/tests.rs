@@ -10,9 +10,9 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::cost::CostModel;
-use crate::device::Device;
 use crate::device::file::{Access, FileDevice};
 use crate::device::memory::MemoryDevice;
+use crate::device::{Device, ReadDevice};
 use crate::device_queue::DeviceQueue;
 use crate::engine::uring::refusals;
 use crate::error::IoError;
@@ -88,17 +88,13 @@ impl Gated {
     }
 }
 
-impl Device for Gated {
+impl ReadDevice for Gated {
     fn name(&self) -> &Arc<str> {
         self.memory.name()
     }
 
     fn len(&self) -> Result<u64, IoError> {
         self.memory.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.memory.set_len(len)
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -109,6 +105,12 @@ impl Device for Gated {
             self.changed.wait_while(&mut gate, |gate| !gate.is_open);
         }
         self.memory.read_at(bufs, offset)
+    }
+}
+
+impl Device for Gated {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.memory.set_len(len)
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -177,7 +179,7 @@ fn a_guess_is_held_and_let_go() {
 /// Memory whose reads are a bug.
 struct Broken(MemoryDevice);
 
-impl Device for Broken {
+impl ReadDevice for Broken {
     fn name(&self) -> &Arc<str> {
         self.0.name()
     }
@@ -186,12 +188,14 @@ impl Device for Broken {
         self.0.len()
     }
 
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.0.set_len(len)
-    }
-
     fn read_at(&self, _bufs: &mut [IoSliceMut<'_>], _offset: u64) -> Result<(), IoError> {
         panic!("a bug")
+    }
+}
+
+impl Device for Broken {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.0.set_len(len)
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {

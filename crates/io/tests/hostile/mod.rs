@@ -229,7 +229,7 @@ impl World {
         self.clients.iter().map(moved).collect()
     }
 
-    /// The same of the first queue.
+    /// Lets so much time pass; what the first queue moved meanwhile.
     pub fn run(&self, ns: u64) -> Moved {
         self.run_each(ns)[0]
     }

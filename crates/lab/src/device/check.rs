@@ -1,4 +1,4 @@
-//! `snowmelt lab device check`: a model, or a device that was made, against the published
+//! `snowmelt-lab device check`: a model, or a device that was made, against the published
 //! figures.
 //!
 //! The model is measured in virtual time, which is exact and takes a second. A device that

@@ -103,7 +103,7 @@ pub fn ask(record: &Record, ask: Ask) -> Result<Answer, LabError> {
         return Err(LabError::refused(
             format!("device {}", record.spec.name),
             "its server is gone",
-            "`snowmelt lab restore` takes away what it left",
+            "`snowmelt-lab restore` takes away what it left",
         ));
     }
     let path = state::socket_path(&record.spec.name);
@@ -111,7 +111,7 @@ pub fn ask(record: &Record, ask: Ask) -> Result<Answer, LabError> {
         Err(e) if e.kind() == std::io::ErrorKind::TimedOut => Err(LabError::refused(
             format!("device {}", record.spec.name),
             format!("its server (process {}) has not answered within {} s", record.pid, PATIENCE.as_secs()),
-            "`snowmelt lab restore` cuts it off and takes it away",
+            "`snowmelt-lab restore` cuts it off and takes it away",
         )),
         other => other.map_err(|e| LabError::file("talk through", &path, e)),
     }
@@ -240,7 +240,7 @@ pub fn cut(args: &CutArgs) -> Result<(), LabError> {
     match ask(&record, Ask::Cut { keep: args.keep, seed: args.seed })? {
         Answer::Cut(CutReport { unsynced, kept, torn, lost }) => {
             crate::say!("{unsynced} writes were not durable: {kept} kept, {torn} torn, {lost} lost");
-            crate::say!("unmount what is mounted from it, then `lab device power-on {}`", args.name);
+            crate::say!("unmount what is mounted from it, then `snowmelt-lab device power-on {}`", args.name);
             Ok(())
         }
         other => Err(unexpected(other)),

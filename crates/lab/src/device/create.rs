@@ -1,4 +1,4 @@
-//! `snowmelt lab device create`: starts the server and waits until the device stands.
+//! `snowmelt-lab device create`: starts the server and waits until the device stands.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -139,8 +139,8 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
     refuse_beside_hung()?;
     if let Ok(record) = state::load(&spec.name) {
         let instead = match record.is_alive() {
-            true => format!("`lab device remove {}` first, or use another name", spec.name),
-            false => "its server is gone: `lab restore` takes away what it left".to_string(),
+            true => format!("`snowmelt-lab device remove {}` first, or use another name", spec.name),
+            false => "its server is gone: `snowmelt-lab restore` takes away what it left".to_string(),
         };
         return Err(LabError::refused(
             format!("make device {}", spec.name),
@@ -164,7 +164,7 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
 
 /// Conditions that must hold before anything is made, each with its remedy.
 fn check_machine() -> Result<(), LabError> {
-    let instead = "models in the process need no rights: `--device sim:hdd` of the database's commands, `lab device check --model`";
+    let instead = "models in the process need no rights: `--device sim:hdd` of the database's commands, `snowmelt-lab device check --model`";
     if !rustix::process::geteuid().is_root() {
         return Err(LabError::refused(
             "emulate a block device",
@@ -188,7 +188,7 @@ fn refuse_beside_hung() -> Result<(), LabError> {
         Some(hung) => Err(LabError::refused(
             "make a device",
             format!("device {} hangs: its server (process {}) {}", hung.name, hung.pid, hung.why),
-            "`snowmelt lab restore` cuts it off and takes it away; then try again",
+            "`snowmelt-lab restore` cuts it off and takes it away; then try again",
         )),
     }
 }
@@ -275,12 +275,12 @@ fn give_up(spec: &Spec, server: &mut Child, doing: &str) -> LabError {
     let left = remove::restore_leftovers(&spec.name).err();
     let instead = match (process_start(server.id()), left) {
         (None, None) => {
-            "nothing of it is left; if it happens again, `snowmelt lab restore` ends devices that hang".into()
+            "nothing of it is left; if it happens again, `snowmelt-lab restore` ends devices that hang".into()
         }
         (None, Some(e)) => e.to_string(),
         (Some(_), _) => format!(
-            "its process {} waits in the kernel, probably for another device that hangs: end that (`snowmelt lab restore`, or 1 written to \
-             /sys/fs/fuse/connections/N/abort), then `snowmelt lab restore` takes away what is left of this one",
+            "its process {} waits in the kernel, probably for another device that hangs: end that (`snowmelt-lab restore`, or 1 written to \
+             /sys/fs/fuse/connections/N/abort), then `snowmelt-lab restore` takes away what is left of this one",
             server.id()
         ),
     };

@@ -71,7 +71,7 @@ pub enum Scope {
     Model,
     /// On a block device too.
     Read,
-    /// The same, after the burst credits are gone.
+    /// On a block device too, after the burst credits are gone.
     Spent,
     /// On a block device too, by writing to it.
     Write,

@@ -1,4 +1,4 @@
-//! `snowmelt lab device list`.
+//! `snowmelt-lab device list`.
 
 use super::control;
 use super::state;
@@ -23,7 +23,7 @@ pub fn run(args: &ListArgs) -> Result<(), LabError> {
         return Ok(());
     }
     if records.is_empty() {
-        crate::say!("no devices; `lab device create NAME --model hdd-10k` makes one");
+        crate::say!("no devices; `snowmelt-lab device create NAME --model hdd-10k` makes one");
         return Ok(());
     }
     crate::say!(
@@ -39,7 +39,7 @@ pub fn run(args: &ListArgs) -> Result<(), LabError> {
         let mounts = mounts_of(&record.device);
         let mounted = mounts.iter().map(|m| format!(", mounted on {}", m.display())).collect::<String>();
         let state = match (record.is_alive(), control::status_of(record)) {
-            (false, _) => "its server is gone: `lab restore`".to_string(),
+            (false, _) => "its server is gone: `snowmelt-lab restore`".to_string(),
             (true, Err(e)) => format!("its server does not answer ({e})"),
             (true, Ok(status)) => control::power(&status),
         };

@@ -1,9 +1,9 @@
 //! Measures a device from outside, in its own time: a model in virtual time, or a block device
 //! in real time.
 //!
-//! The same code does both: clients are threads that read or write in place, one request each.
-//! Only random reads of a block device go through the ring of one thread, which submits many at
-//! once: waking as many threads takes longer than a fast device does.
+//! Models and block devices are measured by the same code: clients are threads that read or write
+//! in place, one request each. Only random reads of a block device go through the ring of one
+//! thread, which submits many at once: waking as many threads takes longer than a fast device does.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;

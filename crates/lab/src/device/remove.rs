@@ -1,4 +1,4 @@
-//! `snowmelt lab device remove`: file systems, loop device, mount, server, in that order; by
+//! `snowmelt-lab device remove`: file systems, loop device, mount, server, in that order; by
 //! force when the server hangs.
 
 use std::io::ErrorKind;

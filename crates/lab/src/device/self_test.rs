@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use snowmelt_io::{Access, AlignedBuf, Clock, Device, FileDevice, IoError};
+use snowmelt_io::{Access, AlignedBuf, Clock, FileDevice, IoError, ReadDevice};
 
 use crate::LabError;
 

@@ -18,7 +18,9 @@ use std::time::Duration;
 
 use fuser::{Config, MountOption, Session};
 use serde::{Deserialize, Serialize};
-use snowmelt_io::{Access, Clock, Device, FileDevice, LoopOptions, SimulatedDevice, SparseMemoryDevice};
+use snowmelt_io::{
+    Access, Clock, Device, FileDevice, LoopOptions, ReadDevice, SimulatedDevice, SparseMemoryDevice,
+};
 
 use super::control::{self, Answer, Ask, Status};
 use super::disk_file::{DiskFile, FILE_NAME};

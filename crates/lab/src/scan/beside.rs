@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use snowmelt_base::random::lcg;
-use snowmelt_io::{Access, AlignedBuf, Device, FileDevice};
+use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, ReadDevice};
 
 use super::plan::{Beside, Setup};
 use super::table::ScanTable;

@@ -24,7 +24,8 @@ pub struct ScanWork {
     /// Mean number of requests waiting or under way.
     #[serde(rename = "aqu-sz")]
     pub aqu: f64,
-    /// The same while there was any: the evidence of asynchronous reads.
+    /// Mean number of requests waiting or under way while there was any: the evidence of
+    /// asynchronous reads.
     pub in_flight: f64,
     /// Share of the time with a request under way, mean over the devices.
     #[serde(rename = "%util")]

@@ -8,8 +8,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use snowmelt_io::{
-    Access, AlignedBuf, Clock, Device, Engine, FileDevice, Piece, Policy, QueueConfig, ScanDevices,
-    ScanReader, SharedScan, TunedPolicy,
+    Access, AlignedBuf, Clock, Device, Engine, FileDevice, Piece, Policy, QueueConfig, ReadDevice,
+    ScanDevices, ScanReader, SharedScan, TunedPolicy,
 };
 
 use super::beside::beside;

@@ -1,5 +1,5 @@
-//! What the store's tests share: pages that say who they are, trees of them, a seeded
-//! generator, and a device that misbehaves on request.
+//! Shared by the store's tests: pages that say which they are, trees of them, a seeded generator,
+//! and a device that misbehaves on request.
 
 #![allow(dead_code)]
 
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use parking_lot::{Condvar, Mutex};
 use snowmelt_io::{
     Alignment, CostModel, Device, DeviceModel, DiskModel, IoError, IoErrorKind, Operation, PowerDisk,
+    ReadDevice,
 };
 use snowmelt_store::{
     Background, DeviceWrap, FileOpener, JournalConfig, PageBuf, PageId, PageKind, ReadAhead, Reader, Result,
@@ -98,7 +99,7 @@ pub fn build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> Test
     try_build_tree(store, name, seed, pages).unwrap()
 }
 
-/// The same, with whatever goes wrong.
+/// As [`build_tree`], but answers an error.
 pub fn try_build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> Result<TestTree> {
     let build = store.begin_build()?;
     let mut w = build.new_tree(name);
@@ -154,7 +155,7 @@ pub fn seed() -> u64 {
     snowmelt_io::test_seed(1)
 }
 
-/// What a [`Moody`] device shall do, shared with the test.
+/// Behaviour of a [`Moody`] device, shared with the test.
 #[derive(Default)]
 pub struct Mood {
     /// Reads that touch one of these bytes fail with EIO.
@@ -271,15 +272,12 @@ impl Moody {
     }
 }
 
-impl Device for Moody {
+impl ReadDevice for Moody {
     fn name(&self) -> &Arc<str> {
         self.inner.name()
     }
     fn len(&self) -> std::result::Result<u64, IoError> {
         self.inner.len()
-    }
-    fn set_len(&self, len: u64) -> std::result::Result<(), IoError> {
-        self.inner.set_len(len)
     }
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> std::result::Result<(), IoError> {
         self.mood.pass_gate(Gate::ForNext);
@@ -301,6 +299,18 @@ impl Device for Moody {
         self.mood.pass_gate(Gate::BehindNext);
         read
     }
+    fn alignment(&self) -> Alignment {
+        self.inner.alignment()
+    }
+    fn cost(&self) -> CostModel {
+        self.cost
+    }
+}
+
+impl Device for Moody {
+    fn set_len(&self, len: u64) -> std::result::Result<(), IoError> {
+        self.inner.set_len(len)
+    }
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> std::result::Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
         self.may_write(Operation::Write, offset, len)?;
@@ -309,11 +319,5 @@ impl Device for Moody {
     fn sync(&self) -> std::result::Result<(), IoError> {
         self.may_write(Operation::Sync, 0, 0)?;
         self.inner.sync()
-    }
-    fn alignment(&self) -> Alignment {
-        self.inner.alignment()
-    }
-    fn cost(&self) -> CostModel {
-        self.cost
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use parking_lot::MutexGuard;
 
 use crate::cost::CostModel;
-use crate::device::Device;
 use crate::device::power::PowerDisk;
 use crate::device::power::content::{Change, Content, write};
 use crate::device::power::state::PowerState;
+use crate::device::{Device, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 
 /// A file of a [`PowerDisk`].
@@ -64,28 +64,13 @@ impl PowerFile {
     }
 }
 
-impl Device for PowerFile {
+impl ReadDevice for PowerFile {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     fn len(&self) -> Result<u64, IoError> {
         self.with(Operation::Length, |f| f.now.len() as u64)
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        if self.len()? == len {
-            return Ok(());
-        }
-        self.step(Operation::Length, len)?;
-        if self.disk.state.lock().is_full(&self.path, len) {
-            return Err(self.full(Operation::Length, 0, len));
-        }
-        self.with(Operation::Length, |f| {
-            f.now.resize(len as usize, 0);
-            f.changes.push(Change::Len(len));
-        })?;
-        self.answered(Operation::Length)
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -112,6 +97,27 @@ impl Device for PowerFile {
             }
             Ok(())
         })?
+    }
+
+    fn cost(&self) -> CostModel {
+        CostModel::memory()
+    }
+}
+
+impl Device for PowerFile {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        if self.len()? == len {
+            return Ok(());
+        }
+        self.step(Operation::Length, len)?;
+        if self.disk.state.lock().is_full(&self.path, len) {
+            return Err(self.full(Operation::Length, 0, len));
+        }
+        self.with(Operation::Length, |f| {
+            f.now.resize(len as usize, 0);
+            f.changes.push(Change::Len(len));
+        })?;
+        self.answered(Operation::Length)
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -142,9 +148,5 @@ impl Device for PowerFile {
         let made = self.with(Operation::Sync, |f| f.changes_made())?;
         self.disk.pass_time();
         self.with(Operation::Sync, |f| f.sync(made))
-    }
-
-    fn cost(&self) -> CostModel {
-        CostModel::memory()
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::cost::CostModel;
 use crate::device::simulated::SimulatedDevice;
 use crate::device::timed::TransferKind;
-use crate::device::{Alignment, Device};
+use crate::device::{Alignment, Device, ReadDevice};
 use crate::error::IoError;
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
@@ -42,7 +42,7 @@ impl FileBeside {
     }
 }
 
-impl Device for FileBeside {
+impl ReadDevice for FileBeside {
     fn name(&self) -> &Arc<str> {
         self.file.name()
     }
@@ -51,13 +51,23 @@ impl Device for FileBeside {
         self.file.len()
     }
 
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.file.set_len(len)
-    }
-
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
         let len = bufs.iter().map(|b| b.len() as u64).sum();
         self.spend(TransferKind::Read, offset, len, || self.file.read_at(bufs, offset))
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.file.alignment()
+    }
+
+    fn cost(&self) -> CostModel {
+        self.device.cost()
+    }
+}
+
+impl Device for FileBeside {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.file.set_len(len)
     }
 
     fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
@@ -67,13 +77,5 @@ impl Device for FileBeside {
 
     fn sync(&self) -> Result<(), IoError> {
         self.spend(TransferKind::Flush, 0, 0, || self.file.sync())
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.file.alignment()
-    }
-
-    fn cost(&self) -> CostModel {
-        self.device.cost()
     }
 }

@@ -221,7 +221,7 @@ impl DeviceModel {
         }
     }
 
-    /// The same with another seed of its chances.
+    /// The model with another seed of its chances.
     pub fn with_seed(self, seed: u64) -> DeviceModel {
         match self {
             DeviceModel::Disk(_) => self,
@@ -233,7 +233,7 @@ impl DeviceModel {
         }
     }
 
-    /// The same with a seed that is so much greater.
+    /// The model with a seed that is so much greater.
     pub(crate) fn with_seed_moved(&self, by: u64) -> DeviceModel {
         match self {
             DeviceModel::Volume(v) => self.clone().with_seed(v.seed.wrapping_add(by)),

@@ -9,7 +9,7 @@ use snowmelt_base::random::mix;
 
 use crate::cost::CostModel;
 use crate::device::simulated::model::DeviceModel;
-use crate::device::{Alignment, Device};
+use crate::device::{Alignment, Device, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 
 /// Places are unwritten or bad in pieces of so many bytes.
@@ -91,17 +91,13 @@ struct BadPlaces {
     seed: u64,
 }
 
-impl Device for BadPlaces {
+impl ReadDevice for BadPlaces {
     fn name(&self) -> &Arc<str> {
         self.inner.name()
     }
 
     fn len(&self) -> Result<u64, IoError> {
         self.inner.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<(), IoError> {
-        self.inner.set_len(len)
     }
 
     fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
@@ -113,19 +109,25 @@ impl Device for BadPlaces {
         Err(IoError { device: self.name().clone(), operation: Operation::Read, offset, len, kind })
     }
 
-    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
-        self.inner.write_at(bufs, offset)
-    }
-
-    fn sync(&self) -> Result<(), IoError> {
-        self.inner.sync()
-    }
-
     fn alignment(&self) -> Alignment {
         self.inner.alignment()
     }
 
     fn cost(&self) -> CostModel {
         self.inner.cost()
+    }
+}
+
+impl Device for BadPlaces {
+    fn set_len(&self, len: u64) -> Result<(), IoError> {
+        self.inner.set_len(len)
+    }
+
+    fn write_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(), IoError> {
+        self.inner.write_at(bufs, offset)
+    }
+
+    fn sync(&self) -> Result<(), IoError> {
+        self.inner.sync()
     }
 }

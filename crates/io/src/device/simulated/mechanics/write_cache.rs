@@ -19,7 +19,7 @@ pub(crate) struct WriteCache {
     interface_ns_per_byte: f64,
     /// Oldest first; the one the arm is writing out is not among them any more.
     dirty: VecDeque<(u64, Transfer)>,
-    /// The same by (offset, number): where each ends.
+    /// Where each of the dirty writes ends, by (offset, number).
     places: BTreeMap<(u64, u64), u64>,
     /// Writes let in so far.
     writes: u64,

@@ -158,7 +158,7 @@ fn every_model_is_refused_or_answers_in_time() {
     assert!(slowest > ANSWER_S / 20.0, "{slowest} s: slow models must be among them");
 }
 
-/// The same from texts: of every model that has a name, with bytes changed.
+/// Texts of every model that has a name, with bytes changed.
 #[test]
 fn every_text_is_refused_or_a_model_that_answers_in_time() {
     let seed = snowmelt_base::test_seed(8);

@@ -15,7 +15,7 @@
 //! | `ssd` | Samsung 860 EVO, SATA | data sheet: 10 000 reads of 4 KiB per second alone, 98 000 with 32; 550 MB/s |
 //! | `nvme` | a data-centre NVMe drive | 80 µs, 3 GB/s |
 //!
-//! `snowmelt lab device check` measures them against these.
+//! `snowmelt-lab device check` measures them against these.
 
 use crate::device::simulated::model::DeviceModel;
 use crate::device::simulated::model::parameters::{DiskModel, VolumeModel};
@@ -179,8 +179,8 @@ impl DeviceModel {
         DeviceModel::Volume(VolumeModel::default())
     }
 
-    /// The same, with room for one full width after a pause: 32 reads at once take as long as
-    /// one.
+    /// The volume of [`DeviceModel::wide_slow`] with room for one full width after a pause: 32
+    /// reads at once take as long as one.
     pub fn wide_slow_burst() -> DeviceModel {
         let volume = VolumeModel::default();
         let burst_ms = volume.width as f64 / volume.iops * 1e3;
