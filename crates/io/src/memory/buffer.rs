@@ -37,9 +37,9 @@ impl AlignedBuf {
         AlignedBuf { start, len, mapping: None }
     }
 
-    /// The same for long requests: in huge pages, where the kernel has them and it has the
-    /// length of one. (A virtual disk whose queue has 256 places reads 2 MiB into scattered
-    /// pages of 4 KiB one request at a time.)
+    /// A buffer for long requests: in huge pages, where the kernel has them and it has the length
+    /// of one. (A virtual disk whose queue has 256 places reads 2 MiB into scattered pages of 4 KiB
+    /// one request at a time.)
     pub fn huge(len: usize) -> AlignedBuf {
         if len < HUGE_BYTES { AlignedBuf::new(len) } else { AlignedBuf::mapped(len, Huge::Yes) }
     }

@@ -12,9 +12,11 @@ use std::ffi::c_int;
 
 use parking_lot::Mutex;
 
-/// Arenas: more only let more threads allocate at the same moment.
+/// Arenas: with fewer than threads that work, some wait for each other's allocations. With four,
+/// four clients on two processors ran at 0.93 of their speed whenever a thread of the background
+/// had taken one.
 #[cfg(target_env = "gnu")]
-const ARENAS: c_int = 4;
+const ARENAS: c_int = 8;
 
 /// Blocks from here on are mappings of their own, and go back as soon as they are freed.
 /// Columns of a batch are smaller: to map and fault them in again and again costs as much as
@@ -22,9 +24,9 @@ const ARENAS: c_int = 4;
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: c_int = 4 << 20;
 
-/// Free bytes at the end of the heap that it keeps.
+/// Free bytes at the end of an arena that it keeps.
 #[cfg(target_env = "gnu")]
-const KEPT_BYTES: c_int = 16 << 20;
+const KEPT_BYTES: c_int = 8 << 20;
 
 /// Bounds what the heap keeps for itself; called once, by `main`.
 pub fn bound_heap() {
