@@ -7,6 +7,7 @@
 //! | `random`     | seeded generators whose sequences never change                    |
 //! | `signals`    | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals  |
 //! | `seed`       | the seed of random tests                                          |
+//! | `varint`     | whole numbers in few bytes                                        |
 //! | `iri`        | what a relative IRI means, what Turtle takes for an IRI           |
 //!
 //! Nothing here knows of devices, stores or queries.
@@ -17,5 +18,6 @@ mod seed;
 pub mod signals;
 pub mod size;
 pub mod text_table;
+pub mod varint;
 
 pub use seed::test_seed;

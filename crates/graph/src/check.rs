@@ -34,6 +34,7 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::go_on;
 use crate::session::Session;
+use crate::session::pairs::Pairs;
 use crate::term::TermId;
 
 /// Most problems described; the rest are counted.
@@ -131,7 +132,8 @@ impl Database {
         })
     }
 
-    /// The same; ends in [`GraphError::Stopped`] when `progress` says so.
+    /// Checks everything as [`Database::check`] does; ends in [`GraphError::Stopped`] when
+    /// `progress` says so.
     pub fn check_until(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
         // The map as of the same commit as the trees.
         let (snapshot, pages) = self.store().page_use()?;
@@ -357,16 +359,13 @@ fn graphs_of(
     seen: &mut HashSet<(u64, u64)>,
     found: &mut Sum,
 ) -> Result<()> {
-    let mut keys: Vec<(u64, u64)> =
-        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
-    keys.sort_unstable();
-    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
-    let columns = [&predicates[..], &subjects[..]];
+    let pairs = Pairs::of_rows(pairs);
+    let columns = pairs.columns();
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
     let mut matches = Matches::of(4, 2, 0b10);
     while lookup.next(session, &mut matches, BATCH)? {
         for (&key, &graph) in matches.key.iter().zip(&matches.cols[1]) {
-            let pair = (graph, subjects[key as usize]);
+            let pair = (graph, pairs.subject(key));
             if seen.insert(pair) {
                 found.add(&[pair.0, pair.1]);
             }

@@ -13,17 +13,17 @@
 //! ([`IN_STRING`]), before the lexical form: `@` or `^`, varint length, language tag or
 //! datatype IRI.
 //!
-//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree
-//! has a hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals; the
-//! hash is XXH3-64 of the string (of an IRI: before its prefix is taken off), seeded with tree
-//! and code, and cut to its upper
-//! [`HASH_BITS`]: enough to make false candidates rare, and they are told apart by reading the string. Tree,
-//! code and string together are the term.
+//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree has a
+//! hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals; the hash is
+//! XXH3-64 of the string (of an IRI: before its prefix is taken off), seeded with tree and code,
+//! and cut to its upper [`HASH_BITS`]: enough to make false candidates rare, and they are told
+//! apart by reading the string. Tree, code and string together are the term.
 
 pub mod code;
 mod format;
 pub mod prefix;
 
+use snowmelt_base::varint;
 use twox_hash::XxHash3_64;
 
 use crate::dict::code::{Annotation, Code, CodeSource, Codes, IN_STRING, PLAIN};
@@ -155,7 +155,7 @@ pub const fn index_hash(hash: u64) -> u64 {
     index_hash_of(hash, HASH_BITS as u8)
 }
 
-/// The same for a database that keeps `bits` (1 to 64) of a hash.
+/// The first column of a hash tree in a database that keeps `bits` (1 to 64) of a hash.
 #[inline]
 pub(crate) const fn index_hash_of(hash: u64, bits: u8) -> u64 {
     hash >> (64 - bits)
@@ -220,7 +220,7 @@ fn annotated<'a>(
             scratch.clear();
             let (tag, name) = annotation.tagged();
             scratch.push(tag);
-            write_varint(name.len() as u64, scratch);
+            varint::put(scratch, name.len() as u64);
             scratch.extend(name.as_bytes());
             scratch.extend(lexical.as_bytes());
             Place::Entry(Entry { kind, code: IN_STRING, string: scratch })
@@ -244,8 +244,8 @@ pub fn literal<'a>(id: TermId, string: &'a [u8], codes: &'a Codes) -> Result<Ter
 
 /// Annotation and lexical form of a string with code [`IN_STRING`].
 fn split_annotation(string: &[u8]) -> Option<(Annotation<'_>, &[u8])> {
-    let (&tag, rest) = string.split_first()?;
-    let (len, rest) = read_varint(rest)?;
+    let (&tag, mut rest) = string.split_first()?;
+    let len = varint::take(&mut rest).ok()?;
     let (name, lexical) = rest.split_at_checked(usize::try_from(len).ok()?)?;
     Some((Annotation::from_tagged(tag, std::str::from_utf8(name).ok()?)?, lexical))
 }
@@ -253,28 +253,6 @@ fn split_annotation(string: &[u8]) -> Option<(Annotation<'_>, &[u8])> {
 pub(crate) fn dictionary_error(id: TermId, why: impl Into<String>) -> GraphError {
     let tree = Tree::of(id.kind()).map_or("none", Tree::name);
     GraphError::Dictionary { tree, number: id.number(), why: why.into() }
-}
-
-/// Seven bits a byte, lowest first, the upper bit set in all but the last.
-pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A varint of at most five bytes and what follows it.
-#[inline]
-pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    for (place, &byte) in bytes.iter().take(5).enumerate() {
-        value |= u64::from(byte & 0x7F) << (7 * place);
-        if byte < 0x80 {
-            return Some((value, &bytes[place + 1..]));
-        }
-    }
-    None
 }
 
 /// The catalog's record of the whole graph.
@@ -452,14 +430,6 @@ mod tests {
                 let other = entries.entry((id, string)).or_insert_with(|| term.clone());
                 prop_assert_eq!(other, term);
             }
-        }
-
-        #[test]
-        fn varints(value in 0u64..1 << 35, tail in any::<[u8; 2]>()) {
-            let mut bytes = Vec::new();
-            write_varint(value, &mut bytes);
-            bytes.extend(tail);
-            prop_assert_eq!(read_varint(&bytes), Some((value, &tail[..])));
         }
     }
 

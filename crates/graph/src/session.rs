@@ -3,6 +3,7 @@
 
 pub(crate) mod decode;
 pub(crate) mod dump;
+pub(crate) mod pairs;
 pub(crate) mod resolve;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
@@ -184,8 +185,8 @@ impl Session {
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }
 
-    /// The same in pieces of so many leaves, for threads that share the scan, in an order of its
-    /// own: it may join another one where that is.
+    /// Rows under a prefix in pieces of so many leaves, for threads that share the scan, in an
+    /// order of its own: it may join another scan where that is.
     pub fn pieces(
         &self,
         index: Index,
@@ -216,7 +217,8 @@ impl Session {
         Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
     }
 
-    /// The same for who owns the keys and hands them in at each call.
+    /// Rows of many sorted keys, in key order, for callers that own the keys and hand them in at
+    /// each call.
     pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
         LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
     }

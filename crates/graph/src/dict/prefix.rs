@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use snowmelt_base::varint;
 use twox_hash::XxHash3_64;
 
-use crate::dict::{RECORD_PREFIXES, read_varint, write_varint};
+use crate::dict::RECORD_PREFIXES;
 use crate::error::{GraphError, Result};
 
 /// Most prefixes, the empty one included.
@@ -39,7 +40,8 @@ impl Prefixes {
     /// Prefix and local name of a string of the IRI tree, or what is wrong with it.
     #[inline]
     pub fn split<'a>(&'a self, string: &'a [u8]) -> Result<(&'a str, &'a str), &'static str> {
-        let (number, local) = read_varint(string).ok_or("its prefix number cannot be read")?;
+        let mut local = string;
+        let number = varint::take(&mut local).map_err(|_| "its prefix number cannot be read")?;
         let prefix = usize::try_from(number).ok().and_then(|number| self.list.get(number));
         let prefix = prefix.ok_or("its prefix is not in the table")?;
         Ok((prefix, std::str::from_utf8(local).map_err(|_| "it is not UTF-8")?))
@@ -59,7 +61,7 @@ impl Prefixes {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for prefix in &self.list[1..] {
-            write_varint(prefix.len() as u64, &mut bytes);
+            varint::put(&mut bytes, prefix.len() as u64);
             bytes.extend(prefix.as_bytes());
         }
         bytes
@@ -70,10 +72,10 @@ impl Prefixes {
         let damaged = || GraphError::record(RECORD_PREFIXES, "its prefixes cannot be read");
         let mut list: Vec<Arc<str>> = vec!["".into()];
         while !bytes.is_empty() {
-            let (len, rest) = read_varint(bytes).ok_or_else(damaged)?;
-            let (prefix, rest) = rest.split_at_checked(len as usize).ok_or_else(damaged)?;
+            let len = varint::take(&mut bytes).map_err(|_| damaged())?;
+            let len = usize::try_from(len).map_err(|_| damaged())?;
+            let prefix = bytes.split_off(..len).ok_or_else(damaged)?;
             list.push(std::str::from_utf8(prefix).map_err(|_| damaged())?.into());
-            bytes = rest;
         }
         if list.len() > MAX_PREFIXES {
             return Err(damaged());
@@ -138,7 +140,7 @@ impl PrefixEncoder {
         let prefix = &iri.as_bytes()[..prefix_len(iri.as_bytes())];
         let number = self.number(prefix, iri);
         out.clear();
-        write_varint(number.into(), out);
+        varint::put(out, number.into());
         let local = if number == 0 { iri.as_bytes() } else { &iri.as_bytes()[prefix.len()..] };
         out.extend(local);
     }

@@ -37,7 +37,8 @@ impl Session {
     /// Calls `f` once for each id, with its place in `ids` and its term, in no particular
     /// order.
     ///
-    /// # Errors Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
+    /// # Errors
+    /// Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
     /// strings; reads that fail.
     pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
         let all = |place: usize, term: TermRef<'_>| {
@@ -47,7 +48,8 @@ impl Session {
         self.decode_while(ids, all)
     }
 
-    /// The same, but reads no further once `f` says false: for who has no room for more.
+    /// Calls `f` for each id as [`Session::decode`] does, but reads no further once `f` says false:
+    /// for callers without room for more.
     ///
     /// # Errors
     /// As [`Session::decode`].

@@ -21,6 +21,7 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
+use crate::session::pairs::Pairs;
 use crate::session::view::GraphView;
 use crate::term::{Term, TermId, TermRef};
 
@@ -104,8 +105,8 @@ impl Database {
 }
 
 impl Session {
-    /// The same, of what the session sees and on behalf of its account, until it is interrupted;
-    /// of a view, its graphs alone.
+    /// Writes the quads that the session sees, on behalf of its account, until it is interrupted,
+    /// and answers how many were written, as [`Database::dump`] does; of a view, its graphs alone.
     ///
     /// # Errors
     /// Those of reading and of writing; [`GraphError::Stopped`].
@@ -140,18 +141,12 @@ impl Session {
 
 /// The quads of some pairs of subject and predicate.
 fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter<'_>) -> Result<()> {
-    let mut keys: Vec<(u64, u64)> =
-        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
-    keys.sort_unstable();
-    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
-    let columns = [&predicates[..], &subjects[..]];
+    let pairs = Pairs::of_rows(pairs);
+    let columns = pairs.columns();
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
     let mut found = Matches::new(4, 2);
     while lookup.next(session, &mut found, PART)? {
-        let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
-        let quads = rows.map(|(&key, (&object, &graph))| {
-            [subjects[key as usize], predicates[key as usize], object, graph].map(TermId)
-        });
+        let quads = pairs.quads(&found).map(|quad| quad.map(TermId));
         let quads = quads.filter(|[_, _, _, graph]| writer.has(*graph)).collect();
         writer.write(session, quads)?;
         found.clear();

@@ -40,7 +40,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Those by quad; 0 without quads.
     pub bytes_per_quad: f64,
-    /// The same without the string trees of literals and texts.
+    /// Bytes of the stripe files by quad, without the string trees of literals and texts; 0 without
+    /// quads.
     pub bytes_per_quad_without_literals: f64,
 }
 

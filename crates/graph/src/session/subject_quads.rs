@@ -5,6 +5,7 @@ use snowmelt_store::{Keys, Matches};
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::Session;
+use crate::session::pairs::Pairs;
 
 /// Pairs of subject and predicate, and rows, held at a time.
 const PART_ROWS: usize = 1 << 14;
@@ -24,29 +25,23 @@ pub fn each_quad_of(
     let mut pairs = Matches::new(2, 1);
     while lookup.next(session, &mut pairs, PART_ROWS)? {
         let found = pairs.key.iter().zip(&pairs.cols[0]);
-        let mut keys: Vec<(u64, u64)> = found.map(|(key, p)| (*p, subjects[*key as usize])).collect();
-        keys.sort_unstable();
+        let keys = Pairs::new(found.map(|(key, p)| (*p, subjects[*key as usize])).collect());
         each_quad_under(session, &keys, &mut f)?;
         pairs.clear();
     }
     Ok(())
 }
 
-/// The quads of sorted pairs of predicate and subject.
 fn each_quad_under(
     session: &mut Session,
-    keys: &[(u64, u64)],
+    keys: &Pairs,
     f: &mut impl FnMut([u64; 4]) -> Result<()>,
 ) -> Result<()> {
-    debug_assert!(keys.is_sorted(), "pairs ascend");
-    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.iter().copied().unzip();
-    let columns = [&predicates[..], &subjects[..]];
+    let columns = keys.columns();
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
     let mut found = Matches::new(4, 2);
     while lookup.next(session, &mut found, PART_ROWS)? {
-        for ((key, object), graph) in found.key.iter().zip(&found.cols[0]).zip(&found.cols[1]) {
-            f([subjects[*key as usize], predicates[*key as usize], *object, *graph])?;
-        }
+        keys.quads(&found).try_for_each(&mut *f)?;
         found.clear();
     }
     Ok(())

@@ -120,7 +120,7 @@ impl LiveTerms {
         }
     }
 
-    /// The same, counted.
+    /// Counts the terms that occur: afterwards each has a rank.
     pub(super) fn count(mut self) -> Self {
         self.trees.iter_mut().for_each(TermSet::count);
         self

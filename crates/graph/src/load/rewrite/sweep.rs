@@ -16,6 +16,7 @@ use crate::index::Index;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::session::Session;
+use crate::session::pairs::Pairs;
 use crate::term::TermId;
 
 /// On whose behalf a rewrite reads.
@@ -138,20 +139,14 @@ fn quads_of(
     pairs: &Columns,
     f: &mut impl FnMut(&[[u64; 4]]) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
-    let mut keys: Vec<(u64, u64)> =
-        pairs.cols[1].iter().copied().zip(pairs.cols[0].iter().copied()).collect();
-    keys.sort_unstable();
-    let (predicates, subjects): (Vec<u64>, Vec<u64>) = keys.into_iter().unzip();
-    let columns = [&predicates[..], &subjects[..]];
+    let pairs = Pairs::of_rows(pairs);
+    let columns = pairs.columns();
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
     let mut found = Matches::new(4, 2);
     let mut quads = Vec::new();
     while lookup.next(session, &mut found, PART)? {
-        let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
         quads.clear();
-        quads.extend(rows.map(|(&key, (&object, &graph))| {
-            [subjects[key as usize], predicates[key as usize], object, graph]
-        }));
+        quads.extend(pairs.quads(&found));
         quads.sort_unstable();
         f(&quads)?;
         found.clear();

@@ -1,0 +1,41 @@
+//! Pairs of subject and predicate, in the order in which PSOG has their quads.
+
+use snowmelt_store::{Columns, Matches};
+
+/// Sorted pairs, as keys of a lookup in PSOG.
+pub(crate) struct Pairs {
+    predicates: Vec<u64>,
+    subjects: Vec<u64>,
+}
+
+impl Pairs {
+    /// Of rows of SP.
+    pub fn of_rows(rows: &Columns) -> Pairs {
+        Pairs::new(rows.cols[1].iter().copied().zip(rows.cols[0].iter().copied()).collect())
+    }
+
+    /// Of pairs of predicate and subject.
+    pub fn new(mut pairs: Vec<(u64, u64)>) -> Pairs {
+        pairs.sort_unstable();
+        let (predicates, subjects) = pairs.into_iter().unzip();
+        Pairs { predicates, subjects }
+    }
+
+    /// The columns of the lookup's keys.
+    pub fn columns(&self) -> [&[u64]; 2] {
+        [&self.predicates, &self.subjects]
+    }
+
+    /// The subject of a key.
+    pub fn subject(&self, key: u32) -> u64 {
+        self.subjects[key as usize]
+    }
+
+    /// Matches of the lookup as quads: subject, predicate, object, graph.
+    pub fn quads<'a>(&'a self, found: &'a Matches) -> impl Iterator<Item = [u64; 4]> + 'a {
+        let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
+        rows.map(|(&key, (&object, &graph))| {
+            [self.subjects[key as usize], self.predicates[key as usize], object, graph]
+        })
+    }
+}
