@@ -7,15 +7,16 @@
 //! 3. every read ends in [`core`], where the page is verified and published or failed;
 //! 4. [`system_statistics`] tells the optimiser what reads take, [`visits`] how many to expect.
 //!
-//! [`activity`] is what a reader counts, [`account`] whose it is and of what [`priority`],
-//! [`meters`] what trees count,
-//! [`waits`] and [`wait_log`] how long readers were blocked.
+//! [`activity`] is what a reader counts, [`account`] on whose behalf, [`priority`] how urgent its
+//! reads are; [`meters`] is what trees count, [`waits`] and [`wait_log`] how long readers were
+//! blocked.
 
 pub(crate) mod account;
 pub(crate) mod activity;
 pub(crate) mod advice;
 pub(crate) mod core;
 pub(crate) mod fetch;
+pub(crate) mod growing;
 pub(crate) mod meters;
 pub(crate) mod priority;
 pub(crate) mod regions;

@@ -88,7 +88,7 @@ impl Store {
         Ok(self.begin_build_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
-    /// The same for one that may give up waiting: `None` then.
+    /// As [`Store::begin_build`], but `None` when `waiter` gives up waiting.
     pub fn begin_build_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Build>> {
         let Some((txn, turn)) = self.build_number(waiter)? else { return Ok(None) };
         let next_tree = self.commits.tree_number(&self.commits.states.appended().catalog);
@@ -139,7 +139,7 @@ impl Store {
         }
         let before = self.commits.states.appended();
         let txn = self.commits.next_txn.load(Ordering::Acquire).max(before.txn + 1);
-        // What it writes carries its number: nobody else may use it, even if the build is given up.
+        // Its pages carry this number, so it is used up even if the build is given up.
         self.commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
         assert!(txn > before.txn, "a build is newer than what it replaces");
         Ok(Some((txn, turn)))
@@ -200,8 +200,8 @@ impl Build {
         Ok(())
     }
 
-    /// The same for one that may give up waiting for the turn: false then, and the old state
-    /// stays.
+    /// As [`Build::commit`], but false when `waiter` gives up waiting for the turn; the old state
+    /// stays then.
     pub fn commit_for(self, waiter: &Waiter<'_>) -> Result<bool> {
         let shared = &self.shared;
         let state = shared.state.lock();
@@ -298,7 +298,7 @@ impl Shared {
             let (first, extent) = &run[0];
             let tree = extent.tree.expect("an extent of a build has an owner");
             assert!(extent.pages() > 0, "an extent of a build has pages");
-            // Those of a build that had the turn are of the commit itself.
+            // The pages of a build that had the turn carry the number of the commit itself.
             let by = self._turn.is_none().then_some(self.txn);
             packer.built(*first, run.len() as u64, tree, extent.pages(), by);
         }

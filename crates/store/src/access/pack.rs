@@ -102,23 +102,23 @@ impl Packer {
         }
     }
 
-    /// What changed between two catalogs.
+    /// Adds the differences between two catalogs.
     pub fn catalog(&mut self, old: &Catalog, new: &Catalog) {
         change::put_catalog_changes(&mut self.payload, old, new);
     }
 
-    /// What changed of an extent.
+    /// Adds the changes of an extent.
     pub fn extent(&mut self, change: &ExtentChange) {
         change::put_extent(&mut self.payload, change);
     }
 
-    /// Extents that a build wrote.
+    /// Adds extents that a build wrote.
     pub fn built(&mut self, first: u64, extents: u64, tree: TreeId, pages: u32, by: Option<u64>) {
         change::put_built(&mut self.payload, first, extents, tree, pages, by);
     }
 
-    /// A page: as a diff against the newest version if there is one to build on and the diff is
-    /// small, else whole.
+    /// Adds a page: as a diff against the newest version if there is one to build on and the diff
+    /// is small, else whole.
     pub fn page(&mut self, id: PageId, page: &PrivatePage, visible: &VisiblePages) {
         let tree = page.tree;
         if self.pages.is_empty() {
@@ -190,7 +190,7 @@ impl Packer {
 }
 
 impl PackedCommit {
-    /// Counts what of which tree was put into the journal.
+    /// Counts the bytes put into the journal, by tree.
     pub fn count(&self, meters: &Meters, journal: &JournalMeters) {
         journal.catalog(self.catalog_bytes as u64);
         for p in &self.pages {

@@ -107,7 +107,7 @@ impl PrivateSpace {
         }
     }
 
-    /// What changed, for the journal. Extents nothing of which changed in the end are left out.
+    /// Changes of extents, for the journal; without extents that end as they began.
     pub fn changes(&self) -> Vec<ExtentChange> {
         let space = self.fetch.core.space.read();
         let free = Extent::free(self.fetch.geometry.extent_pages);

@@ -1,9 +1,9 @@
 //! The reader: how trees get pages. One per thread of a query; it carries the snapshot and the
 //! meters.
 //!
-//! A page that is resident costs a load, a compare and a pin. A page in flight is waited for,
-//! whoever started it. An absent page is read in place by the thread that needs it, and the
-//! read-ahead rules look at the miss.
+//! A page that is resident costs a load, a compare and a pin. A page in flight is waited for, also
+//! when another thread started its read. An absent page is read in place by the thread that needs
+//! it, and the read-ahead rules look at the miss.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -63,7 +63,7 @@ enum By {
 #[derive(Debug)]
 pub struct Reader {
     store: Arc<Store>,
-    /// The store's, one step nearer.
+    /// The core of `store`, held to save an indirection.
     core: Arc<Core>,
     snapshot: Snapshot,
     /// The last commit whose pages it may see.
@@ -130,7 +130,7 @@ impl Reader {
             None => self.page_slow(tree, id).map_err(|e| self.too_old_or(e))?,
         };
         let head = header(&page);
-        // What a later commit wrote is never given out, whatever went wrong.
+        // Whatever went wrong, a page that a later commit wrote is never given out.
         if head.txn() > self.txn {
             return Err(StoreError::SnapshotTooOld { txn: self.txn });
         }
@@ -138,7 +138,7 @@ impl Reader {
         if owner == tree { Ok(page) } else { Err(self.too_old_or(self.foreign(id, owner, tree))) }
     }
 
-    /// A snapshot that was given up may find anything: that says more than what it found.
+    /// The error that the snapshot was given up, if it was: it may be the cause of `e`.
     #[cold]
     fn too_old_or(&self, e: StoreError) -> StoreError {
         if self.snapshot.is_cancelled() { StoreError::SnapshotTooOld { txn: self.txn } } else { e }
@@ -301,7 +301,7 @@ impl Reader {
         self.note_resets();
         let pool = &store.fetch.core.pages.pool;
         if store.fetch.can_hurry() {
-            // Others guessed at them: now it is known.
+            // Guessed reads of these pages, still under way, are now known to be needed.
             let guessed: Vec<PageId> = pages.iter().copied().filter(|p| pool.is_in_flight(*p)).collect();
             if !guessed.is_empty() {
                 store.fetch.hurry(&guessed, self.account().priority().ahead(rule));
@@ -349,7 +349,7 @@ impl Reader {
     pub fn expected_absent(&self, tree: TreeId) -> (u64, f64) {
         self.core.meters.with(tree, |m| {
             let pages = m.pages.load(Relaxed);
-            (pages, m.visits.absent_share(pages, m.resident.load(Relaxed)))
+            (pages, m.steps.visits.absent_share(pages, m.resident.load(Relaxed)))
         })
     }
 
@@ -358,8 +358,8 @@ impl Reader {
         let Activity { pages, disk, .. } = self.meters;
         let (pages_before, disk_before) = std::mem::replace(&mut self.told, (pages, disk));
         self.core.meters.with(tree, |m| {
-            m.touches.fetch_add(rows, Relaxed);
-            m.visits.add(pages - pages_before, disk - disk_before);
+            m.steps.touches.fetch_add(rows, Relaxed);
+            m.steps.visits.add(pages - pages_before, disk - disk_before);
         });
     }
 

@@ -96,13 +96,13 @@ impl Store {
         Ok(self.begin_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
-    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
-    /// second. `None` when it gave up.
+    /// As [`Store::begin`], but `None` once `go_on` answers false during the wait; it is asked some
+    /// tens of times a second.
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         self.begin_for(&Waiter { go_on, sign: None })
     }
 
-    /// The same for one whose waits are shown.
+    /// As [`Store::begin_while`], for a waiter whose waits can be shown.
     pub fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
         if !self.wait_for_room(waiter)? {
             return Ok(None);
@@ -254,7 +254,7 @@ impl Transaction {
     /// Writes private pages to the journal, as parts that only the commit makes real.
     fn spill(&mut self) -> Result<()> {
         let (commits, txn) = (self.store.commits.clone(), self.txn());
-        // Should it end without commit, nobody else may go on under its number.
+        // Should it end without commit, no other transaction may go on under its number.
         commits.next_txn.fetch_max(txn + 1, Ordering::AcqRel);
         self.longer.is_so = true;
         let packed = pack_images(&self.pages.to_spill(), &commits.config.journal);
@@ -354,9 +354,9 @@ impl Transaction {
         self.append_noting(|| ())
     }
 
-    /// The same; `note` is called when the commit is sure to be appended, before another writer
-    /// has the turn. It must be short, and wait for nothing. A transaction that changed nothing
-    /// does not call it.
+    /// As [`Transaction::append`]; `note` is called when the commit is sure to be appended, before
+    /// another writer has the turn. It must be short, and wait for nothing. A transaction that
+    /// changed nothing does not call it.
     pub fn append_noting(mut self, note: impl FnOnce()) -> Result<Pending> {
         let mut note = Some(note);
         let commits = self.store.commits.clone();

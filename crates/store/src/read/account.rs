@@ -54,8 +54,8 @@ impl Account {
         Arc::new(Self::below(named, others))
     }
 
-    /// The same, with reads of that priority; each wait for a page is written into the log, if
-    /// there is one.
+    /// As [`Account::within`], with reads of that priority; each wait for a page is written into
+    /// the log, if there is one.
     pub fn prioritized(
         named: &Arc<Account>,
         others: &[Arc<Account>],
@@ -154,8 +154,8 @@ impl Shares {
         &self.account
     }
 
-    /// Called before anything is read: where an account has been reset since, what the reader
-    /// did so far is not to be counted.
+    /// Called before anything is read: an account that has been reset since will not count what the
+    /// reader did so far.
     pub fn note_resets(&mut self, so_far: &Activity) {
         for share in &mut self.list {
             let resets = share.account.resets();

@@ -9,7 +9,7 @@ use crate::page::PAGE_BYTES;
 use crate::read::meters::{AheadStats, Wanted};
 use crate::read::regions::RegionUse;
 
-/// What `auto` knows when it weighs rule 1 or 2 for an extent.
+/// Knowledge of `auto` when it weighs rule 1 or 2 for an extent.
 ///
 /// Reading `absent` pages along occupies the device for one request of their length. It gains a
 /// visit to the device for each of them that will be wanted; it loses one for each page that
@@ -18,7 +18,7 @@ use crate::read::regions::RegionUse;
 pub(crate) struct Advice {
     /// Pages of the extent that would be read along.
     pub absent: u64,
-    /// What became of the pages the rule brought for this tree.
+    /// Fate of the pages the rule brought for this tree.
     pub so_far: AheadStats,
     /// The share of the pages that leave the pool after use which are wanted again soon.
     pub regret: f64,
@@ -44,18 +44,18 @@ pub(crate) struct Advice {
 }
 
 impl Advice {
-    /// Extents whose pages a guess counts for, against what was measured.
+    /// Weight of the guess beside measurements: as much as the pages of so many extents.
     const PRIOR_EXTENTS: u64 = 8;
     /// The guess, when the whole database fits the pool.
     const PRIOR: f64 = 0.6;
-    /// The gain must be so many times the cost where requests and bytes are limited apart: what one
-    /// reader waits less for a page is not always time that another one can use.
+    /// The gain must be so many times the cost where requests and bytes are limited apart: the time
+    /// that one reader saves is not always time that another one can use.
     const CAPS_MARGIN: f64 = 1.4;
     /// In a full pool the gain must be so many times the cost: guesses that are driven out before
     /// they were used are not counted in it.
     const IDLE_MARGIN: f64 = 2.0;
-    /// The same where something is outstanding at the device: readers that wait meanwhile are not
-    /// counted either.
+    /// Margin in place of `IDLE_MARGIN` while requests are outstanding at the device: the longer
+    /// waits of their readers are not counted either.
     const BUSY_MARGIN: f64 = 4.0;
     /// So many pages that still may be used weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
@@ -90,12 +90,12 @@ impl Advice {
 
     /// The chance that an absent page of the tree will be wanted soon: the better of two guesses.
     ///
-    /// * While the device, if it did nothing else, would read all absent pages (or for
-    ///   `SOON_NS`), when as many single pages are wanted meanwhile as it can read: so the best
-    ///   use of its bytes is found before they are all spent. Trees of which much is wanted, for
-    ///   their size, come first.
-    /// * While as much is wanted again as was so far: the part of the pages that was. Those not
-    ///   wanted yet are hardly wanted more often than the others.
+    /// * By the rate. "Soon" is the time in which the device, if it did nothing else, would read
+    ///   all absent pages, at least `SOON_NS`; meanwhile as many single pages are wanted as it can
+    ///   read. So the best use of its bytes is found before they are all spent. Trees of which
+    ///   much is wanted, for their size, come first.
+    /// * By the past. As much will be wanted again as was so far, so the chance is the part of the
+    ///   pages that was. Those not wanted yet are hardly wanted more often than the others.
     ///
     /// Both are those of the extent's region, as far as that is known.
     fn chance_soon(&self, cost: &CostModel) -> f64 {
@@ -118,8 +118,8 @@ impl Advice {
         self.absent.min(room)
     }
 
-    /// What a later visit for one page would cost: the time of the device when many wait for
-    /// it, all of its latency when one waits alone.
+    /// Cost of a later visit for one page: the time of the device when many wait for it, all of its
+    /// latency when one waits alone.
     fn visit_ns(&self, cost: &CostModel) -> f64 {
         let request_ns = cost.price_ns(0);
         let transfer_ns = cost.price_ns(PAGE_BYTES as u64) - request_ns;
@@ -133,9 +133,9 @@ impl Advice {
 
     /// The chance that an absent page of the extent will be used while it is in the pool.
     ///
-    /// Before anything was measured, the smaller the pool the less. Afterwards the share of
-    /// pages used, of those whose fate is known; those that still may be used weigh a little,
-    /// so that guesses that nobody ever uses stop even while nothing is evicted.
+    /// Before anything was measured, the smaller the pool the less. Afterwards the share of pages
+    /// used, of those whose fate is known; those that still may be used weigh a little, so that
+    /// useless guesses stop even while nothing is evicted.
     fn chance(&self) -> f64 {
         let fits = (self.frames as f64 / self.database_pages.max(1) as f64).min(1.0);
         let AheadStats { issued, used, evicted_unused } = self.so_far;
@@ -213,8 +213,8 @@ mod tests {
         assert_eq!([advice(), full, busy].map(bears), [59, 58, 54]);
     }
 
-    /// Of a small cloud volume a tenth of the pages of a tree were used so far; of this extent's
-    /// region so many of 1,024, while 2,000 were of the database.
+    /// Advice on a small cloud volume. A tenth of the tree's pages were wanted so far; of the 1,024
+    /// pages of this extent's region `wanted` were, while 2,000 of the database were.
     fn on_a_volume(wanted: u64, outstanding: u64) -> bool {
         let advice = Advice {
             wanted: Wanted { pages: 1_000, ever: 500, absent: 4_500 },

@@ -1,8 +1,8 @@
-//! What is shared between readers and arriving reads: pool, space, meters, failures.
+//! Shared by readers and arriving reads: pool, space, meters, failures.
 //!
-//! The device queues hold a share of it (arrivals must find the pool), so it holds no queue
-//! itself. Every read ends in [`Core::arrive`], whoever carried it out: there the page is
-//! verified once, published or failed.
+//! The device queues hold a share of it (arrivals must find the pool), so it holds no queue itself.
+//! Every read, queued or in place, ends in [`Core::arrive`]: there the page is verified once,
+//! published or failed.
 
 #![allow(unsafe_code)]
 
@@ -70,9 +70,9 @@ impl Core {
             None => Err(Damage::NotAllocated),
         };
         let verified = match verified {
-            // It was being written back while it was read, or is to be: its versions are in the
-            // table until that has ended and this read too (`Pool::renew`), and whoever sees
-            // the stripe may see either state.
+            // The page was being written back while it was read, or is going to be. Its versions
+            // stay in the table until the write and this read have ended (`Pool::renew`), and a
+            // reader that sees the stripe may see either state.
             Err(Damage::Stale { .. }) if self.pages.versions.has(page) => Ok(()),
             other => other,
         };
@@ -96,8 +96,8 @@ impl Core {
         (self.files[place.stripe].clone(), place.offset)
     }
 
-    /// Tells the meters how many pages each tree has. The map is looked at a piece at a time:
-    /// nobody waits for the whole.
+    /// Tells the meters how many pages each tree has. The map is locked a piece at a time, so that
+    /// no other thread waits for the whole.
     pub fn count_pages(&self) {
         /// Extents looked at while the map is locked.
         const PIECE: usize = 4096;
@@ -129,12 +129,12 @@ impl std::fmt::Debug for Core {
 
 impl Sink for Core {
     fn complete(&self, tag: u64, result: Result<(), IoError>) {
-        // A failure stays with the page: whoever waits for it, or asks for it next, is told.
+        // Not lost: `arrive` remembers the failure for those who wait; the next reader reads again.
         let _ = self.arrive(PageId(tag), result, Pin::No);
     }
 }
 
-/// The latest failed reads, for readers who waited on a read that somebody else had started.
+/// The latest failed reads, for readers who waited on a read that they had not carried out.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
@@ -142,7 +142,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// A waiter that misses its failure because more than these came after it only reads once
+    /// Failures that are remembered. A waiter whose failure was pushed out by newer ones reads once
     /// more itself.
     const KEPT: usize = 256;
 

@@ -7,11 +7,11 @@
 //!    it;
 //! 3. batches (plans, scans, the rest of extents) through the queue, never waited for here.
 //!
-//! Each stripe has a device of its own, and what is decided for a page is decided by the costs
-//! of the stripe that the page lies on: a batch over several stripes is one plan for each.
+//! Each stripe has a device of its own, and every decision about a page is made by the costs of its
+//! stripe: a batch over several stripes is one plan for each.
 //!
-//! Invariant: whatever is started here ends in `Core::arrive`, and is counted once, as `disk`,
-//! and as `spec_disk` too if nobody waited for it.
+//! Invariant: every read started here ends in `Core::arrive`, and is counted once, as `disk`, and
+//! as `spec_disk` too if no reader waited for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct Fetch {
     history: Mutex<HashMap<ExtentId, (u64, u32)>>,
 }
 
-/// What came of a demand read.
+/// Result of a demand read.
 pub(crate) enum Demand {
     /// Here it is.
     Page(PageRef),
@@ -89,8 +89,8 @@ impl Fetch {
         }
     }
 
-    /// Reads an absent page of `tree` that somebody waits for, and what rules 1, 2 and 5 say
-    /// should come along.
+    /// Reads an absent page of `tree` that a reader waits for, and the pages that rules 1, 2 and 5
+    /// say should come along.
     pub fn demand(
         &self,
         tree: TreeId,
@@ -165,8 +165,9 @@ impl Fetch {
         Ok(page.expect("a page that arrives for a reader is pinned"))
     }
 
-    /// A reader waits for pages whose reads were begun, or will: those that were guessed go before
-    /// those without a waiter. An arm keeps to its order, in which they come soon.
+    /// Called when a reader waits for pages whose reads were begun, or soon will: the guessed ones
+    /// among them go before reads without a waiter. An arm keeps to its order, in which they come
+    /// soon.
     pub fn hurry(&self, pages: &[PageId], class: Class) {
         let mut places: Vec<(usize, u64)> = pages
             .iter()
@@ -225,7 +226,7 @@ impl Fetch {
         of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, (rule, priority), meters)).sum()
     }
 
-    /// The same for pages of one stripe.
+    /// [`Fetch::plan`] for pages of one stripe.
     fn plan_on(
         &self,
         stripe: usize,
@@ -236,8 +237,8 @@ impl Fetch {
     ) -> u64 {
         let has_arm = self.stripes.cost(stripe).has_arm();
         let coming;
-        // What comes soon in the device's order anyway need not call an arm away; where many
-        // are read at once it does no harm.
+        // Pages on the warm list come soon in the device's order: no reason to call an arm away. A
+        // device without an arm reads many at once, so asking it does no harm.
         let pages = if !has_arm || self.warm_up.is_done_on(stripe) {
             pages
         } else {
@@ -270,8 +271,8 @@ impl Fetch {
         started
     }
 
-    /// Starts the reads of absent pages and answers how many. Never waits: what finds no frame
-    /// is not read.
+    /// Starts the reads of absent pages and answers how many. Never waits: pages without a frame
+    /// are not read.
     pub fn start(
         &self,
         tree: TreeId,
@@ -379,8 +380,8 @@ impl Fetch {
         }
     }
 
-    /// Regions are asked for no more once the pool was full, and nothing is counted where they are
-    /// not asked for.
+    /// Whether the use of an extent's region is counted: only while it may be asked for, which ends
+    /// when the pool has been full.
     fn heeds_regions(&self, extent: ExtentId) -> bool {
         let rules = &self.read_ahead;
         let cost = || self.stripes.cost(self.geometry.extent_place(extent).stripe);
@@ -402,9 +403,9 @@ impl Fetch {
         self.regions.with(tree, extent, u64::from(misses), pages)
     }
 
-    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its
-    /// pages, `page` among them, are missed. What the warm list says of it is known better than
-    /// what the other rules guess.
+    /// Rules 1, 2 and 5: which other pages of the extent to read now that `misses` of its pages,
+    /// `page` among them, are missed. The warm list knows better than the guesses of the other
+    /// rules.
     fn rest_of_extent(&self, tree: TreeId, page: PageId, misses: u32) -> Option<(Rule, Vec<PageId>)> {
         let extent = self.geometry.extent_of(page);
         if let Some(listed) = self.warm_up.take(extent, self.geometry) {

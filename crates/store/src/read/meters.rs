@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::page::TreeId;
 use crate::pool::rule::Rule;
 use crate::read::account::Account;
 use crate::read::activity::Activity;
+use crate::read::growing::Growing;
 use crate::read::visits::RecentVisits;
 
 /// Fate of the pages one read-ahead rule asked for.
@@ -20,9 +21,9 @@ use crate::read::visits::RecentVisits;
 pub struct AheadStats {
     /// Pages whose read the rule started.
     pub issued: u64,
-    /// Those somebody used.
+    /// Those that were used.
     pub used: u64,
-    /// Those evicted before anybody used them.
+    /// Those evicted before any use.
     pub evicted_unused: u64,
 }
 
@@ -53,7 +54,7 @@ pub struct TreeStats {
     pub reads: u64,
     /// By rule, in the order of [`Rule::ALL`].
     pub ahead: [AheadStats; Rule::ALL.len()],
-    /// What commits put of it into the journal.
+    /// Its pages that commits put into the journal.
     pub journaled: JournaledPages,
 }
 
@@ -97,21 +98,29 @@ struct AheadMeter {
 pub(crate) struct Wanted {
     /// Pages wanted lately that were not in the pool, or only because of a guess.
     pub pages: u64,
-    /// The same since the database was opened.
+    /// Pages wanted since the database was opened.
     pub ever: u64,
     /// Pages absent now.
     pub absent: u64,
 }
 
+/// Counters that every reader writes at the end of every step, on cache lines of their own: other
+/// readers look at the rest meanwhile.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct StepCounters {
+    pub touches: AtomicU64,
+    /// For the optimiser: not a meter, and not reset.
+    pub visits: RecentVisits,
+}
+
 /// The live counters of one tree.
 #[derive(Debug, Default)]
 pub(crate) struct TreeMeter {
-    pub touches: AtomicU64,
+    pub steps: StepCounters,
     pub reads: AtomicU64,
     pub resident: AtomicU64,
     pub pages: AtomicU64,
-    /// For the optimiser: not a meter, and not reset.
-    pub visits: RecentVisits,
     /// See [`Wanted::pages`]: not a meter, and not reset.
     wanted: AtomicU64,
     wanted_ever: AtomicU64,
@@ -173,13 +182,13 @@ impl TreeMeter {
     }
 
     fn reset(&self) {
-        self.touches.store(0, Relaxed);
+        self.steps.touches.store(0, Relaxed);
         self.reads.store(0, Relaxed);
         for counter in [&self.images, &self.image_bytes, &self.diffs, &self.diff_bytes] {
             counter.store(0, Relaxed);
         }
         for a in &self.ahead {
-            // What becomes of pages that were read before is not counted: see `Pool::counted`.
+            // The fate of pages that were read before is not counted: see `Member::counted`.
             [&a.issued, &a.used, &a.evicted_unused].into_iter().for_each(|n| n.store(0, Relaxed));
         }
     }
@@ -192,7 +201,7 @@ const OTHER: &str = "other";
 /// The meters of a store's trees, and its accounts.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    trees: RwLock<Vec<Arc<TreeMeter>>>,
+    trees: Growing<TreeMeter>,
     /// Above all others.
     all: Arc<Account>,
     other: Arc<Account>,
@@ -204,7 +213,7 @@ impl Default for Meters {
     fn default() -> Self {
         let all = Account::named("all", &[]);
         let other = Account::named(OTHER, std::slice::from_ref(&all));
-        Meters { trees: RwLock::default(), accounts: Mutex::new(vec![other.clone()]), all, other }
+        Meters { trees: Growing::default(), accounts: Mutex::new(vec![other.clone()]), all, other }
     }
 }
 
@@ -230,39 +239,23 @@ impl Meters {
         self.accounts.lock().clone()
     }
 
-    /// The meter of a tree, made when first asked for.
-    pub fn tree(&self, tree: TreeId) -> Arc<TreeMeter> {
-        if let Some(m) = self.trees.read().get(tree.0 as usize) {
-            return m.clone();
-        }
-        let mut trees = self.trees.write();
-        while trees.len() <= tree.0 as usize {
-            trees.push(Arc::default());
-        }
-        trees[tree.0 as usize].clone()
-    }
-
-    /// Calls `f` with the meter of a tree, without touching its reference count.
+    /// Calls `f` with the meter of a tree, made when first asked for.
     pub fn with<T>(&self, tree: TreeId, f: impl FnOnce(&TreeMeter) -> T) -> T {
-        if let Some(m) = self.trees.read().get(tree.0 as usize) {
-            return f(m);
-        }
-        f(&self.tree(tree))
+        f(self.trees.at(tree.0 as usize))
     }
 
-    /// How much of a tree and of all trees is wanted. What is long ago counts less.
+    /// How much of a tree and of all trees is wanted. Older wants count less.
     pub fn wanted(&self, tree: TreeId) -> (Wanted, Wanted) {
         /// Wanted pages that count, of all trees.
         const REACH: u64 = 2048;
         let of_tree = self.with(tree, TreeMeter::wanted);
-        let trees = self.trees.read();
-        let all = trees.iter().fold(Wanted::default(), |sum, tree| {
+        let all = self.trees.iter().fold(Wanted::default(), |sum, tree| {
             let of = tree.wanted();
             Wanted { pages: sum.pages + of.pages, ever: sum.ever + of.ever, absent: sum.absent + of.absent }
         });
         if all.pages > 2 * REACH {
             // Another thread that halves them at the same time does no harm: this is a guess.
-            trees.iter().for_each(|tree| tree.wanted.store(tree.wanted.load(Relaxed) / 2, Relaxed));
+            self.trees.iter().for_each(|tree| tree.wanted.store(tree.wanted.load(Relaxed) / 2, Relaxed));
         }
         (of_tree, all)
     }
@@ -291,7 +284,7 @@ impl Meters {
     pub fn reset(&self) {
         self.all.reset();
         self.accounts.lock().iter().for_each(|account| account.reset());
-        self.trees.read().iter().for_each(|t| t.reset());
+        self.trees.iter().for_each(TreeMeter::reset);
     }
 
     /// Sets the counters of one tree to zero.
@@ -302,7 +295,7 @@ impl Meters {
     /// The counters of all trees but the `known` ones, together: of those that were replaced, or
     /// are being made.
     pub fn others(&self, known: &[TreeStats]) -> TreeStats {
-        let count = self.trees.read().len() as u32;
+        let count = self.trees.len() as u32;
         let others = (0..count).filter(|id| known.iter().all(|tree| tree.tree != *id));
         let sum = TreeStats { tree: u32::MAX, name: OTHER.to_owned(), ..TreeStats::default() };
         others.map(|id| self.stats(TreeId(id), OTHER)).fold(sum, |mut sum, tree| {
@@ -325,7 +318,7 @@ impl Meters {
             pages: m.pages.load(Relaxed),
             resident: m.resident.load(Relaxed),
             dirty: 0,
-            touches: m.touches.load(Relaxed),
+            touches: m.steps.touches.load(Relaxed),
             reads: m.reads.load(Relaxed),
             ahead: Rule::ALL.map(|r| m.ahead(r)),
             journaled: m.journaled(),

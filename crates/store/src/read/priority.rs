@@ -6,8 +6,8 @@
 //! | normal   | demand              | planned  | speculative |
 //! | low      | planned             | speculative | speculative |
 //!
-//! So a report that reads for an hour at a low priority makes those wait little who look at one
-//! page: at each device the classes go in the order of urgency. Reads at a low priority are never
+//! At each device the classes go in the order of urgency. So a report that reads for an hour at a
+//! low priority hardly delays a reader that looks at one page. Reads at a low priority are never
 //! carried out in place, past the queue.
 
 use std::str::FromStr;

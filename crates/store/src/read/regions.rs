@@ -1,10 +1,10 @@
 //! How much of each region of a tree is wanted. A region is some extents that follow each other.
 //!
 //! Queries want the one part of a tree and not the other: the values of products, and not those of
-//! reviews. The mean of the tree is true of neither. What was wanted of a region since it was
-//! wanted first, while so much was wanted of the whole database, tells them apart soon; as long as
-//! little was, the tree's mean stands for it. What was not wanted for long, and is again, is known by
-//! its last few pages.
+//! reviews. The mean of the tree is true of neither. The pages wanted of a region since its first
+//! one, compared with those wanted of the whole database meanwhile, soon tell the parts apart;
+//! while they are few, the tree's mean stands for them. A region that was not wanted for long, and
+//! is again, is known by its last few pages.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use crate::page::TreeId;
 use crate::page::geometry::ExtentId;
 
-/// Extents of a region: a few cost little to try, and say what the others are like.
+/// Extents of a region: a few cost little to try, and show how much the others are wanted.
 const EXTENTS: u64 = 4;
 /// The mean of the tree weighs as much as so many wanted pages.
 const MEAN_WEIGH: f64 = 4.0;
-/// The last pages of a region that were wanted, by which its use lately is known: another kind of
-/// query may come, and want what was not wanted for long.
+/// Number of last wanted pages that show the recent use of a region: another kind of query may
+/// come, and want a region that was not wanted for long.
 const LAST: usize = 4;
 
 /// Pages wanted of all regions, by readers that missed them or used a guess.
@@ -36,7 +36,8 @@ struct Wants {
 #[derive(Debug, Clone, Copy)]
 struct Since {
     pages: u64,
-    /// All that were wanted before the first of them, and before each of the last, in turn.
+    /// Pages wanted of all regions before the first of these; `before_last`: before each of the
+    /// last of these, in a ring.
     before: u64,
     before_last: [u64; LAST],
 }
@@ -61,7 +62,7 @@ pub(crate) fn extents_beside(extent: ExtentId) -> Range<ExtentId> {
 }
 
 impl Regions {
-    /// So many more pages of an extent of `tree` are wanted.
+    /// Counts that `pages` more pages of an extent of `tree` are wanted.
     pub fn want(&self, tree: TreeId, extent: ExtentId, pages: u64) {
         self.0.lock().want(tree, extent, pages);
     }
@@ -79,7 +80,7 @@ impl Regions {
             pages,
             wanted,
             meanwhile: all - since.before,
-            // Of misses together there are no more than the last ones.
+            // Where the misses alone are as many as the last ones, these were all wanted now.
             lately: (wanted >= LAST as u64 && misses < LAST as u64).then_some(all - before_last),
         }
     }
@@ -100,8 +101,8 @@ impl Wants {
 }
 
 impl RegionUse {
-    /// The rate at which a page is wanted for each that is wanted of the database, where that of
-    /// the tree is `mean`: since the first, or lately, if that is more.
+    /// The rate at which a page of the region is wanted, per page wanted of the database: since the
+    /// region's first one, or lately, if that is more. `mean` is the rate in the whole tree.
     pub fn rate(&self, mean: f64) -> f64 {
         let rate = |wanted: u64, meanwhile: u64| {
             (MEAN_WEIGH + wanted as f64) / (MEAN_WEIGH / mean + (self.pages * meanwhile) as f64)
@@ -110,7 +111,7 @@ impl RegionUse {
         rate(self.wanted, self.meanwhile).max(lately)
     }
 
-    /// The part that was wanted so far, where that of the tree is `mean`.
+    /// The part of the region that was wanted so far. `mean` is the part of the whole tree.
     pub fn part(&self, mean: f64) -> f64 {
         ((MEAN_WEIGH * mean + self.wanted as f64) / (MEAN_WEIGH + self.pages as f64)).min(1.0)
     }

@@ -1,4 +1,4 @@
-//! System statistics: what reading a page costs on each device, for those who choose plans.
+//! System statistics: the cost of reading a page on each device, for the optimiser.
 //!
 //! | figure | of a device | Oracle's name |
 //! |---|---|---|
@@ -9,9 +9,9 @@
 //! enough of them; the probe of the device; the device's cost model.
 //!
 //! A plan needs three other figures, [`PageTimes`]: a page that is waited for alone costs the
-//! device's latency, but of many pages that are asked for together, each only costs what one
-//! more request adds, and its transfer. The cost model has both; where reads of many pages
-//! are measured to be slower or faster than it says, both are that much slower or faster.
+//! device's latency, but each of many pages that are asked for together only costs one more request
+//! and its transfer. The cost model has both; where reads of many pages are measured to be slower
+//! or faster than it says, both are that much slower or faster.
 
 use serde::Serialize;
 use snowmelt_io::{CostModel, ProbedReads, ReadTimes};
@@ -22,8 +22,8 @@ use crate::page::PAGE_BYTES;
 /// Reads of a kind that must have been seen before they count.
 const ENOUGH_READS: u64 = 16;
 
-/// How far measured reads may move the cost model: what is beyond says more of a moment than of
-/// a device.
+/// Factor by which measured reads may move the cost model at most: a larger one says more of a
+/// moment than of a device.
 const MOST_MOVE: f64 = 8.0;
 
 /// Bytes of a read of many pages where none was measured.

@@ -23,14 +23,14 @@ pub(crate) struct VisiblePages {
     pub versions: Versions,
 }
 
-/// What a look at a page as of a transaction found.
+/// Result of a look at a page as of a transaction.
 #[derive(Debug)]
 pub(crate) enum Sight {
-    /// It is here. The first user of a page that was read ahead is told by what.
+    /// It is here. The first user of a page that was read ahead gets the rule that brought it.
     Here(PageRef, Option<Brought>),
     /// Its read is under way.
     InFlight(Coming),
-    /// Nobody has it.
+    /// Not in memory, and no read of it is under way.
     Absent,
     /// It is a version that only the journal has: of this transaction, put together from these
     /// changes.
@@ -68,8 +68,8 @@ impl VisiblePages {
         }
     }
 
-    /// Publishes a version of a page that snapshots as of `txn` and later see; `readable` says
-    /// as of what a reader reads.
+    /// Publishes a version of a page that snapshots as of `txn` and later see; `readable`: the
+    /// transactions as of which readers read.
     pub fn publish_version(
         &self,
         page: PageId,

@@ -1,9 +1,10 @@
-//! How often a visit to a tree finds its page absent: the share of its pages that are, or less.
+//! How often a visit to a tree finds its page absent: at most the share of its pages that are
+//! absent.
 //!
 //! In a pool that is too small for a tree, most of the tree is absent all the time; but queries
-//! come back to the same pages, and those are there. So what readers had to read lately, of the
-//! pages that they visited, says more than the share of the tree that is resident. The reader
-//! tells both at the end of each step of a scan or look-up.
+//! come back to the same pages, and those are there. So the share of visited pages that readers had
+//! to read lately says more than the share of the tree that is absent. The reader tells the pages
+//! visited and read at the end of each step of a scan or look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -9,7 +9,7 @@
 //! | `class` | of the read: demand, planned, speculative; journal for a version that only it has |
 //! | `tree`, `page` | what was waited for |
 //! | `pages` | asked for together with it; 1 when it was read alone |
-//! | `stripe`, `offset` | where it lies: number of the stripe and byte; of the journal, number of the file |
+//! | `stripe`, `offset` | its place: number of the stripe, or of the journal's file, and byte |
 //!
 //! The threads of a query write into one log. Lines come when a wait ends. A log that cannot be
 //! written disturbs no query: [`WaitLog::finish`] tells.

@@ -1,21 +1,21 @@
-//! The warm list (rule 5): what was resident, hottest extents first, saved at shutdown and
-//! every few minutes, read back at the next start.
+//! The warm list (rule 5): the resident pages, hottest extents first, saved at shutdown and every
+//! few minutes, read back at the next start.
 //!
 //! File `warm` in the database's directory, replaced by renaming; little endian:
 //!
-//! | bytes | field                                                                                       |
-//! |-------|---------------------------------------------------------------------------------------------|
-//! | 8     | `SNOWWARM`                                                                                  |
-//! | 4     | format version                                                                              |
-//! | 4     | pages in an extent                                                                          |
-//! | 8     | number of entries                                                                           |
-//! | each  | u64 extent, bitmap of resident pages in u64 words                                           |
-//! | 8     | XXH3-64 of all before                                                                       |
+//! | bytes | field                                             |
+//! |-------|---------------------------------------------------|
+//! | 8     | `SNOWWARM`                                        |
+//! | 4     | format version                                    |
+//! | 4     | pages in an extent                                |
+//! | 8     | number of entries                                 |
+//! | each  | u64 extent, bitmap of resident pages in u64 words |
+//! | 8     | XXH3-64 of all before                             |
 //!
-//! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so
-//! no error comes from it. Reading it back uses only frames that were never used and the lowest
-//! read class, a few extents at a time, so that it yields to everybody. Who needs a page of an
-//! extent that waits takes the extent's listed pages along.
+//! It is advice: a list that is missing, damaged or out of date costs time, never an answer, so no
+//! error comes from it. Reading it back uses only frames that were never used and the lowest read
+//! class, a few extents at a time, so that it yields to all other work. A reader that needs a page
+//! of a waiting extent takes the extent's listed pages along.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -106,12 +106,12 @@ pub(crate) struct WarmUp {
     stripes: Mutex<Vec<Waiting>>,
 }
 
-/// What is still to be read from one stripe, in device order.
+/// Entries still to be read from one stripe, in device order.
 #[derive(Default)]
 struct Waiting {
     extents: BTreeMap<ExtentId, WarmEntry>,
-    /// Reading goes on here, and at the end begins anew: when a miss has called the arm away,
-    /// it does not first go back.
+    /// Reading goes on here, and at the end begins anew: an arm that a miss has called away does
+    /// not go back first.
     hand: ExtentId,
 }
 

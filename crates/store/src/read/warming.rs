@@ -1,4 +1,4 @@
-//! The warm list at work (rule 5): what it says is read back, and what is resident goes on it.
+//! The warm list at work (rule 5): its pages are read back, and the resident pages go on it.
 
 use std::collections::HashMap;
 

@@ -40,7 +40,8 @@ struct Bench {
     /// Visits of readers so far: commits keep step with them, or all would be over before the
     /// first reader begins.
     visits: AtomicU64,
-    /// Held by whoever has a snapshot; taken alone for a moment, it waits for all older ones.
+    /// Held by each reader for as long as it has a snapshot; taken alone for a moment, it waits for
+    /// all older ones.
     snapshots: RwLock<()>,
 }
 
@@ -87,11 +88,11 @@ impl Bench {
 
     fn read_stripe(&self, page: u64) {
         let txn = *self.stripe[page as usize].lock();
-        // SAFETY: the caller has just put the page in flight, and gives the frame to nobody.
+        // SAFETY: the caller has just put the page in flight, and shares the frame with no other.
         content(page, txn, unsafe { self.pages.pool.in_place(PageId(page)) });
     }
 
-    /// What a reader as of `txn` sees; waits, reads, and has reads fail on the way.
+    /// The page as a reader as of `txn` sees it; waits, reads, and has reads fail on the way.
     fn visit(&self, page: u64, txn: u64, random: &mut Random) -> PageRef {
         let pool = &self.pages.pool;
         let id = PageId(page);
@@ -234,7 +235,7 @@ fn what_is_pinned_outlives_the_pool() {
     // Its memory is given up for lost, on purpose: see Drop of Pool.
 }
 
-/// A guess that somebody meant to use and did not gives its frame up like any other.
+/// A guess that was marked for a use that never came gives its frame up like any other.
 #[test]
 fn guesses_that_were_asked_for_and_never_used_leave() {
     let bench = Bench::new();
