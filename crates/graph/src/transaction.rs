@@ -90,8 +90,8 @@ impl Database {
         Ok(self.begin_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
-    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
-    /// second. `None` when it gave up.
+    /// Begins a write transaction. Waits as long as `go_on` says so, which is asked some tens of
+    /// times a second; `None` when it gave up.
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -99,8 +99,8 @@ impl Database {
         self.begin_for(&Waiter { go_on, sign: None })
     }
 
-    /// The same on behalf of `account`, which shows the waits: what the transaction reads is
-    /// counted there, too.
+    /// Begins a write transaction on behalf of `account`, which shows the waits; what the
+    /// transaction reads is counted there, too. `go_on` is that of [`Database::begin_while`].
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -116,7 +116,7 @@ impl Database {
         Ok(begun)
     }
 
-    /// The same for one who waits.
+    /// Begins a write transaction for a waiter; `None` when that gave up.
     pub(crate) fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
         let Some(txn) = self.store().begin_for(waiter)? else { return Ok(None) };
         let log = self.changes.lock().as_mut().map(|all| {

@@ -331,7 +331,7 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
         model.extend(quads);
         sound(&db);
     }
-    // The same again in small transactions, after which nothing is moved.
+    // More quads in small transactions, after which nothing is moved.
     for _ in 0..60 {
         let quads: Vec<Quad> = (0..300)
             .map(|_| {

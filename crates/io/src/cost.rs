@@ -305,7 +305,7 @@ impl CostModel {
     }
 }
 
-/// The same, or as much as a figure can be.
+/// A figure as 64 bits, or the greatest of them where it is greater.
 fn at_most(figure: u128) -> u64 {
     u64::try_from(figure).unwrap_or(u64::MAX)
 }

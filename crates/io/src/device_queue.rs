@@ -97,7 +97,8 @@ impl DeviceQueue {
         self.submit_for(this_thread(), requests);
     }
 
-    /// The same for a client of that number (those of threads begin at 2^63).
+    /// Submits all of `requests` as [`DeviceQueue::submit`] does, for a client of that number
+    /// (those of threads begin at 2^63).
     pub fn submit_for(&self, client: u64, requests: &mut Vec<Request>) {
         if requests.is_empty() {
             return;

@@ -30,7 +30,7 @@ pub struct Prior {
     pub cost: CostModel,
     /// Their source, of several the one that says most.
     pub source: CostSource,
-    /// The same in words.
+    /// The source in words.
     pub why: String,
 }
 
@@ -60,7 +60,8 @@ impl Hints {
         }
     }
 
-    /// The same without what `--no-hints` hides: caps and names that say what a volume can do.
+    /// The hints without those that `--no-hints` hides: caps and names that say what a volume can
+    /// do.
     pub fn hidden(self) -> Hints {
         Hints { caps: ReadCaps::default(), named: None, ..self }
     }

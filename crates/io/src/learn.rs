@@ -88,7 +88,7 @@ pub struct Evidence {
     /// How sure the cost of a request is, 0 to 1: 1 when the device was kept filled with such
     /// requests just now.
     pub requests: f64,
-    /// The same of the cost of a byte.
+    /// How sure the cost of a byte is, 0 to 1.
     pub bytes: f64,
     /// Source of the cost of a request.
     pub requests_from: CostSource,

@@ -92,7 +92,7 @@ impl Aggregate {
         Ok(Aggregate { state, distinct, held: Held::default() })
     }
 
-    /// The same; its texts are held in a query's memory.
+    /// Has the texts held in a query's memory.
     pub(crate) fn held_by(self, held: Held) -> Self {
         Aggregate { held, ..self }
     }

@@ -177,7 +177,7 @@ impl<'w> SolutionWriter<'w> {
         Ok(())
     }
 
-    /// The same for formats whose cells do not depend on their row.
+    /// Writes rows in formats whose cells do not depend on their row.
     fn write_cells(
         &mut self,
         terms: &Terms,

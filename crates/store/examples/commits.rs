@@ -1,6 +1,5 @@
-//! What commits cost, against a bare loop on the same device: `cargo run --release -p
-//! snowmelt-store --example commits -- DIR [seconds]`. The first four in turns, so many seconds
-//! each.
+//! Cost of commits, against a bare loop on the same device: `cargo run --release -p snowmelt-store
+//! --example commits -- DIR [seconds]`. The first four alternate in turns of `seconds` each.
 //!
 //! 1. *bare*: one thread overwrites blocks of a preallocated, written file (O_DIRECT) and calls
 //!    fdatasync after each;
@@ -58,7 +57,8 @@ fn main() {
     }
 }
 
-/// The machine's speed changes from minute to minute: what is compared follows each other.
+/// Turns of each measurement. The machine's speed changes from minute to minute, so measurements
+/// that are compared alternate.
 const TURNS: usize = 5;
 
 struct Rate {

@@ -1,8 +1,8 @@
 //! Small commits while a reader holds an old state: `cargo run --release -p snowmelt-store
 //! --example held -- [commits] [DIRECTORY]`.
 //!
-//! The same commits run without the reader, with it, and without it again; prints how many a second
-//! and what is kept for it.
+//! Commits run without the reader, with it, and without it again. Prints commits per second, and
+//! the versions and the bytes of journal that are kept.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! Whom the checkpointer makes wait: `cargo run --release -p snowmelt-store --example pauses --
+//! Waits that the checkpointer causes: `cargo run --release -p snowmelt-store --example pauses --
 //! DIR [seconds] [MiB of journal]`.
 //!
 //! 1. *readers alone*: four threads read eight random pages per query, a quarter of the pages
 //!    in memory;
 //! 2. *with 1,000 commits/s, checkpoints held*: sixteen threads commit one page each in turns,
 //!    durable;
-//! 3. *with 1,000 commits/s, checkpoints without end*: the same, one checkpoint after the
-//!    other. What 3 has above 2 is the checkpointer's;
+//! 3. *with 1,000 commits/s, checkpoints without end*: as 2, but one checkpoint follows the
+//!    other. The difference to 2 is the checkpointer's;
 //! 4. *commits, one client*: per second with nothing in the journal and with so many MiB that
 //!    are not written back.
 
@@ -166,7 +166,8 @@ fn backlog(dir: &Path, tree: TreeId, pages: &[PageId], run: Duration, bytes: u64
         }
         n as f64 / begun.elapsed().as_secs_f64()
     };
-    // The same few pages, so that their first images are not what is compared.
+    // Both rates are of the same few pages, already changed once, so that neither contains their
+    // first images.
     let few = &pages[..256];
     rate(few);
     let empty = rate(few);

@@ -1,10 +1,10 @@
 //! Many power cuts: `nice -n 19 cargo run --release -p snowmelt-store --example power_cut --
 //! [cuts] [first seed] [ledger]`.
 //!
-//! Every second seed is a run with threads. Without a first seed it takes one that nobody has
-//! had. Ends with the tally, or with the seed of the first wrong answer; with a ledger
-//! (docs/src/measurements/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C
-//! and SIGTERM end it after the seed under way, with the line of what was done.
+//! Half of the seeds are runs with threads. Without a first seed it draws one at random. Ends with
+//! the tally, or with the seed of the first wrong answer; with a ledger
+//! (docs/src/measurements/power-cuts.tsv) it adds a line there, so that the runs add up. Ctrl-C and
+//! SIGTERM end it after the seed under way, and the line counts the seeds that were done.
 
 #[path = "../tests/support/cuts.rs"]
 mod cuts;
@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cuts::crew::Crew;
 use cuts::{Cuts, Tally};
 
-/// Runs one seed; answers what it came to, and the digest.
+/// Runs one seed; answers its tally and its digest.
 fn one(seed: u64) -> Result<(Tally, u64), String> {
     let dir = tempfile::tempdir().expect("room for a lock file");
     // Every seed is short or long: a young database has other troubles than an old one.

@@ -1,13 +1,13 @@
-//! What relocation is worth to read-ahead: `cargo run --release -p snowmelt-store --example
-//! relocate [-- ROWS]`.
+//! Worth of relocation to read-ahead: `cargo run --release -p snowmelt-store --example relocate
+//! [-- ROWS]`.
 //!
 //! Inserts ROWS (default 4 million) quads made up after BSBM's shapes, but with objects that
 //! pack badly, in random order, 10 000 a transaction, into a tree eight times as large as the
 //! pool it is read with later. Then the same reads from a cold start, with read-ahead `auto`,
 //! on simulated devices in virtual time: of the tree as the inserts left it, after its shuffled
 //! subtrees were moved (a rule without the wish for changed leaves, as `snowmelt compact` does
-//! it), and of one built in bulk. Prints milliseconds, pages read, how many of them nobody had
-//! asked for, and the share of these that was used.
+//! it), and of one built in bulk. Prints milliseconds, pages read, how many of them no reader
+//! waited for, and the share of these that was used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn report(store: &Arc<Store>, name: &str) -> u64 {
     tree.pages()
 }
 
-/// What is read, from cold.
+/// Reads from a cold start.
 #[derive(Clone, Copy)]
 enum Work {
     /// All rows in order.

@@ -97,7 +97,7 @@ fn read_triples(text: &str) -> (Vec<Row>, Vec<Strings<'_>>) {
     (rows, vec![("IRI local names", local), ("short literals", short_list), ("long texts", long_list)])
 }
 
-/// The five indexes and what they cost.
+/// The five indexes and their costs.
 fn indexes(store: &Arc<Store>, psog: Vec<Row>) {
     let order = |f: &dyn Fn(&Row) -> Row, arity: usize| {
         let mut rows: Vec<Row> = psog.iter().map(f).collect();

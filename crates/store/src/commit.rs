@@ -1,9 +1,9 @@
-//! What commits share: the states, the journal, the super-block, the live snapshots. Writers,
-//! readers and the checkpointer meet here.
+//! Shared parts of all commits: the states, the journal, the super-block, the live snapshots.
+//! Writers, readers and the checkpointer meet here.
 //!
-//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device
-//! works. What is held meanwhile is a
-//! [`LongLock`]: the lengths of the stripes, the making of a journal file, the turn to write the super-block, the checkpointer's.
+//! Lock order: the writers' turn, then `order`, then `block`; none is held while a device works.
+//! Locks that may be held meanwhile are [`LongLock`]s: the lengths of the stripes, the making of a
+//! journal file, the turn to write the super-block, the checkpointer's.
 
 pub(crate) mod checkpoint;
 mod pace;
@@ -44,7 +44,7 @@ pub(crate) struct Commits {
     pub states: States,
     pub snapshots: Arc<Snapshots>,
     pub journal: Arc<Journal>,
-    /// What the super-block says.
+    /// The current super-block.
     pub block: Arc<CurrentBlock>,
     /// Where catalog and map are kept; only checkpoints change it.
     pub meta: Mutex<MetaState>,
@@ -79,13 +79,13 @@ pub(crate) struct Commits {
     pub version_pages: u64,
 }
 
-/// How long the stripes are. Whoever changes that has the turn meanwhile: a stripe must not be
-/// cut for what the map was, when somebody else has lengthened it since and written there.
+/// Lengths of the stripes. The lock is held throughout a change: a stripe must not be cut to fit an
+/// old map after another thread has lengthened it and written there.
 #[derive(Default)]
 pub(crate) struct Lengths {
-    /// They are as long as so many extents need.
+    /// The stripes are long enough for so many extents.
     extents: u64,
-    /// They must be as long as so many extents need: the map that a checkpoint is about to make
+    /// They must stay long enough for so many extents: the map that a checkpoint is about to make
     /// durable has them.
     floor: u64,
 }
@@ -101,7 +101,7 @@ impl Commits {
         catalog.next_tree.max(self.next_tree.load(Ordering::Acquire))
     }
 
-    /// The oldest transaction that somebody reads as of, or may from now on.
+    /// The oldest transaction that a reader reads as of, or may from now on.
     pub fn oldest_readable(&self) -> u64 {
         let visible = self.states.visible().txn;
         self.snapshots.oldest().map_or(visible, |oldest| oldest.min(visible))
@@ -141,13 +141,13 @@ impl Commits {
         self.journal.look().inspect_err(|e| self.poisoned_by(e))
     }
 
-    /// The same, if all files have not been looked at for a while.
+    /// As [`Commits::look`], but only if the last look at all files was a while ago.
     pub fn look_when_due(&self) -> Result<()> {
         if self.journal.is_look_due() && !self.config.is_read_only() { self.look() } else { Ok(()) }
     }
 
-    /// Makes room in the journal. New files are told to the super-block, so that a missing one
-    /// is missed.
+    /// Makes room in the journal. The super-block learns of new files, so that the loss of one is
+    /// noticed.
     pub fn reserve(&self, records: &[Packed], may_use: MayUse) -> Result<Room> {
         // First on the stripes: what is committed can be written back, and so the journal be
         // used again.
@@ -172,9 +172,9 @@ impl Commits {
         Ok(room)
     }
 
-    /// The same when there is no room for another file: a checkpoint lets files be used again,
-    /// and what is committed is sure to be written back, so the last of them may have the
-    /// reserve.
+    /// As [`Commits::reserve`], when there is no room for another file: a checkpoint lets files be
+    /// used again. All that is committed is sure to be written back, so the last file may take the
+    /// room of the reserve.
     fn reserve_on_full_disk(&self, records: &[Packed], full: StoreError) -> Result<Room> {
         if self.config.journal.checkpoints == Checkpoints::Continuous {
             self.checkpoint_all(&|| true)?;
@@ -218,8 +218,8 @@ impl Commits {
     pub fn bound_bytes(&self) -> u64 {
         let settings = &self.config.journal;
         let bytes = (settings.recovery_s.max(0.0) * self.replayed_per_s as f64) as u64;
-        // Files are used again whole, so fewer than a few would have everybody wait for the
-        // last one.
+        // Files are used again whole: with fewer than a few, all writers would wait for the last
+        // one.
         bytes.max(4 * settings.file_bytes).min(settings.most_bytes)
     }
 
@@ -261,8 +261,8 @@ impl Commits {
         Some(appended)
     }
 
-    /// The catalog record that the first commit of this opening adds on this state; `None`: it is
-    /// there.
+    /// The catalog record that the first commit of this opening adds on this state; `None` when it
+    /// is there already.
     pub fn lineage_record(&self, base: &State) -> Result<Option<Record>> {
         if Lineage::is_of(&base.catalog, self.lineage) {
             return Ok(None);
@@ -280,7 +280,7 @@ impl Commits {
         })
     }
 
-    /// Makes an appended commit durable and visible. When that fails, nobody knows what the
+    /// Makes an appended commit durable and visible. When that fails, it is not known what the
     /// device has of it.
     pub fn wait(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
         self.sync_and_show(state, sequence).map_err(|e| match e {
@@ -296,7 +296,7 @@ impl Commits {
         Ok(())
     }
 
-    /// Makes durable and visible what was appended and is waited for by nobody.
+    /// Makes all appended commits durable and visible, also those that no thread waits for.
     pub fn settle(&self) -> Result<()> {
         if self.config.is_read_only() {
             return Ok(());

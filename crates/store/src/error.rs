@@ -1,5 +1,4 @@
-//! What can go wrong below the trees. Each error names the file, and where it applies the
-//! offset and the page.
+//! Errors from below the trees. Each names the file, and where it applies the offset and the page.
 //!
 //! Errors are cheap to clone (the cause is shared), because one failed read is told to every
 //! thread that waited for it.
@@ -27,7 +26,7 @@ pub enum StoreError {
         offset: u64,
         /// The page.
         page: PageId,
-        /// What is wrong with it.
+        /// The damage.
         why: Damage,
     },
     /// A part of the journal that was durable is not what was written there.
@@ -37,7 +36,7 @@ pub enum StoreError {
         file: PathBuf,
         /// Byte offset of the record.
         offset: u64,
-        /// What is wrong.
+        /// The fault, in words.
         why: String,
     },
     /// A page could not be read.
@@ -49,7 +48,7 @@ pub enum StoreError {
         offset: u64,
         /// The page.
         page: PageId,
-        /// What the device said.
+        /// Error of the device.
         cause: Arc<IoError>,
     },
     /// A file operation failed.
@@ -57,9 +56,9 @@ pub enum StoreError {
     File {
         /// File or directory.
         path: PathBuf,
-        /// What was tried, as a verb phrase.
+        /// The operation, as a verb phrase.
         what: &'static str,
-        /// What the system said.
+        /// Error of the system.
         cause: Arc<std::io::Error>,
     },
     /// Writing failed because the file system is full.
@@ -73,9 +72,9 @@ pub enum StoreError {
     Device {
         /// Stripe file.
         path: PathBuf,
-        /// What was tried, as a verb phrase.
+        /// The operation, as a verb phrase.
         what: &'static str,
-        /// What the device said.
+        /// Error of the device.
         cause: Arc<IoError>,
     },
     /// There is no database at the path.
@@ -126,7 +125,7 @@ pub enum StoreError {
     Lost {
         /// The file.
         path: PathBuf,
-        /// How it went.
+        /// How it lost its name.
         how: Lost,
     },
     /// The super-block or the meta run cannot be used.
@@ -134,7 +133,7 @@ pub enum StoreError {
     Corrupt {
         /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault, in words.
         why: String,
     },
     /// A part of a set of backups cannot be used.
@@ -185,7 +184,7 @@ pub enum StoreError {
         "{what} needs {wanted} bytes, {free} of the {total} bytes of memory are free; give more with --memory"
     )]
     Memory {
-        /// Who asked.
+        /// Name of the part that asked.
         what: String,
         /// Bytes asked for.
         wanted: u64,
@@ -234,10 +233,11 @@ pub enum StoreError {
         /// Bytes that recovery may take.
         memory: u64,
     },
-    /// Whoever was told the progress wanted no more.
+    /// The function that was told the progress asked to stop.
     #[error("stopped before the end, as asked")]
     Stopped,
-    /// An earlier failure makes further writes unsafe. What met this error surely did not happen.
+    /// An earlier failure makes further writes unsafe. The operation that met this error did
+    /// nothing.
     #[error(
         "nothing was changed: writing was given up after an earlier failure ({cause}); mend the cause and open the database again"
     )]
@@ -250,12 +250,12 @@ pub enum StoreError {
         "whether the change was kept is not known: {cause}; nothing is written from now on. When the database is opened again the change is there whole or not at all: look before you repeat it"
     )]
     OutcomeUnknown {
-        /// What failed.
+        /// The failure.
         cause: Arc<StoreError>,
     },
 }
 
-/// How a file of an open database went.
+/// How a file of an open database lost its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// No file has its name.
@@ -287,13 +287,13 @@ impl StoreError {
         }
     }
 
-    /// The same for system calls made through rustix.
+    /// As [`StoreError::file`], for system calls made through rustix.
     pub(crate) fn os(path: &Path, what: &'static str) -> impl FnOnce(rustix::io::Errno) -> StoreError {
         let f = StoreError::file(path, what);
         move |e| f(e.into())
     }
 
-    /// The same for operations of a device.
+    /// As [`StoreError::file`], for operations of a device.
     pub(crate) fn device(path: &Path, what: &'static str) -> impl FnOnce(IoError) -> StoreError {
         let path = path.to_path_buf();
         move |cause| match cause.errno() {
@@ -302,8 +302,8 @@ impl StoreError {
         }
     }
 
-    /// True when what failed may work a little later, and nothing that was acknowledged is in
-    /// doubt: the disk is full, or the system is short of descriptors or memory. Not to be
+    /// True when the failed operation may succeed a little later, and nothing that was acknowledged
+    /// is in doubt: the disk is full, or the system is short of descriptors or memory. Not to be
     /// asked of a failed sync of what was acknowledged.
     pub fn is_passing(&self) -> bool {
         let errno = match self {

@@ -1,5 +1,5 @@
-//! What the fuzz targets of `/fuzz` call: every decoder of what comes from a disk, on any
-//! bytes. Nothing may panic, hang or ask for all memory.
+//! Entry points of the fuzz targets of `/fuzz`: every decoder of bytes from a disk, on any bytes.
+//! Nothing may panic, hang or ask for all memory.
 //!
 //! Checksums are left out of the way: a fuzzer would not get past them, and a forger would. The
 //! test below runs the same functions over changed pages, records and super-blocks of a real
@@ -22,7 +22,7 @@ use crate::superblock::{SLOT_BYTES, SuperBlock};
 use crate::tree::long_value::LongRef;
 use crate::{PageId, page};
 
-/// What the first byte of [`tree_page`]'s input chooses from.
+/// Kinds that the first byte of [`tree_page`]'s input chooses from.
 const KINDS: [PageKind; 6] = [
     PageKind::TupleLeaf,
     PageKind::TupleInner,

@@ -1,4 +1,4 @@
-//! The states of a database that somebody may still see.
+//! The states of a database that readers may still see.
 //!
 //! A commit makes a new [`state::State`] (the catalog) and new page [`versions`]; a
 //! [`snapshot`] holds one state; a transaction has [`private`] pages until it commits. Versions

@@ -3,7 +3,7 @@
 //! 1. a writer packs its changes into records ([`change`], [`record`]), makes sure there is
 //!    room ([`Journal::reserve`], see [`room`]) and appends them in memory
 //!    ([`Journal::append`]): the next writer may build on them;
-//! 2. whoever waits first becomes the leader, writes everything appended so far with one
+//! 2. the first thread that waits becomes the leader, writes everything appended so far with one
 //!    request per file and syncs ([`Journal::sync_to`]): the others' commits come along;
 //! 3. files are used again when nothing in them is needed any more ([`Journal::recycle`]).
 //!
@@ -121,7 +121,7 @@ struct Files {
     free: Vec<Arc<JournalFile>>,
     /// Files that were made and are durable, with their names.
     slots: u32,
-    /// Numbers of files that somebody still reads.
+    /// Numbers of files that are still read, with the number of pins on each.
     pinned: BTreeMap<u64, usize>,
 }
 
@@ -217,7 +217,8 @@ impl Journal {
                 dirty: false,
             }),
             files: Mutex::new(files),
-            // What was read back is there, but only the next sync makes sure that it stays.
+            // Records that were read back are there, but only the next sync makes sure that they
+            // stay.
             synced: AtomicU64::new(end.sequence),
             synced_place: Mutex::new(found.place),
             block,
@@ -240,8 +241,8 @@ impl Journal {
         self.files.lock().slots
     }
 
-    /// Ends the file that is being written, so that nothing of it is needed once its
-    /// transactions are checkpointed. Only when nobody writes.
+    /// Ends the file that is being written, so that nothing of it is needed once its transactions
+    /// are checkpointed. Only while no thread writes.
     pub fn end_file(&self) {
         let mut tail = self.tail.lock();
         assert!(!tail.dirty && tail.full.is_empty(), "a file ends when all of it is written");
@@ -312,7 +313,7 @@ impl Journal {
         (tail.begin, tail.position, tail.dirty, tail.file) = (0, FILE_HEAD as u64, true, Some(file));
     }
 
-    /// Returns when all records up to `sequence` are durable. The first who waits writes for all.
+    /// Returns when all records up to `sequence` are durable. The first waiter writes for all.
     pub fn sync_to(&self, sequence: u64) -> Result<()> {
         while self.synced.load(Ordering::Acquire) < sequence {
             self.check_poison()?;
@@ -361,8 +362,8 @@ impl Journal {
         }
     }
 
-    /// The leader's work. Any failure poisons the store: nobody knows what the device has of
-    /// what was written.
+    /// The leader's work. Any failure poisons the store: it is not known what the device has of the
+    /// bytes written.
     fn flush(&self) -> Result<()> {
         let (pieces, end) = self.take_pieces();
         let begins = pieces.iter().any(|p| p.begin == 0);
@@ -465,7 +466,7 @@ impl Journal {
         Ok(())
     }
 
-    /// What is to be written, and up to where that goes.
+    /// Takes the bytes to be written, and the place at which they end.
     fn take_pieces(&self) -> (Vec<PendingWrite>, TailPlace) {
         let mut tail = self.tail.lock();
         let end = TailPlace { sequence: tail.sequence, file: tail.number, offset: tail.position };
@@ -484,9 +485,8 @@ impl Journal {
         (pieces, end)
     }
 
-    /// The first file that holds a record of a committed transaction after `txn`; beyond the
-    /// last if
-    /// there is none.
+    /// The first file that holds a record of a committed transaction after `txn`; beyond the last
+    /// if there is none.
     pub fn first_file_after(&self, txn: u64) -> u64 {
         let tail = self.tail.lock();
         // The file that is being written may get such a record at any time.
@@ -503,7 +503,7 @@ impl Journal {
         begun.unwrap_or((tail.sequence, tail.previous))
     }
 
-    /// The first file that somebody has pinned.
+    /// The first pinned file.
     pub fn first_pinned(&self) -> Option<u64> {
         self.files.lock().pinned.keys().next().copied()
     }

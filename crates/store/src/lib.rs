@@ -14,7 +14,7 @@
 //! | `files`      | the stripes, the lock, the reserve                                          |
 //! | `space`      | which extent belongs to which tree; the meta run                            |
 //! | `journal`    | what makes a commit durable before its pages are on their stripes           |
-//! | `history`    | states, snapshots, page versions: what somebody may still see               |
+//! | `history`    | states, snapshots, page versions: what readers may still see                |
 //! | `read`       | from a page number to a pinned page; read-ahead                             |
 //! | `commit`     | what writers, readers and the checkpointer share                            |
 //! | `recovery`   | what the journal says beyond the super-block                                |

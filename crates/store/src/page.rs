@@ -12,8 +12,8 @@
 //! | 30     | 2     | count    | entries in the page; its meaning is the tree's       |
 //! | 32     | 8160  | body     | belongs to the tree                                  |
 //!
-//! All integers are little endian. Invariant: a page is sealed once, just before it is written,
-//! and verified on every read from a device, so whoever holds a page may trust its header.
+//! All integers are little endian. Invariant: a page is sealed once, just before it is written, and
+//! verified on every read from a device, so the header of a page in memory can be trusted.
 
 pub(crate) mod geometry;
 pub(crate) mod image;
@@ -64,7 +64,7 @@ impl std::fmt::Display for PageId {
     }
 }
 
-/// What a page's body is. The numbers are the file format.
+/// Kind of a page's body. The numbers are the file format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PageKind {
@@ -260,8 +260,8 @@ pub fn seal(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     page[offset::CHECKSUM..offset::CHECKSUM + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Completes the header of a page version in memory: all but the checksum, which only what goes
-/// to a stripe needs.
+/// Completes the header of a page version in memory: all but the checksum, which only a page on a
+/// stripe needs.
 pub(crate) fn mark(page: &mut [u8], id: PageId, tree: TreeId, txn: u64) {
     assert_eq!(page.len(), PAGE_BYTES, "a page is {PAGE_BYTES} bytes");
     page[offset::CHECKSUM..offset::CHECKSUM + 8].fill(0);
@@ -281,7 +281,7 @@ fn checksum(page: &[u8]) -> u64 {
     XxHash3_64::oneshot(&page[offset::PAGE..])
 }
 
-/// What is wrong with a page that came from a device.
+/// Fault of a page that came from a device.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Damage {
     /// The bytes are not those that were written.
@@ -309,7 +309,7 @@ pub enum Damage {
     /// A reference leads to a page outside the database or to one never written.
     #[error("no such page was ever written")]
     NotAllocated,
-    /// The page is sound, but another state of it than the one that was written last.
+    /// The page is sound, but it is not the state that was written last.
     #[error("{}", stale(*found, *expected))]
     Stale {
         /// Transaction in the header.
@@ -317,15 +317,15 @@ pub enum Damage {
         /// Low half of the one that wrote the page last.
         expected: u32,
     },
-    /// The page is sound but what a tree wrote in it cannot be.
+    /// The page is sound, but its body contradicts the format of its tree.
     #[error("{0}")]
     Content(String),
 }
 
-/// What is wrong with a page of transaction `found` where the one with the low half `expected`
+/// Describes the fault of a page of transaction `found`, where the one with the low half `expected`
 /// wrote last.
 fn stale(found: u64, expected: u32) -> String {
-    // Of numbers whose high halves are the same or neighbours.
+    // Holds for numbers whose high halves are equal or adjacent.
     let is_newer = (found as u32).wrapping_sub(expected) < 1 << 31;
     let which = if is_newer { "the files are of different moments" } else { "a write was lost" };
     format!(
@@ -349,8 +349,8 @@ pub fn verify(page: &[u8], id: PageId, tree: TreeId) -> Result<(), Damage> {
     Ok(())
 }
 
-/// The same for a page that was last written with the transaction whose low half is `expected`,
-/// if that is known.
+/// As [`verify`], for a page that was last written with the transaction whose low half is
+/// `expected`, if that is known.
 pub fn verify_written(page: &[u8], id: PageId, tree: TreeId, expected: Option<u32>) -> Result<(), Damage> {
     verify(page, id, tree)?;
     let found = header(page).txn();

@@ -60,16 +60,16 @@ pub(crate) struct Pool {
     waits: Box<[EventCount]>,
 }
 
-/// What a look at a page found.
+/// Result of a look at a page.
 #[derive(Debug)]
 pub(crate) enum Look<V> {
-    /// It is here. The first user of a page that was read ahead is told by what.
+    /// It is here. The first user of a page that was read ahead gets the rule that brought it.
     Here(PageRef, Option<Brought>),
     /// Its read is under way.
     InFlight(Coming),
-    /// Nobody has it.
+    /// It is neither here nor being read.
     Absent,
-    /// The frame is not what is to be seen, but this version.
+    /// This version is to be seen instead of the frame.
     Version(V),
     /// The page number lies beyond what the pool can ever hold.
     Nowhere,
@@ -210,8 +210,8 @@ impl Pool {
         PageRef { start: self.shared.frames.address(word::frame(before)), hold: Hold::Frame(word) }
     }
 
-    /// The whole way in. `version` is asked for a versioned page: it answers what is to be seen
-    /// instead of the state on the stripe, or `None`.
+    /// The full way in, for any page. `version` is called for a versioned page: it answers the
+    /// version to be seen instead of the state on the stripe, or `None`.
     pub fn look<V>(&self, page: PageId, version: impl Fn() -> Option<V>) -> Look<V> {
         let Some(word) = self.member.table.get(page.0) else { return Look::Nowhere };
         loop {
@@ -244,9 +244,9 @@ impl Pool {
         }
     }
 
-    /// True when a read of the page would have to be started; versioned pages are left to those
-    /// who know what they may see. Marks a resident page as touched, so that it stays for its
-    /// coming use.
+    /// True when a read of the page would have to be started; false for versioned pages, since only
+    /// a reader knows which version it may see. Marks a resident page as touched, so that it stays
+    /// for its coming use.
     pub fn is_absent(&self, page: PageId) -> bool {
         let Some(word) = self.member.table.get(page.0) else { return false };
         let w = word.load(Relaxed);
@@ -282,8 +282,8 @@ impl Pool {
         self.shared.take(want)
     }
 
-    /// What a frame is worth to those who do not guess: the share of the pages that were used
-    /// and left which were wanted again soon. 0 while nothing has to leave.
+    /// Worth of a frame, against which a guess is weighed: of the pages that were used and left,
+    /// the share that was wanted again soon. 0 while nothing has to leave.
     pub fn regret(&self) -> f64 {
         let (left, wanted_again) = self.departures();
         // Some must have left before their share says anything.
@@ -296,9 +296,9 @@ impl Pool {
         (left, self.shared.regrets.load(Relaxed))
     }
 
-    /// How many more pages may be planned, all readers together: until the pool has been full
-    /// as many as anybody likes, afterwards so many that those not visited yet hold at most
-    /// half of the frames. More would throw each other out before their visit.
+    /// Number of further pages that may be planned, all readers together. Unlimited until first
+    /// full; then unvisited planned pages hold at most half the frames. More would throw each other
+    /// out before their visit.
     pub fn plannable(&self) -> usize {
         if !self.was_full() {
             return usize::MAX;
@@ -307,15 +307,15 @@ impl Pool {
         (self.frame_count() as usize / 2).saturating_sub(unvisited)
     }
 
-    /// The meters were reset: the fate of pages that rules have brought so far is not counted any
-    /// more.
+    /// Called when the meters are reset: the fate of pages that rules brought before is no longer
+    /// counted.
     pub fn begin_generation(&self) {
         let next = |g: u64| Some((g + 1) % word::GENERATIONS);
         let _ = self.member.generation.fetch_update(Relaxed, Relaxed, next);
     }
 
-    /// The same for the pages that `is_of` names: only of them the fate so far is not counted.
-    /// The pages themselves stay as they were.
+    /// As [`Pool::begin_generation`], but only for the pages that `is_of` names. The pages
+    /// themselves stay as they were.
     pub fn forget_fate(&self, is_of: impl Fn(PageId) -> bool) {
         let used = self.shared.frames.count() - self.fresh_left();
         let now = self.member.generation.load(Relaxed);
@@ -357,11 +357,11 @@ impl Pool {
         crate::page::header(unsafe { self.shared.frames.bytes(frame) }).tree()
     }
 
-    /// Puts an absent page in flight into `frame`; `rule` is `None` when somebody waits for it.
-    /// False when somebody was faster; the frame is still the caller's then.
+    /// Puts an absent page in flight into `frame`; `rule` is `None` when a reader waits for it.
+    /// False when another thread was faster; the frame is still the caller's then.
     pub fn start(&self, page: PageId, frame: u32, rule: Option<Rule>) -> bool {
         let word = self.member.table.at(page.0);
-        // Referenced, so that the page is still there when the one who waits for it has woken.
+        // Referenced, so that the page is still there when the waiting reader has woken.
         let bits = rule.map_or(word::REFERENCED, |r| {
             (r as u64) << word::RULE_SHIFT | self.member.generation.load(Relaxed) << word::GENERATION_SHIFT
         });
@@ -395,8 +395,8 @@ impl Pool {
     pub fn target(&self, page: PageId) -> RawBuf {
         let w = self.member.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
-        // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink
-        // owns the pool; nobody reads or writes it until the page is published, which the
+        // SAFETY: a frame stays mapped while its page is in flight, because the queue's sink owns
+        // the pool; no other thread reads or writes it until the page is published, which the
         // request's completion does.
         unsafe { RawBuf::read_into(self.shared.frames.address(word::frame(w)), PAGE_BYTES) }
     }
@@ -421,7 +421,7 @@ impl Pool {
     pub unsafe fn in_place(&self, page: PageId) -> &mut [u8] {
         let w = self.member.table.at(page.0).load(Acquire);
         assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight is filled");
-        // SAFETY: nobody else reads into the frame (caller), and nobody looks at it before it
+        // SAFETY: nothing else reads into the frame (caller), and no reader looks at it before it
         // is resident.
         unsafe { self.shared.frames.bytes_mut(word::frame(w)) }
     }
@@ -505,7 +505,7 @@ impl Pool {
         }
     }
 
-    /// Notes that a page has versions: whoever looks for it asks for them first.
+    /// Notes that a page has versions: a lookup asks for them first.
     pub fn mark_versioned(&self, page: PageId) {
         self.member.table.at(page.0).fetch_or(word::VERSIONED, AcqRel);
     }
@@ -515,9 +515,9 @@ impl Pool {
         self.member.table.at(page.0).fetch_and(!word::VERSIONED, AcqRel);
     }
 
-    /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now.
-    /// False when somebody holds the old state: it can be tried again later. The page has
-    /// versions and no live snapshot sees the stripe, so nobody asks for the frame meanwhile.
+    /// Makes the frame of a versioned page, if it has one, hold what its stripe has by now. False
+    /// when a reader holds the old state: it can be tried again later. The page has versions and no
+    /// live snapshot sees the stripe, so no reader asks for the frame meanwhile.
     pub fn renew(&self, page: PageId, now: &[u8]) -> bool {
         let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
@@ -545,7 +545,7 @@ impl Pool {
         true
     }
 
-    /// Throws a page out, whatever its use. False when somebody holds it or reads it.
+    /// Throws a page out, whatever its use, unless it is pinned or being read.
     pub fn throw_out(&self, page: PageId) -> Thrown {
         let Some(word) = self.member.table.get(page.0) else { return Thrown::Absent };
         let mut w = word.load(Acquire);
@@ -571,21 +571,21 @@ impl Pool {
     }
 }
 
-/// Whether an arriving page is pinned for the one who read it.
+/// Whether an arriving page is pinned for its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pin {
     Yes,
     No,
 }
 
-/// What became of a page that was to be thrown out.
+/// Outcome for a page that was to be thrown out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Thrown {
     /// It was not here.
     Absent,
     /// It belonged to this tree.
     Out(crate::page::TreeId),
-    /// Somebody holds it.
+    /// It is pinned or being read.
     Held,
 }
 

@@ -1,12 +1,12 @@
-//! Recovery: what the journal says beyond the super-block's state, as catalog, extent map and
-//! page versions.
+//! Recovery: the state of the super-block and the journal's changes to it, as catalog, extent map
+//! and page versions.
 //!
 //! 1. the meta run gives the catalog as of the checkpoint C and the extent map as of C or a
 //!    little later;
 //! 2. the journal is read and checked ([`scan`]); of each page the way to its newest version is
-//!    kept ([`replay`]). The versions of the latest commits are kept in memory, as many as
-//!    there is room for, as their image and what changed since, which is made when somebody
-//!    looks. The pages are shared among the processors;
+//!    kept ([`replay`]). The versions of the latest commits are kept in memory, as many as there
+//!    is room for: each as an image and the changes since, which are applied when the page is
+//!    first asked for. The pages are shared among the processors;
 //! 3. commits after C change catalog and map; parts whose commit is missing are forgotten;
 //! 4. pages with a version after C enter the version table, and the database is open: writing
 //!    them back is the checkpointer's business. Nothing is written, but for journals of which
@@ -38,7 +38,7 @@ use crate::superblock::{SuperBlock, TailPlace};
 use read::read_journal;
 use replay::{Limits, PageWay, Replay, Slice};
 
-/// What was found.
+/// Result of a recovery.
 pub(crate) struct Recovered {
     pub catalog: Catalog,
     pub extents: Vec<Extent>,
@@ -63,7 +63,8 @@ pub(crate) struct RecoveredPage {
     pub waiting: Option<WaitingPage>,
 }
 
-/// What opening read, in what sizes, how concurrently, and how long it took.
+/// Reads of the journal at opening: how many, in what sizes, how concurrently, and how long they
+/// took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecoveryTrace {
     /// Journal files that were needed.
@@ -87,7 +88,7 @@ pub struct RecoveryTrace {
     /// Pages that were written back before the database opened: the memory budget could not
     /// hold what the journal says.
     pub pages_written_back: u64,
-    /// So many of the newest commits have all their pages in memory.
+    /// Number of the newest commits that have all their pages in memory.
     pub newest_commits_in_memory: u64,
     /// Seconds from the begin of the journal to its end.
     pub seconds: f64,
@@ -106,7 +107,7 @@ pub(crate) fn recover(
     let memory = config.memory();
     let bytes = config.recovery_bytes();
     let _held = memory.reserve("the recovery", bytes.min(memory.free()))?;
-    // From here on it is a fixed number: what is free has just become less.
+    // A fixed number from here on: the reservation has just made less memory free.
     let config = &StoreConfig {
         journal: JournalConfig { recovery_bytes: Some(bytes), ..config.journal.clone() },
         ..config.clone()
@@ -149,7 +150,7 @@ pub(crate) fn recover(
     Ok(Recovered { catalog, extents, txn, last_number, pages, least_extents, found, trace })
 }
 
-/// What the super-block says of the journal.
+/// The super-block's view of the journal.
 fn needed(block: &SuperBlock) -> Needed {
     Needed {
         identity: block.identity,
@@ -168,7 +169,7 @@ fn least_extents(block: &SuperBlock, extents: &[Extent]) -> u64 {
     block.extents.max(last)
 }
 
-/// What was read, without commits and time.
+/// Trace of the reads, without commits and time.
 fn trace(
     found: &Found,
     pages: &[RecoveredPage],
@@ -213,8 +214,8 @@ fn limits(config: &StoreConfig, shares: usize) -> Result<Limits> {
     })
 }
 
-/// True of a page that the newest state uses. Versions of others would only be in the way of
-/// those who get their extents next.
+/// True of a page that the newest state uses. Versions of other pages would only be in the way of
+/// the next owners of their extents.
 fn is_in_use(extents: &[Extent], geometry: Geometry, page: PageId) -> bool {
     let extent = extents.get(geometry.extent_of(page) as usize);
     extent.is_some_and(|e| e.tree.is_some() && e.is_allocated(geometry.index_of(page)))

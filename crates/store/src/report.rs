@@ -40,7 +40,7 @@ use crate::sync::waits::WaitTimes;
 pub struct Report {
     /// The activity of all accounts together.
     pub activity: Activity,
-    /// The same by account.
+    /// The activity by account.
     pub accounts: Vec<AccountStats>,
     /// Tree by tree, most reads first.
     pub trees: Vec<TreeStats>,

@@ -1,7 +1,7 @@
 //! Space: which extent belongs to which tree, which pages of it are written, and where a page lies.
 //!
-//! Page `p` is page `p mod k` of extent `p div k` (k = pages per extent). Extent `e` is the `e
-//! div n`-th extent of the file of stripe `e mod n` (n stripes). An extent has one owner, so
+//! Page `p` is page `p mod k` of extent `p div k` (k = pages per extent). Extent `e` is the
+//! `e div n`-th extent of the file of stripe `e mod n` (n stripes). An extent has one owner, so
 //! reading it whole never drags in foreign pages; its bitmap says which of its pages were ever
 //! written, so read-ahead skips the rest.
 //!
@@ -25,7 +25,7 @@ use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PageId, TreeId};
 use crate::space::extent::{Extent, SEGMENT};
 
-/// What became of an extent that no committed tree owns.
+/// Use of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// A committed tree owns it.
@@ -44,10 +44,9 @@ pub struct Space {
     geometry: Geometry,
     extents: Vec<Extent>,
     uses: Vec<Use>,
-    /// By segment of the map: what a checkpoint keeps of it may have changed since it was last
-    /// taken.
+    /// By segment of the map: true when it may have changed since a checkpoint last took it.
     changed: Vec<bool>,
-    /// What a resting extent looks like from outside.
+    /// A free extent: stands for each extent that no committed tree owns.
     free: Extent,
     placement: Placement,
     /// Trees with a stripe of their own.
@@ -65,7 +64,7 @@ impl Space {
         Space { geometry, extents, uses, changed, free, placement, placed }
     }
 
-    /// The same with trees on stripes of their own, as far as the trees are known by name.
+    /// This space with trees on stripes of their own, as far as the trees are known by name.
     pub fn with_placement(self, placement: Placement) -> Self {
         debug_assert!(
             placement.iter().all(|(_, stripe)| stripe < self.geometry.stripes),
@@ -201,7 +200,7 @@ impl Space {
         run
     }
 
-    /// The first of so many free extents in a row.
+    /// The first of `want` free extents in a row.
     pub fn first_room(&self, want: usize) -> ExtentId {
         self.first_free_run(want) as u64
     }
@@ -267,7 +266,7 @@ impl Space {
         map
     }
 
-    /// What is kept of extents no longer is what it was.
+    /// Notes that the segment of an extent may have changed since it was last taken.
     fn touch(&mut self, extent: usize) {
         let segment = extent / SEGMENT;
         if segment >= self.changed.len() {
@@ -295,7 +294,7 @@ impl Space {
         (segment * SEGMENT..(segment + 1) * SEGMENT).map(kept).collect()
     }
 
-    /// These segments were taken in vain.
+    /// Counts segments as changed again: they were taken in vain.
     pub fn change_segments(&mut self, segments: impl IntoIterator<Item = usize>) {
         segments.into_iter().for_each(|s| self.touch(s * SEGMENT));
     }
@@ -348,9 +347,9 @@ impl Space {
         }
     }
 
-    /// Makes a transaction's changes those of the newest state: extents whose owner, overflow
-    /// or allocation it changed, and trees it dropped. An extent without an owner was emptied:
-    /// it rests, if anybody may see what was in it.
+    /// Makes a transaction's changes those of the newest state: extents whose owner, overflow or
+    /// allocation it changed, and trees it dropped. An extent without an owner was emptied: one of
+    /// a committed tree rests, since older snapshots may see it.
     pub fn apply(
         &mut self,
         txn: u64,
@@ -419,7 +418,7 @@ impl Space {
         self.uses.iter().enumerate().filter(|(_, u)| freed(u)).map(|(i, _)| i as u64).collect()
     }
 
-    /// Lets a resting extent be given out again. Nobody may be able to see what it held.
+    /// Lets a resting extent be given out again. No snapshot may see its old content any more.
     pub fn free(&mut self, extent: ExtentId) {
         assert!(matches!(self.uses[extent as usize], Use::Resting(_)), "only a resting extent is freed");
         self.make_free(extent as usize);

@@ -128,7 +128,7 @@ impl Store {
         &self.fetch.core.files
     }
 
-    /// The frames it reads pages into, and those who share them with it.
+    /// The frames it reads pages into; other stores may share them.
     pub fn shared_frames(&self) -> &Arc<SharedFrames> {
         self.fetch.core.pages.pool.shared()
     }
@@ -179,7 +179,7 @@ impl Store {
         own.into_iter().chain(trees).map(|(id, name)| self.fetch.core.meters.stats(id, name)).collect()
     }
 
-    /// What all readers together did; readers add theirs when they are dropped or flushed.
+    /// Activity of all readers together; each adds its own when it is dropped or flushed.
     pub fn activity(&self) -> Activity {
         self.fetch.core.meters.total()
     }
@@ -204,9 +204,8 @@ impl Store {
         system_statistics::page_times(&self.fetch.stripes)
     }
 
-    /// Sets all counters to zero; what is resident stays counted. From now on only what is read
-    /// from now on counts: neither what readers that are open did, nor the fate of pages that were
-    /// read ahead.
+    /// Sets all counters to zero, but for those of resident pages. The work that open readers have
+    /// done so far no longer counts, nor does the fate of pages that were read ahead.
     pub fn reset_meters(&self) {
         self.fetch.core.pages.pool.begin_generation();
         self.fetch.core.meters.reset();
@@ -214,7 +213,8 @@ impl Store {
         self.fetch.stripes.reset_counters();
     }
 
-    /// The same for the counters of one tree; false when there is none of that name.
+    /// As [`Store::reset_meters`], for the counters of one tree; false when there is none of that
+    /// name.
     pub fn reset_tree_meters(&self, name: &str) -> bool {
         let Some(tree) = self.tree_stats().into_iter().find(|tree| tree.name == name) else { return false };
         let core = &self.fetch.core;
@@ -230,7 +230,7 @@ impl Store {
         space.iter().filter(|(_, extent)| extent.tree == Some(tree)).map(|(id, _)| id).collect()
     }
 
-    /// The same for one named account; false when there is none.
+    /// As [`Store::reset_meters`], for one named account; false when there is none.
     pub fn reset_account(&self, name: &str) -> bool {
         let accounts = self.fetch.core.meters.accounts();
         let found = accounts.iter().find(|account| account.name() == name);
@@ -249,18 +249,18 @@ impl Store {
         self.fetch.core.pages.forget_versions(page, txn);
     }
 
-    /// What commits, journal and checkpoints did since the database was opened, and how much is
+    /// Work of commits, journal and checkpoints since the database was opened, and how much is
     /// waiting.
     pub fn journal_stats(&self) -> JournalStats {
         JournalStats { turn_waits: self.writers.waits(), ..self.commits.stats() }
     }
 
-    /// Meters of the waits of what uses the store.
+    /// Meters of waits above the store: see [`UpperWaits`].
     pub fn upper_waits(&self) -> &UpperWaits {
         &self.upper_waits
     }
 
-    /// What opening read from the journal.
+    /// Reads of the journal at opening.
     pub fn recovery(&self) -> &RecoveryTrace {
         &self.recovery
     }
@@ -281,13 +281,14 @@ impl Store {
         if self.config.is_read_only() { self.commits.journal.look() } else { self.commits.look() }
     }
 
-    /// Writes all pages back that may be, and starts the journal anew as far as that goes. True
-    /// when nothing is left in the journal.
+    /// Writes back all pages that may be, and starts the journal anew as far as possible. True when
+    /// nothing is left in the journal.
     pub fn checkpoint(&self) -> Result<bool> {
         self.checkpoint_while(&|| true)
     }
 
-    /// The same, as long as `go_on` says so; it is asked between short pieces of work.
+    /// As [`Store::checkpoint`], as long as `go_on` says so; it is asked between short pieces of
+    /// work.
     pub fn checkpoint_while(&self, go_on: &dyn Fn() -> bool) -> Result<bool> {
         self.commits.settle()?;
         self.commits.checkpoint_all(go_on)
@@ -299,7 +300,7 @@ impl Store {
         self.compact_while(&|| true)
     }
 
-    /// The same, as long as `go_on` says so; what was done by then stays done.
+    /// As [`Store::compact`], as long as `go_on` says so; what was done by then stays done.
     pub fn compact_while(&self, go_on: &dyn Fn() -> bool) -> Result<()> {
         self.checkpoint_while(go_on)?;
         let commits = &self.commits;
@@ -346,8 +347,8 @@ impl Store {
         self.checkpoint().map(drop)
     }
 
-    /// Slows a writer whose turn it is when the journal comes near its bound, while somebody
-    /// else works on that.
+    /// Slows the writer that has the turn when the journal comes near its bound, as long as
+    /// background work can shorten it.
     pub(crate) fn slow_down(&self) {
         let commits = &self.commits;
         let held_back = || {
@@ -366,7 +367,7 @@ impl Store {
         self.commits.wait_for_room(by, waiter)
     }
 
-    /// The end: what is not written back in time stays in the journal.
+    /// Closes the store: pages that are not written back in time stay in the journal.
     fn close(&self) {
         let commits = &self.commits;
         if commits.poison.get().is_some() {
@@ -374,8 +375,8 @@ impl Store {
         }
         let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
         let done = commits.settle().and_then(|()| {
-            // So that nothing of it is needed later: nor is what large transactions left that
-            // were dropped.
+            // So that nothing in it is needed later, also not the leavings of large transactions
+            // that were dropped.
             let is_long = commits.bytes_to_recover() > self.config.journal.file_bytes;
             if is_long || commits.states.visible().txn > commits.block.lock().txn {
                 commits.journal.end_file();
@@ -385,7 +386,7 @@ impl Store {
             }
             commits.checkpoint_all(&|| commits.config.clock.now_ns() < until_ns)
         });
-        // What is left in the journal must be there when it is opened again.
+        // The records left in the journal must be there at the next opening.
         let done = done.and_then(|_| commits.write_tail());
         commits.shrink_journal_to_rest();
         if let Err(e) = done {

@@ -114,7 +114,7 @@ pub mod offset {
 pub(crate) struct TailPlace {
     /// Of the record.
     pub sequence: u64,
-    /// The file it is in, 0 when nobody knows.
+    /// The file it is in, 0 when that is not known.
     pub file: u64,
     /// Its end in that file.
     pub offset: u64,
@@ -279,8 +279,8 @@ impl SuperBlock {
 }
 
 impl SuperBlock {
-    /// The same state, which also says that the journal is there up to `place`. What it said
-    /// before stays said.
+    /// This state, which also says that the journal is there up to `place`. Never moves the tail
+    /// backwards.
     pub(crate) fn with_tail(self, place: TailPlace) -> SuperBlock {
         if place.sequence <= self.synced {
             return self;

@@ -185,7 +185,7 @@ impl World {
             5 => drop(self.open(n).checkpoint().unwrap()),
             6 => self.live[n].store = None,
             7 if self.live.len() < 4 => self.clone_to(n, None),
-            // The folder is put back to what another one, older or newer, is.
+            // The folder gets the content of another one, older or newer.
             8 if n != other => self.clone_to(n, Some(other)),
             9 if !self.parts.is_empty() && self.live.len() < 5 => {
                 let path = self.dir.path().join(format!("db-{}", self.live.len()));
@@ -213,7 +213,7 @@ fn a_part_is_added_only_to_the_history_it_grew_out_of() {
     assert!(forks > 0, "folders were put back");
 }
 
-/// The number of the last transaction is the same, and what it made is not.
+/// The last transactions have the same number, and made different changes.
 #[test]
 fn equal_numbers_of_two_histories_are_not_the_same_state() {
     let mut world = World::new(3);
@@ -263,7 +263,7 @@ enum Fault {
     Empty,
     CutBy(u64),
     FlipAt(f64),
-    /// The other one gets its name, and it the other's.
+    /// It and the other file exchange their names.
     Exchange(&'static str),
     /// It is there a second time, under this name.
     Duplicate(&'static str),
@@ -301,7 +301,8 @@ fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
-/// Does it to the file, and answers which names an error may give; `None`: it does not apply.
+/// Applies a fault to the file, and answers the names that an error may give; `None`: the fault
+/// does not apply.
 fn inflict(fault: Fault, set: &Path, other: &Path, name: &str) -> Option<Vec<String>> {
     let path = set.join(name);
     let edit = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -562,8 +563,8 @@ fn one_backup_at_a_time_is_added() {
     assert!(refused.unwrap().contains("another backup is being added"));
 }
 
-/// The same parts as a release without manifests wrote them: heads of form 1, one of them in a file
-/// beside the whole copy.
+/// Gives the parts the form in which a release without manifests wrote them: heads of form 1, one
+/// of them in a file beside the whole copy.
 fn as_before_manifests(set: &Path, whole_txn: u64) {
     let seal = |head: &mut [u8]| {
         let checksum = twox_hash::XxHash3_64::oneshot(&head[8..]);

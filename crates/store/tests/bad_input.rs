@@ -1,4 +1,4 @@
-//! What a disk, a file system or another process can do to a database: a typed error with the
+//! Damage to a database by a disk, a file system or another process is a typed error with the
 //! place, never a panic, never a wrong page.
 
 mod support;
@@ -53,7 +53,8 @@ fn flipped_bits_are_found_and_named() {
             assert!(matches!(why, Damage::Checksum { .. }), "{why}");
         }
     }
-    // The same when the page was wished for, or came with its extent; the others are not hurt.
+    // A damaged page that was wished for, or came with its extent, is an error, too; the others are
+    // not hurt.
     for rules in [ReadAhead::all(), ReadAhead { planned: true, ..ReadAhead::none() }] {
         let store = Store::open(dir.path(), config(64, rules)).unwrap();
         let mut r = reader(&store);
@@ -226,7 +227,7 @@ fn one_process_at_a_time() {
     let first = Store::open(dir.path(), plain()).unwrap();
     let e = Store::open(dir.path(), plain()).unwrap_err();
     assert!(matches!(&e, StoreError::Locked { .. }) && e.to_string().contains("in use by process"), "{e}");
-    // Whoever deletes the lock file lets nobody in.
+    // Deleting the lock file lets no process in.
     std::fs::remove_file(dir.path().join("lock")).unwrap();
     let e = Store::open(dir.path(), plain()).unwrap_err();
     let own = format!("in use by process {}", std::process::id());
@@ -251,7 +252,7 @@ fn unwritable_directories_say_so() {
         let e = made.unwrap_err();
         assert!(matches!(&e, StoreError::File { path, .. } if path.starts_with(&db)), "{e}");
     }
-    // A directory that is none refuses everybody.
+    // A file in place of the directory is refused, for root as well.
     let file = dir.path().join("file");
     std::fs::write(&file, b"").unwrap();
     let e = Store::create(&file.join("db"), &[], plain()).unwrap_err();
@@ -343,7 +344,7 @@ fn a_build_that_fails_anywhere_leaves_the_old_state() {
             if let Err(e) = &built {
                 let full = matches!(e, StoreError::Full { .. });
                 assert_eq!(full, errno == libc::ENOSPC, "write {k}: {e}");
-                // The same store goes on reading.
+                // The store that failed to write goes on reading.
                 (0..20).for_each(|n| old.check(&mut reader(&store), n));
             }
             let store = reopen(dir.path(), store, c);

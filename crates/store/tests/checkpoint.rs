@@ -57,7 +57,7 @@ fn a_checkpoint_keeps_step_with_the_journal() {
     assert!((180..=230).contains(&half), "{half} of 400 pages");
     write(&store, tree, &pages[260..], 3);
     steps();
-    // What was changed meanwhile is left to the next checkpoint.
+    // Pages that were changed meanwhile are left to the next checkpoint.
     let stats = store.journal_stats();
     assert!(stats.checkpoints >= 1 && stats.written_back >= 250, "{stats:?}");
     assert!(stats.checkpointed > 0);

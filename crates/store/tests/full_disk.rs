@@ -207,7 +207,7 @@ impl Drop for Mounted {
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        // Out of the way at once, and gone when nobody has a file in it any more.
+        // Out of the way at once, and gone when no file in it is open any more.
         if let Err(e) = run(Command::new("umount").arg("-l").arg(&self.at)) {
             eprintln!("{e}");
         }
@@ -226,7 +226,7 @@ fn on_a_real_disk(kind: &str, bytes: u64, free: u64) {
         Ok(disk) => disk,
         Err(why) => return eprintln!("skipped: no {kind} here: {why}"),
     };
-    // All but so much is somebody else's.
+    // A file that is not the database's takes all but `free` bytes.
     let others = disk.at.join("others");
     let stat = rustix::fs::statvfs(&disk.at).unwrap();
     let file = std::fs::File::create(&others).unwrap();

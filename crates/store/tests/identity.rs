@@ -51,7 +51,7 @@ enum Act {
     MoveAway,
     ReplaceByCopy,
     ReplaceByNothing,
-    /// Moved away and back before anybody looks.
+    /// Moved away and back before the store looks.
     MoveAndBack,
 }
 
@@ -135,7 +135,7 @@ impl Case {
         }
     }
 
-    /// Does it; what was there lies in `kept` afterwards, unless it was deleted.
+    /// Does `act` to the file; the old one lies in `kept` afterwards, unless it was deleted.
     fn act(&self, act: Act, file: &Path, kept: &Path) {
         match act {
             Act::Delete => fs::remove_file(file).unwrap(),
@@ -224,7 +224,7 @@ fn round_of(target: Target, act: Act, seed: u64) {
     if act == Act::Delete {
         drop(case.store.take());
         let opened = Store::open(&case.db(), config()).and_then(|store| case.pages.round(&store));
-        // A journal file that nothing was in is not missed for what it held.
+        // A journal file without records is not missed.
         assert!(opened.is_err() || opened.is_ok_and(|round| round >= case.acked), "{what}");
         return;
     }

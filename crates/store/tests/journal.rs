@@ -109,7 +109,7 @@ impl Closed {
         Closed { at, disk, pages }
     }
 
-    /// What a power failure leaves after more rounds, begun on `disk`.
+    /// The disk that a power failure leaves after more rounds, begun on `disk`.
     fn after(&self, disk: &PowerDisk, rounds: RangeInclusive<u64>) -> PowerDisk {
         let disk = disk.copy(2);
         let store = Store::open(self.at.path(), on(&disk)).unwrap();
@@ -149,8 +149,8 @@ fn a_lost_commit_does_not_come_back() {
     assert_eq!(closed.round(&lost), 1);
 }
 
-/// A commit is lost, what came after it is not; it is tried again, and the power fails before
-/// the next: that one is still lost.
+/// A commit is lost, but not the record after it. It is tried again, and the power fails before the
+/// next: the old record does not count as its successor.
 #[test]
 fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
     let closed = Closed::new(1);
@@ -384,7 +384,7 @@ fn a_load_that_fails_anywhere_leaves_the_old_state() {
         disk.fail_in(k, errno);
         let built = support::try_build_tree(&store, "built", 2, 30);
         assert!(built.is_ok() || k < steps, "nothing failed");
-        // With a write that failed after the switch was appended nobody knows.
+        // After a write that failed when the switch was appended already, the outcome is unknown.
         let unsure = store.poisoned().is_some();
         if let Err(e) = &built {
             assert!(
@@ -430,7 +430,7 @@ fn a_failed_read_anywhere_is_an_error_and_passes() {
         let copy = disk.copy(k);
         copy.fail_read_in(k);
         match all(&copy, &format!("copy-{k}")) {
-            // What was read ahead for nothing, or read again.
+            // A page that was read ahead for nothing, or read again.
             Ok(round) => assert_eq!(round, 8, "read {k}"),
             Err(e) => {
                 assert!(
@@ -534,10 +534,10 @@ fn a_reader_that_takes_too_long_is_told_so() {
     assert_eq!(pages.round(&store).unwrap(), 2);
 }
 
-/// Found by the power-cut simulator (seed 4000653): while a checkpoint as of C ran, commits
-/// dropped the versions of a page around C, which nobody could see any more; the file with the
-/// image that the first change after C builds on was used again, and no recovery from C went
-/// past that change.
+/// Found by the power-cut simulator (seed 4000653): while a checkpoint as of C ran, commits dropped
+/// the versions of a page around C, which no snapshot could see any more; the file with the image
+/// that the first change after C builds on was used again, and no recovery from C went past that
+/// change.
 #[test]
 fn what_a_recovery_begins_with_is_kept() {
     let at = dir();
@@ -553,7 +553,7 @@ fn what_a_recovery_begins_with_is_kept() {
         txn.commit().unwrap().txn
     };
     pages.write(&store, 1).unwrap();
-    // What follows is in other files.
+    // The following writes go to other files.
     others.write(&store, 1).unwrap();
     let old = store.snapshot();
     let first = change(1);
@@ -646,7 +646,8 @@ fn a_version_is_not_taken_from_a_file_used_again() {
     });
 }
 
-/// The same of a backup, which looks at all versions of an extent before it reads the first.
+/// Versions that a backup is about to read are written back and their file used again: a backup
+/// looks at all versions of an extent before it reads the first.
 #[test]
 fn a_backup_goes_on_when_its_versions_are_written_back() {
     let at = dir();
@@ -744,7 +745,7 @@ fn a_backup_cut_anywhere_is_whole_or_no_database() {
             files.iter().for_each(|p| source.remove(p));
             source.cut_in(k);
             let finished = store.backup(&target, &[], |_| {}).is_ok();
-            // The same cut may leave more or less.
+            // One cut may leave more or less: the seed decides.
             for seed in 0..6 {
                 let left = source.copy(seed);
                 left.power_on();

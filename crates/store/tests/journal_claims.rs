@@ -12,7 +12,7 @@ use snowmelt_io::PowerDisk;
 use snowmelt_store::journal::record::{self, FileHead};
 use snowmelt_store::{Salvage, Store, StoreError};
 
-/// Rounds that a file was begun with, and commits after that, of which only they themselves know.
+/// The round that the newest file begins with, and commits after it, which no other file names.
 const ROUNDS: u64 = 8;
 const MARKS: u64 = 3;
 
@@ -121,7 +121,7 @@ fn what_the_super_block_names_is_missed() {
     }
 }
 
-/// What follows a file's length is not the journal's.
+/// Bytes behind a file's length are not the journal's.
 #[test]
 fn a_longer_file_is_read_to_its_length() {
     for left in [Left::Closed, Left::Crashed] {
@@ -177,7 +177,7 @@ fn a_file_that_was_begun_is_missed() {
     }
 }
 
-/// What was cut off as asked is not missed again.
+/// The part of a journal that was cut off as asked is not missed again.
 #[test]
 fn salvage_forgets_the_claim() {
     let db = database(Left::Closed);

@@ -26,14 +26,14 @@ fn database(seed: u64) -> (tempfile::TempDir, PowerDisk, Arc<Store>, Pages) {
     (at, disk, store, pages)
 }
 
-/// Who makes the file.
+/// Maker of the file.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     Commit,
     Background,
 }
 
-/// Every step of making a file fails: a broken device ends writing, what passes does not.
+/// Every step of making a file fails: a broken device ends writing, an error that passes does not.
 #[test]
 fn a_file_that_cannot_be_made_is_a_hole_to_nobody() {
     let passing = [libc::ENOSPC, libc::EMFILE, libc::ENOMEM];
@@ -85,7 +85,7 @@ fn a_file_that_cannot_be_made_is_a_hole_to_nobody() {
     }
 }
 
-/// What a kill leaves of a file that was being made is no damage, and is made again.
+/// A file whose making was cut short by a kill is no damage, and is made again.
 #[test]
 fn a_file_half_made_is_made_again() {
     for k in 0..8 {

@@ -1,5 +1,5 @@
-//! Trees on stripes of their own: all their extents lie there, whoever takes them, before and
-//! after the database was closed, and in copies.
+//! Trees on stripes of their own: all their extents lie there, whether a build or a transaction
+//! takes them, before and after the database was closed, and in copies.
 
 mod support;
 

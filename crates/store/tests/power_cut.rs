@@ -12,8 +12,8 @@ use cuts::{Cuts, Tally};
 use snowmelt_store::Plant;
 use support::seed;
 
-/// Cuts the power until it was cut `cuts` times, over as many seeds as that takes; the first
-/// wrong answer with its seed. `one` makes the run of a seed: in this directory, so many cuts.
+/// Cuts the power `cuts` times, over as many seeds as that takes; answers the tally, or the first
+/// wrong answer with its seed. `one` runs a seed: its directory, the seed, the number of cuts.
 fn over_seeds(
     first_seed: u64,
     cuts: u64,
@@ -39,7 +39,7 @@ fn run(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String
     })
 }
 
-/// The same with threads.
+/// As `run`, with threads.
 fn run_crew(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, String> {
     over_seeds(first_seed, cuts, |dir, seed, cuts| {
         let mut run = Crew::new(dir, seed, plant);

@@ -56,7 +56,7 @@ fn unfinished(dir: &Path) -> Pages {
 fn reading_writes_nothing_and_sees_what_the_journal_says() {
     let dir = tempfile::tempdir().unwrap();
     let pages = unfinished(dir.path());
-    // Nobody needs it but the error message.
+    // Reading needs neither file: the lock only serves an error message.
     ["lock", "reserve"].iter().for_each(|name| std::fs::remove_file(dir.path().join(name)).unwrap());
     let before = contents(dir.path());
     {

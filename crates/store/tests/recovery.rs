@@ -168,8 +168,8 @@ fn open_in_a_child(at: &Path) -> u64 {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_child_opens_in_little_memory", "--nocapture"])
         .env(CHILD, at)
-        // What is given back leaves the process: holes between pages that are still in use are the
-        // allocator's, and depend on the number of threads.
+        // Memory that is given back must leave the process: holes between pages that are still in
+        // use are the allocator's, and depend on the number of threads.
         .env("MALLOC_MMAP_THRESHOLD_", "4096")
         .env("MALLOC_MMAP_MAX_", "1000000")
         .output()
@@ -195,7 +195,7 @@ fn left_in_the_journal(path: &Path, pages: usize) -> Model {
 #[test]
 fn a_recovery_takes_no_more_than_the_budget() {
     let at = dir();
-    // What the process takes whatever the journal says: code, stacks and heaps of its threads.
+    // Memory of the process whatever the journal says: code, stacks and heaps of its threads.
     let small = at.path().join("small");
     drop(left_in_the_journal(&small, 20));
     let besides = open_in_a_child(&small);

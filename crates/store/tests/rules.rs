@@ -168,7 +168,7 @@ fn each_page_that_is_used_is_in_the_record_once_however_it_came() {
     for n in [16, 17, 18, 16] {
         b.tree.check(&mut r, n);
     }
-    // What was read before a reset of the meters is used after it.
+    // Pages that were read before a reset of the meters are used after it.
     b.store.reset_meters();
     for n in [19, 50, 90, 90, 50] {
         b.tree.check(&mut r, n);
@@ -317,7 +317,7 @@ fn dead_guesses_are_counted_and_leave_first() {
     assert_eq!(r.meters.disk, disk);
 }
 
-/// What `auto` does on three devices when an extent is missed at start-up, with room for
+/// Pages that `auto` reads on three devices when an extent is missed at start-up, with room for
 /// everything.
 #[test]
 fn auto_reads_extents_where_the_device_likes_it() {
@@ -336,8 +336,8 @@ fn auto_reads_extents_where_the_device_likes_it() {
     assert_eq!(issued(flash), 7);
 }
 
-/// Who misses a page before the list has come to its extent takes the extent's listed pages
-/// along, and only these.
+/// A miss before the list has come to the page's extent takes the extent's listed pages along, and
+/// only these.
 #[test]
 fn a_miss_takes_the_listed_pages_of_its_extent_along() {
     for cost in [CostModel::nvme(), CostModel::hdd()] {
@@ -358,7 +358,7 @@ fn a_miss_takes_the_listed_pages_of_its_extent_along() {
     }
 }
 
-/// What the list brings soon in the device's order does not call an arm away; without an arm
+/// Pages that the list brings soon in the device's order do not call an arm away; without an arm
 /// nothing is gained by waiting for the list.
 #[test]
 fn with_an_arm_only_what_is_not_on_the_list_is_planned() {

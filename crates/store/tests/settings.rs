@@ -1,5 +1,5 @@
-//! Each setting of I/O changes what it is called after: by counts, on a simulated volume in
-//! virtual time.
+//! Each setting of I/O changes the behaviour it is called after: by counts, on a simulated volume
+//! in virtual time.
 
 mod support;
 

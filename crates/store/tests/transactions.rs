@@ -145,7 +145,7 @@ fn a_build_leaves_old_snapshots_alone() {
     assert!(sees(&store, &store.snapshot(), new.id, new.pages[5], 200));
 }
 
-/// What a snapshot should see: page → seed of its content, record.
+/// Expected view of a snapshot: page → seed of its content, record.
 #[derive(Clone, Default)]
 struct Model {
     pages: BTreeMap<PageId, (TreeId, u64)>,

@@ -8,19 +8,28 @@ pub const MOST_COLUMNS: usize = 100;
 
 const VAGUE: [&str; 4] = ["nobody", "somebody", "whoever", "everybody"];
 
-/// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those that hold an
-/// address or a table do not count.
+/// Lines of a source file whose comment goes beyond [`MOST_COLUMNS`]; those in code, tables and
+/// with an address do not count.
 pub fn wide_comments(text: &str, lexed: &Lexed) -> usize {
     let lines: Vec<&str> = text.lines().collect();
-    let mut wide: Vec<usize> = lexed
-        .comments
-        .iter()
-        .filter(|(_, comment)| !is_excused(comment.trim_start_matches(['/', '!', '*']).trim()))
-        .map(|(line, _)| *line)
-        .filter(|line| lines.get(line - 1).is_some_and(|l| l.chars().count() > MOST_COLUMNS))
-        .collect();
+    let mut in_code = false;
+    let mut wide = Vec::new();
+    for (line, comment) in &lexed.comments {
+        let prose = comment.trim_start_matches(['/', '!', '*']);
+        if prose.trim().starts_with("```") {
+            in_code = !in_code;
+        }
+        let is_code = in_code || prose.starts_with("     ");
+        if !is_code && !is_excused(prose.trim()) && columns(&lines, *line) > MOST_COLUMNS {
+            wide.push(*line);
+        }
+    }
     wide.dedup();
     wide.len()
+}
+
+fn columns(lines: &[&str], line: usize) -> usize {
+    lines.get(line - 1).map_or(0, |line| line.chars().count())
 }
 
 /// Comments without a noun as their subject: doc comments that begin with "What" or "Who", and
@@ -78,7 +87,9 @@ mod tests {
         let long = "x".repeat(90);
         let text =
             format!("// {long}\n        // {long}\n//! | {long} | {long} |\nlet a = \"{long}{long}\";\n");
+        let code = format!("//! ```text\n//! 0 {long} {long}\n//! ```\n//!     run {long} {long}\n");
         assert_eq!(wide_comments(&text, &lex(&text)), 1);
+        assert_eq!(wide_comments(&code, &lex(&code)), 0);
         let document =
             format!("{long}\n{long} {long}\n    {long}{long}\n| {long}{long}\n```\n{long}{long}\n```\n");
         assert_eq!(wide_lines(&document), 1);

@@ -46,7 +46,7 @@ pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Resul
         provenance(text, &producer_iri, &producer_iri, dates.draw());
         out.end(7)?;
 
-        let mut streams = Streams::new(scale, &mut producers);
+        let mut streams = ProductStreams::new(scale, &mut producers);
         for product in scale.products.of(producer) {
             let start = out.text.bytes.len();
             iri(&mut subject, |text| text.owned("Producer", producer, "Product", product));
@@ -58,7 +58,7 @@ pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Resul
 }
 
 /// The random streams of one producer's products.
-struct Streams {
+struct ProductStreams {
     dates: Dates,
     values: JavaRandom,
     leaf: Bell,
@@ -76,7 +76,7 @@ enum Kind {
     SomeOfFiveAndSix,
 }
 
-impl Streams {
+impl ProductStreams {
     fn new(scale: &Scale, producers: &mut JavaRandom) -> Self {
         let [dates, values, leaf, numeric, kind, quarter, half] = seeds::draw(producers);
         let kinds =

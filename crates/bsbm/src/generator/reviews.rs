@@ -20,7 +20,7 @@ const RATINGS: [&str; 4] = [
 ];
 
 pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Result<(), Error> {
-    let mut streams = Streams::new(scale);
+    let mut streams = ReviewStreams::new(scale);
     let mut counts = scale.review_counts();
     let mut number = 0;
     let (mut site_iri, mut reviewer_iri, mut subject) = (String::new(), String::new(), String::new());
@@ -53,7 +53,7 @@ pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Resul
 }
 
 /// The random streams of this phase.
-struct Streams {
+struct ReviewStreams {
     /// Dates of reviewers, and of the publication of reviews.
     published: Dates,
     values: JavaRandom,
@@ -63,7 +63,7 @@ struct Streams {
     product: Bell,
 }
 
-impl Streams {
+impl ReviewStreams {
     fn new(scale: &Scale) -> Self {
         let seeds = &scale.seeds.reviewers;
         Self {

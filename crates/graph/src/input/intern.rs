@@ -101,7 +101,7 @@ impl From<AnnotationRef<'_>> for OwnAnnotation {
 }
 
 impl OwnAnnotation {
-    /// The same, by reference.
+    /// The annotation by reference.
     pub(crate) fn as_ref(&self) -> AnnotationRef<'_> {
         match self {
             OwnAnnotation::Plain => AnnotationRef::Plain,

@@ -86,7 +86,7 @@ pub(super) fn parse_rdf_xml(
     }
 }
 
-/// The same fault, its line from 0.
+/// A fault of the reader with its line counted from 0.
 fn of_reader(fault: ReadFault) -> Fault {
     let ReadFault { line, column, message } = fault;
     Fault { line: line - 1, column, message }

@@ -37,7 +37,7 @@ impl Read for AtHand {
     }
 }
 
-/// The same sources, with those that are readers at hand.
+/// The sources, of which the readers were read to their end: their bytes are at hand.
 pub(super) fn all(
     database: &Arc<Database>,
     sources: Vec<Source>,

@@ -48,7 +48,7 @@ pub(super) fn load(
     fill(&database, build, sources, options, progress, cancel)
 }
 
-/// The same into an open database, whose turn to write `build` has.
+/// Loads into an open database that holds something, whose turn to write `build` has.
 pub(super) fn fill(
     database: &Arc<Database>,
     build: Build,

@@ -119,7 +119,7 @@ impl Sizes {
         Sizes::of(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
     }
 
-    /// The same for a budget and sizes that are set.
+    /// Shares out a budget of `memory` bytes; the sizes that `knobs` sets are as set.
     pub(super) fn of(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {

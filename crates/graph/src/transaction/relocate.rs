@@ -80,8 +80,8 @@ impl Database {
         self.relocate_until(moved, Growth::AsNeeded, &Waiter::PATIENT)
     }
 
-    /// The same, within the files as they are if asked for; ends in
-    /// [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says
+    /// Moves leaves as [`Database::relocate`] does, within the files as they are if asked for; ends
+    /// in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says
     /// so, and in a wait when the waiter gives up.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ impl Staged {
         self.add_told(document, read, cancel, &mut |parsed| progress.add(parsed.rows.len() as u64))
     }
 
-    /// The same; `told` sees each chunk.
+    /// Parses a document to its end; `told` sees each chunk.
     ///
     /// # Errors
     /// As [`Staged::add`].

@@ -225,7 +225,7 @@ impl Serving {
         self.give_back(state, request);
     }
 
-    /// The same for one that is not counted any more.
+    /// Gives back a device request that is not counted any more; what is left in it waits again.
     pub(crate) fn give_back(&self, state: &mut ServingState, mut request: DeviceRequest) {
         if self.chosen.policy() == Policy::Anticipatory {
             state.schedule.over(&request, self.clock.now_ns());

@@ -279,7 +279,7 @@ impl Depth {
         match proven {
             Some(proven) => {
                 self.proven = proven;
-                // The same way on.
+                // The next trial goes on in the same direction.
                 self.tries_less = depth < usual;
                 (self.trial, self.pause_ns) = (Trial::None, PAUSE_NS);
             }

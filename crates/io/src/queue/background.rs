@@ -36,7 +36,8 @@ const GUESS_GAPS: u64 = 10;
 /// read may wait for them.
 const DEAR: f64 = 0.67;
 
-/// The same of what is hurried with a page that a reader waits for.
+/// Length of the blocks that are hurried whole on a device with caps: so many times what it
+/// transfers while it takes one more request.
 const HURRIED_KNEES: u64 = 2;
 
 /// Background requests that have room beside all others.

@@ -35,7 +35,7 @@ impl EventCount {
         EventCount::named(clock, "an event")
     }
 
-    /// The same, with words for what is waited for: the report of a [watched](Clock::watch)
+    /// An event count with words for what is waited for: the report of a [watched](Clock::watch)
     /// clock that stands still has them.
     pub fn named(clock: &Clock, what: &'static str) -> EventCount {
         EventCount {
@@ -58,8 +58,8 @@ impl EventCount {
         self.wait(None, condition);
     }
 
-    /// The same for a condition that may become true without a word: it is looked at every so
-    /// often, too.
+    /// Returns when `condition` is true, as [`wait_until`](Self::wait_until) does. The condition
+    /// may become true without a notice: it is looked at every so often, too.
     pub fn wait_until_looking(&self, every: Duration, condition: impl FnMut() -> bool + Send) {
         self.wait(Some(every), condition);
     }

@@ -69,8 +69,8 @@ impl Base {
         resolved
     }
 
-    /// The same for what is no IRI of RFC 3987; whether it can be kept. An absolute one is taken
-    /// as it is, a relative one with anything behind its first `#`.
+    /// Replaces `out` by what a reference means that is no IRI of RFC 3987; whether it can be kept.
+    /// An absolute one is taken as it is, a relative one with anything behind its first `#`.
     fn resolve_odd(&self, reference: &str, out: &mut String) -> bool {
         if OddTerms::Kept.allows_iri(reference) {
             out.clear();

@@ -46,7 +46,7 @@ impl<T> Deep<T> {
         Self { value: Some(value), bytes }
     }
 
-    /// The same with something around it.
+    /// Puts something around the value.
     pub fn map(mut self, f: impl FnOnce(T) -> T) -> Self {
         self.value = self.value.take().map(f);
         self

@@ -31,7 +31,7 @@ impl Described {
         self.named(batch.cols.iter().flatten().copied())
     }
 
-    /// The same for resources that the query names.
+    /// Takes in the resources that a query names and that were not described before.
     pub fn named(&mut self, ids: impl Iterator<Item = TermId>) -> Result<(), QueryError> {
         let is_resource = |id: &TermId| matches!(id.kind(), Kind::Iri | Kind::Blank);
         self.add(ids.filter(is_resource).collect())

@@ -154,7 +154,7 @@ impl fmt::Display for PlanStep {
 }
 
 impl Explanation {
-    /// The same as JSON: an object with the list `operators` and, where there are such,
+    /// The explanation as JSON: an object with the list `operators` and, where there are such,
     /// `assumptions` and `outcome`. docs/src/reference/http.md has the fields.
     pub fn json(&self) -> Value {
         let steps: Vec<Value> = self.steps.iter().enumerate().map(|(id, step)| step.json(id)).collect();

@@ -10,9 +10,9 @@
 //! 4. Found rows are tested and filtered on the new columns alone; only then are they paired
 //!    with their input rows.
 //!
-//! Every batch that comes out is bounded, however many rows a key has and however many input
-//! rows ask for it: the join stops in the middle of a key's matches and goes on there when it
-//! is asked again. Who asks no more, has no more read.
+//! Every batch that comes out is bounded, however many rows a key has and however many input rows
+//! ask for it: the join stops in the middle of a key's matches and goes on there when it is asked
+//! again. If the caller stops, nothing more is read.
 
 use snowmelt_graph::{Index, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId};
 
@@ -30,7 +30,8 @@ const MERGE_KEYS: usize = 128;
 /// leaves between them to be visited for nothing.
 const ROWS_PER_KEY: u64 = 1000;
 
-/// The same where leaves may have to be read: fewer, since a merge reads them all.
+/// Rows for each key over which a merge is still worth its while where leaves may have to be read:
+/// fewer, since a merge reads them all.
 const ROWS_PER_KEY_COLD: u64 = 100;
 
 pub(super) struct LookupJoin {

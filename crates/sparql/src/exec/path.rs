@@ -33,7 +33,7 @@ pub(super) struct PathJoin {
     pub state: PathState,
 }
 
-/// Reached that a number of start nodes should reach together.
+/// Target number of pairs per group of start nodes.
 const PAIRS: usize = 1 << 18;
 
 /// Start nodes taken first: a LIMIT may need no more.
@@ -69,7 +69,7 @@ struct Walking {
     starts: Option<Vec<(TermId, u32)>>,
 }
 
-/// Reached of some start nodes, being given out.
+/// Pairs of some start nodes, being emitted.
 struct GivenPairs {
     /// start and end
     pairs: Vec<(TermId, TermId)>,

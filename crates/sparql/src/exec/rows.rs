@@ -24,7 +24,8 @@ pub(super) fn hash_row(cols: &[&[TermId]], row: usize) -> u64 {
     cols.iter().fold(SEED, |h, col| mixed(h, col[row]))
 }
 
-/// The same for all rows: column by column, so that no row waits for the one before it.
+/// Hashes of all rows' ids in some columns: column by column, so that no row waits for the one
+/// before it.
 pub(super) fn hash_rows(cols: &[&[TermId]], rows: usize) -> Vec<u64> {
     let mut hashes = vec![SEED; rows];
     for col in cols {

@@ -40,8 +40,8 @@ impl BatchRows {
         Self { first: most.min(1 << 10), most }
     }
 
-    /// The same for a plan of so many operators, each of which has a batch and what it makes it
-    /// of, with so many columns beyond few: together no more than half of `least`.
+    /// Rows on their way in a plan of so many operators, each of which has a batch and what it
+    /// makes it of, with so many columns beyond few: together no more than half of `least`.
     pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
         /// Bytes for each row that an operator begins with, measured, with few columns.
         const ROW_BYTES: usize = 48;

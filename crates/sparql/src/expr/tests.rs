@@ -42,8 +42,8 @@ fn constant(text: &str) -> String {
     show(&mut terms, id)
 }
 
-/// The same expression with every constant replaced by a variable bound to it, over three equal
-/// rows and one of UNDEF.
+/// The result of an expression in which every constant is replaced by a variable bound to it, over
+/// three equal rows and one of UNDEF.
 fn columns(text: &str) -> String {
     let mut terms = terms();
     let mut cols = Vec::new();

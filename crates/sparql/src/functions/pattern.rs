@@ -34,7 +34,8 @@ const LONGEST: usize = 64 << 10;
 /// within a tenth of a second.
 const AT_ONCE: usize = (32 << 10) * PATTERN_BYTES[0];
 
-/// The same for the groups of a match in a long text: within a second.
+/// Bytes of a match in a long text times those of its compiled pattern up to which its groups are
+/// searched for: within a second.
 const GROUPS_AT_ONCE: usize = 8 * AT_ONCE;
 
 /// The flags of a pattern, and whether nothing is special (`q`), in the replacement neither;
@@ -169,8 +170,8 @@ impl TextPattern {
         Some(like(out.finish()?, lang))
     }
 
-    /// The same matches as the crate's iterator has: an empty one is none where the one before
-    /// ends.
+    /// Replaces the matches that the crate's iterator has: an empty one is none where the one
+    /// before ends.
     fn replace_in_steps(&self, automata: &Automata, out: &mut Replaced<'_>) -> Option<()> {
         let Replaced { text, terms, parts, .. } = *out;
         let has_groups = parts.iter().any(|part| matches!(part, ReplacementPart::Group(1..)));

@@ -74,7 +74,7 @@ impl Maker<'_> {
         self.out.push_str(close);
     }
 
-    /// The same construct around itself.
+    /// A construct around itself, mostly a few times, now and then many.
     fn nest(&mut self, open: &str, close: &str, inner: impl FnOnce(&mut Self)) {
         let most = MOST_BYTES.saturating_sub(self.out.len()) / (open.len() + close.len());
         let times = self.times().min(most);

@@ -21,7 +21,7 @@ impl Cost {
         self.cpu + self.io
     }
 
-    /// The same operation on both.
+    /// Applies an operation to both figures.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { cpu: f(self.cpu), io: f(self.io) }
     }

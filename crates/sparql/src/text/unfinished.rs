@@ -1,7 +1,7 @@
 //! Triple patterns that lack a term: found beside the parser, which only lists what it could have
 //! gone on with.
 //!
-//! One pass over the tokens counts the terms of each triple in its braces. TermCount with more than
+//! One pass over the tokens counts the terms of each triple in its braces. Triples with more than
 //! plain terms (paths, collections, nested nodes) are passed over, so what is reported is right;
 //! what is not reported keeps the parser's message.
 

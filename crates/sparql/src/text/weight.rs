@@ -249,7 +249,7 @@ impl<'a> Scale<'a> {
         self.weight.quads += usize::from(self.data.is_some());
     }
 
-    /// The same of few bytes of text.
+    /// A quad of few bytes of text.
     fn short_quad(&mut self) {
         self.weight.grown += self.graph;
         self.weight.quads += 1;

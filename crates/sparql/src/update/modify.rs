@@ -126,7 +126,7 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// The same for those that solutions name.
+    /// Refuses solutions that name graphs which are not there for the user.
     fn check_solutions(
         &self,
         templates: &Templates,

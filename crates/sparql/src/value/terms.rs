@@ -185,7 +185,7 @@ impl Terms {
         }
     }
 
-    /// The same under a query's limits: `cache` bytes of terms are kept, `held` is for what
+    /// Puts the terms under a query's limits: `cache` bytes of terms are kept, `held` is for what
     /// exceeds them, `room` for the texts of a batch.
     pub(crate) fn guarded(
         mut self,
@@ -358,7 +358,8 @@ impl Terms {
         done
     }
 
-    /// The same for a batch that cannot be done in parts: what it needs is reserved.
+    /// Makes all these ids readable, for a batch that cannot be done in parts: what it needs is
+    /// reserved.
     pub(crate) fn prefetch_whole(
         &mut self,
         store: &mut dyn TermStore,

@@ -126,7 +126,8 @@ impl Generator {
     fn select(&mut self, depth: u32) -> String {
         let pattern = self.group(depth);
         let modifier = self.pick(&["", "", "DISTINCT ", "DISTINCT ", "REDUCED "]);
-        let modifier = if modifier == "REDUCED " { "" } else { modifier }; // how many rows REDUCED keeps is open
+        // How many rows REDUCED keeps is open.
+        let modifier = if modifier == "REDUCED " { "" } else { modifier };
         let mut vars: Vec<String> = self.vars.clone();
         vars.sort();
         vars.dedup();

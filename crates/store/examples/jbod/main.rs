@@ -5,8 +5,8 @@
 //! them in stripe sets that are fine (extents of 64 KiB) or coarse (2 MiB, 16 MiB), or on one
 //! RAID 0 of the four, in chunks of 64 KiB. Queries that scan whole tables, and lookups of
 //! single pages, come from cold; the time until all are done is virtual, and so the same on any
-//! machine. Scans read ahead, and nothing else does: the size of an extent is that of the set's
-//! pieces, not of what is guessed.
+//! machine. Only scans read ahead: the size of an extent is that of the set's pieces, and decides
+//! no guesses.
 //!
 //! The disk is that of the experiment (10 000 rpm, 38 MB/s). Tables have 64 MiB instead of 2 GB,
 //! so the disk's capacity is cut in the same proportion: the arm's ways are as long.
@@ -63,7 +63,7 @@ enum Client {
     LookUp(Option<usize>),
 }
 
-/// Loads, and what they do.
+/// Loads, and their clients.
 fn loads() -> Vec<(&'static str, Vec<Client>)> {
     let scans = |tables: &[usize]| tables.iter().map(|table| Client::Scan(*table)).collect::<Vec<_>>();
     let lookups = |table, n| vec![Client::LookUp(table); n];

@@ -1,5 +1,5 @@
-//! The figures as a picture: for each load a group of bars, one for each layout, as long as its
-//! time is of the longest of the group.
+//! The figures as a picture: for each load a group of bars, one for each layout. The length of a
+//! bar is its time relative to the longest of the group.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! What the examples about trees share: made-up quads, a seeded generator, the thread's
-//! processor time.
+//! Shared by the examples about trees: made-up quads, a seeded generator, the thread's processor
+//! time.
 
 pub type Row = [u64; 4];
 

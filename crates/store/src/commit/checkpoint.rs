@@ -1,5 +1,5 @@
-//! The checkpointer: writes page versions back to their stripes, in steps that are short and
-//! stop nobody.
+//! The checkpointer: writes page versions back to their stripes, in short steps that stop neither
+//! readers nor writers.
 //!
 //! 1. *begin*: C is the newest state that every live snapshot may see. All pages with a version
 //!    up to C are to be written, sorted by place; the next change of each is logged as an image
@@ -15,12 +15,12 @@
 //! any point loses nothing. A snapshot that holds C back for too long is given up: its reader
 //! gets a clear error.
 //!
-//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B
-//! and has written all its pages when the journal has grown by another quarter, or after
-//! `checkpoint_s`, whichever comes first, as far as the device can do that beside commits
-//! (`pace`). So the journal stays near half of B; from three
-//! quarters on writers are slowed ([`Commits::slow_down`]). No lock that commits or readers
-//! need is held for longer than a short piece of work, and none during I/O.
+//! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B and
+//! has written all its pages when the journal has grown by another quarter, or after
+//! `checkpoint_s`, whichever comes first, as far as the device can do that beside commits (`pace`).
+//! So the journal stays near half of B; from three quarters on writers are slowed
+//! ([`Commits::slow_down`]). No lock that commits or readers need is held for longer than a short
+//! piece of work, and none during I/O.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,7 +44,7 @@ use crate::sync::long_lock::LongLock;
 
 /// Most pages written by one step when it is in no hurry.
 const BATCH: usize = 32;
-/// The same when somebody waits for the end.
+/// Most pages written by one step while a thread waits for the checkpoint.
 const HURRIED_BATCH: usize = 256;
 /// Pause of a checkpoint that is ahead of its pace.
 const AHEAD_NS: u64 = 5_000_000;
@@ -86,7 +86,7 @@ pub(crate) enum Begin {
     Now,
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CheckpointStep {
     /// There is more to do.
@@ -168,7 +168,8 @@ impl Commits {
         let now_ns = self.config.clock.now_ns();
         match &result {
             Ok(CheckpointStep::More | CheckpointStep::Later(_)) => return result,
-            // The same step again: what it needs it gives back, when the journal is used again.
+            // The step is tried again: it gives back the room it takes, when the journal is used
+            // again.
             Err(StoreError::Full { .. }) if self.poison.get().is_none() && self.spare.release() => {
                 return Ok(CheckpointStep::More);
             }
@@ -273,8 +274,8 @@ impl Commits {
         r.pace.haste(r.pages.len() - r.at, &self.fetch.stripes.write_cost(stripe), &room)
     }
 
-    /// Pauses a writer for a moment when the journal comes near its bound, the longer the
-    /// nearer: so nobody has to wait for long when it is reached.
+    /// Pauses a writer for a moment when the journal comes near its bound, the longer the nearer:
+    /// so no writer has to wait for long when it is reached.
     pub fn slow_down(&self) {
         let (bytes, bound) = (self.bytes_to_recover(), self.bound_bytes());
         let near = near_bytes(bound);
@@ -318,7 +319,7 @@ impl Commits {
                 self.snapshots.oldest_state(|| self.states.visible())
             };
             let durable = self.block.lock().txn;
-            // The same state again, where only its catalog and map change their place.
+            // A state is written a second time only to move its catalog and map.
             if state.txn < durable || (state.txn == durable && again.is_none()) {
                 return None;
             }
@@ -329,8 +330,8 @@ impl Commits {
         let mut pages =
             self.fetch.core.pages.versions.begin_write_back(state.txn, &meters.versions_hold, clock);
         {
-            // What was packed before may hold diffs against versions that are about to leave:
-            // it is packed again.
+            // Commits packed before may hold diffs against versions that are about to leave: they
+            // are packed again.
             let _order = self.order.lock();
             let _held = meters.order_hold.hold(clock);
             self.generation.fetch_add(1, Ordering::AcqRel);
@@ -347,7 +348,7 @@ impl Commits {
         Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing, pace })
     }
 
-    /// Writes some pages, at most so many; answers for how long the device is to be left alone.
+    /// Writes up to `most` pages; answers for how long the device is to be left alone.
     fn write_batch(&self, r: &mut Running, most: usize, haste: Haste) -> Result<u64> {
         if r.at == 0 {
             self.set_lengths()?;
@@ -379,7 +380,7 @@ impl Commits {
             let Some(mut state) = self.version(*page, *txn)? else { continue };
             let tree = header(&state).tree();
             if self.fetch.core.space.read().tree_as_of(*page, r.state.txn) != Some(tree) {
-                // The tree was dropped; nobody who could see this page is left.
+                // The tree was dropped; no snapshot that could see this page is left.
                 self.fetch.core.pages.forget_versions(*page, *txn);
                 continue;
             }
@@ -470,7 +471,7 @@ impl Commits {
             }
             // The map may hold what commits after C changed: these must be durable before it is.
             self.journal.sync_to(sequence)?;
-            // Nothing may be used again for what is on files that are gone.
+            // No journal file may be used again if the stripe that has its pages now is gone.
             self.look()?;
             self.block.make_room()?;
             let first = self.first_needed_file(r.state.txn);
@@ -491,7 +492,7 @@ impl Commits {
                 state.with_tail(self.journal.synced_place())
             });
             switched.inspect_err(|e| {
-                // Even with a full disk nobody knows which state it says.
+                // Even with a full disk it is not known which state the super-block says.
                 let _ = self.poison.set(Arc::new(e.clone()));
             })?;
             Ok(first)
@@ -530,7 +531,7 @@ impl Commits {
         first
     }
 
-    /// Extents that commits up to C freed: their pages leave the pool, then they may be anybody's.
+    /// Gives out again the extents that commits up to C freed, once their pages have left the pool.
     fn give_out_again(&self, txn: u64) {
         let core = &self.fetch.core;
         let resting = core.space.read().resting(txn);

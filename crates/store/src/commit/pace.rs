@@ -12,9 +12,9 @@ use snowmelt_io::{Haste, WriteCost};
 use crate::page::geometry::Geometry;
 use crate::page::{PAGE_BYTES, PageId};
 
-/// Time that is reckoned for what is left, of what it takes alone: commits take some of it.
+/// Time reckoned for the pages that are left, by what they take alone: commits take some of it.
 const MARGIN: f64 = 1.5;
-/// The last batch counts so much for the time of a page.
+/// Weight of the last batch in the mean time of a page.
 const LAST: f64 = 0.1;
 /// A lone write beside which its neighbours take hardly longer.
 const HARDLY: (u64, u64) = (5, 4);

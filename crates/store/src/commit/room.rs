@@ -69,7 +69,7 @@ impl JournalRoom {
 pub(crate) enum WorkBy {
     /// The store's own thread.
     Thread,
-    /// the caller that waits.
+    /// The caller that waits.
     Waiter,
 }
 
@@ -117,7 +117,8 @@ impl Commits {
         self.journal.shrink(self.room.taken.load(Relaxed).saturating_sub(used));
     }
 
-    /// The same before a long pause: what is kept is little beside the data.
+    /// As [`Commits::shrink_journal`], before a long pause: only a small share of the data's size
+    /// is kept in free files.
     pub fn shrink_journal_to_rest(&self) {
         /// Bytes of free files that are kept in any case.
         const LEAST: u64 = 4 << 20;
@@ -150,7 +151,8 @@ impl Commits {
         self.journal.bytes_in_use() <= most
     }
 
-    /// True while a checkpoint is under way, or one or less than that would give something back.
+    /// True while a checkpoint is under way, or when one, or giving back dead files, would give
+    /// room.
     fn may_get_room(&self) -> bool {
         if self.config.is_planted(Plant::KeepDeadJournal) {
             return true;

@@ -13,7 +13,8 @@ use snowmelt_io::{Clock, Haste, WriteCost};
 const TRAFFIC_NS: u64 = 1_000_000_000;
 /// No commit for so long is the end of the traffic.
 const QUIET_NS: u64 = 3_000_000_000;
-/// No piece is reckoned to take longer: what is believed may be wrong, and is found out by writing.
+/// Longest time that a piece is reckoned to take: beliefs about a device may be wrong, and only
+/// writing corrects them.
 const LONGEST_NS: u64 = 1_000_000_000;
 
 /// When the last two commits were.

@@ -172,7 +172,7 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same if it is of this disk; else a line about what was found.
+/// The kept model, if it is of `disk`. One that cannot be used is reported in `doubts`.
 fn usable_model(path: &Path, disk: Option<&DiskIdentity>, doubts: &mut Vec<String>) -> Option<KeptModel> {
     let model = match kept_model(path) {
         Ok(model) => model?,

@@ -1,9 +1,9 @@
 //! One process at a time: an exclusive `flock` on the super-block, and one on the file `lock`,
 //! which holds the holder's process id for the error message.
 //!
-//! The super-block is what counts: whoever deletes `lock` lets nobody in. `lock` comes first,
-//! because a database that is being made has no super-block yet. The kernel drops both with the
-//! process, so a killed process leaves nothing to clean up. Reading the super-block needs no
+//! The lock on the super-block decides: deleting `lock` lets no other process in. `lock` is taken
+//! first, because a database that is being made has no super-block yet. The kernel drops both with
+//! the process, so a killed process leaves nothing to clean up. Reading the super-block needs no
 //! lock.
 
 use std::fs::File;
@@ -43,8 +43,8 @@ impl Lock {
         Ok(Lock { _file: Some(file), super_block: super_block.map_or_else(OnceLock::new, OnceLock::from) })
     }
 
-    /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files
-    /// cannot be locked nobody can write, either, as far as anybody can tell.
+    /// Keeps writers out, and lets other readers in. Nothing is made or written. Where files cannot
+    /// be locked it goes on without a lock: as far as is known, no writer could take one either.
     pub fn share(dir: &Directory) -> Result<Lock> {
         let path = dir.join(superblock::FILE_NAME);
         let file = match open(dir, superblock::FILE_NAME, OFlags::RDONLY) {
@@ -210,8 +210,8 @@ mod tests {
         is_refused(dir.path());
     }
 
-    /// Deleting `lock` lets nobody in, whether the super-block was there before or was made
-    /// under the lock.
+    /// Deleting `lock` lets no other process in, whether the super-block was there before or was
+    /// made under the lock.
     #[test]
     fn without_the_lock_file_the_super_block_is_still_locked() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The reserve: room on the disk that is taken when a database is made, so that a full disk
-//! does not keep anybody from making it less full.
+//! The reserve: room on the disk that is taken when a database is made, so that work that frees
+//! space can go on when the disk is full.
 //!
 //! File `reserve` in the database's directory. It holds nothing. What only gives room back, or
 //! makes the journal usable again, may have it when the disk is full: checkpoints, commits that
@@ -33,7 +33,7 @@ pub(crate) struct Reserve {
 pub(crate) enum MayUse {
     /// Only for room in the journal, when no stripe gets longer.
     Journal,
-    /// For whatever is needed: what is done gives back more.
+    /// For any need: the work gives back more than it takes.
     Reserve,
 }
 
@@ -56,7 +56,7 @@ impl Reserve {
         this
     }
 
-    /// Gives its room to whoever needs it. False when there is none left.
+    /// Gives its room back to the file system. False when there is none left.
     pub fn release(&self) -> bool {
         let Some(device) = &self.device else { return false };
         let mut held = self.held.lock();
@@ -64,7 +64,7 @@ impl Reserve {
         had && device.set_len(0).is_ok()
     }
 
-    /// Takes as much room as there is, as far as it is to have.
+    /// Takes the room that the reserve should have, or as much of it as there is.
     pub fn refill(&self) {
         /// Less is not worth having.
         const LEAST: u64 = 64 << 10;

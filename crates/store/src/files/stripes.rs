@@ -133,14 +133,14 @@ impl Devices {
         Ok(())
     }
 
-    /// Makes the files as long as `extents` extents need, with room for them if there is any.
-    /// What is beyond was written by a build that never committed; what is missing is of
-    /// transactions whose pages are still in the journal.
+    /// Makes the files as long as `extents` extents need, with room for them if there is any. Bytes
+    /// beyond were written by a build that never committed; missing ones belong to transactions
+    /// whose pages are still in the journal.
     pub fn set_lengths(&self, geometry: Geometry, extents: u64) -> Result<()> {
         for (i, OpenDevice { path, device, .. }) in self.list.iter().enumerate() {
             let found = device.len().map_err(StoreError::device(path, "look at the stripe"))?;
             let whole = geometry.stripe_bytes(i, extents);
-            // A full disk must not keep anybody from reading.
+            // A full disk must not keep readers out.
             if found < whole && device.lengthen(whole).is_ok() {
                 continue;
             }
@@ -250,8 +250,8 @@ impl Stripes {
         self.list[stripe].queue.write_cost()
     }
 
-    /// False of files that stand for a disk whose power is cut: there a seed is a run, and nothing
-    /// that is written may depend on the time that it takes.
+    /// False of files that simulate a disk whose power is cut: a run there follows from its seed
+    /// alone, so nothing that is written may depend on the time that it takes.
     pub fn are_real(&self) -> bool {
         self.real
     }
@@ -322,9 +322,9 @@ impl Stripes {
         Ok(())
     }
 
-    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent;
-    /// returns when all are written. On files that stand for a disk whose power is cut, one
-    /// after the other in the calling thread: a seed is a run.
+    /// Writes sorted pieces (offset, bytes) of one stripe behind whatever is more urgent; returns
+    /// when all are written. On simulated files ([`Stripes::are_real`]), one after the other in the
+    /// calling thread.
     pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
         let s = &self.list[stripe];
         debug_assert!(
@@ -341,9 +341,8 @@ impl Stripes {
         written.map_err(StoreError::device(&s.path, "write to the stripe"))
     }
 
-    /// Writes what a query puts aside to a place, behind what is more urgent, and beside commits
-    /// in pieces. As for
-    /// [`Stripes::write_back`], in the calling thread where a seed is a run.
+    /// Writes what a query puts aside to a place, behind what is more urgent, and beside commits in
+    /// pieces. On simulated files in the calling thread, as [`Stripes::write_back`].
     pub fn spill(&self, place: Place, bytes: &[u8]) -> Result<()> {
         let s = &self.list[place.stripe];
         let written = match self.real {

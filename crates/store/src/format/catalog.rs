@@ -27,7 +27,7 @@ use crate::page::TreeId;
 /// One catalog record: what a tree (or the graph) says about itself, opaque to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What the bytes are; the writer's choice.
+    /// Kind of the bytes; the writer's choice.
     pub kind: u32,
     /// The bytes.
     pub bytes: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! What changed in a page, in few bytes.
+//! The difference between two states of a page, in few bytes.
 //!
 //! The new bytes are described from front to back by steps, each *copy* bytes taken from the
 //! old page and *changed* bytes given:

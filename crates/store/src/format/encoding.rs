@@ -1,4 +1,4 @@
-//! What every page-body encoding shares: the error of a body that does not decode, and checked
+//! Shared parts of all page-body encodings: the error of a body that does not decode, and checked
 //! loads.
 //!
 //! A page that reached us passed its checksum, so a body that does not decode is a bug or a

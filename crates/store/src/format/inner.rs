@@ -93,8 +93,8 @@ impl Inner {
             .collect()
     }
 
-    /// Child in which the first row not below `key` (leading columns) lies, or begins the next
-    /// one; not before `from`.
+    /// Child that holds the first row not below `key` (leading columns), unless that row is the
+    /// first of the next child; not before `from`.
     #[inline]
     pub(crate) fn lower(&self, page: &[u8], key: &[u64], from: usize) -> Decode<usize> {
         Ok(self.table.lower_from(page, key, from)?.max(from + 1) - 1)

@@ -1,5 +1,5 @@
-//! What changed in a leaf, said in rows or strings instead of bytes; the first byte tells who
-//! understands the rest.
+//! The difference between two states of a leaf, in rows or strings instead of bytes; the first byte
+//! tells which of the two the rest is in.
 
 use crate::format::encoding::Decode;
 use crate::format::string::append_diff;
@@ -15,8 +15,8 @@ pub(crate) fn can_follow(diff: &[u8], next: &[u8]) -> bool {
     is_of_strings(diff) == is_of_strings(next)
 }
 
-/// Makes the changes in a page: one, or several that can follow each other. After an error it
-/// is no page any more.
+/// Applies changes to a page: one, or several that can follow each other. After an error the page
+/// is unusable.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     match diffs.first().is_some_and(|diff| is_of_strings(diff)) {
         true => append_diff::apply(page, diffs),

@@ -60,7 +60,7 @@ struct LineageSpan {
     number: u64,
 }
 
-/// How another state stands to a state.
+/// Relation of another state to a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     /// It is the same.
@@ -74,7 +74,8 @@ pub(crate) enum Relation {
 }
 
 impl Lineage {
-    /// That of the state of a transaction with this catalog, in a database of this identity.
+    /// The lineage of the state of transaction `txn` with this catalog, in a database of this
+    /// identity.
     pub fn of(identity: u64, txn: u64, catalog: &Catalog) -> Result<Lineage, &'static str> {
         match catalog.records.get(RECORD) {
             Some(record) => Lineage::decode(&record.bytes),
@@ -87,8 +88,8 @@ impl Lineage {
         }
     }
 
-    /// True when the newest commits with this catalog are of the opening that drew `number`: what
-    /// every commit asks.
+    /// True when the newest commits with this catalog are of the opening that drew `number`. Asked
+    /// at every commit.
     pub fn is_of(catalog: &Catalog, number: u64) -> bool {
         let record = catalog.records.get(RECORD);
         record.is_some_and(|record| record.bytes.ends_with(&number.to_le_bytes()))
@@ -104,8 +105,8 @@ impl Lineage {
         if is_right { Ok(Lineage { spans }) } else { Err("the record of its lineage makes no sense") }
     }
 
-    /// The same, going on with commits of the opening that has drawn `number`, on the state of
-    /// transaction `base`. `None`: it does so already.
+    /// This lineage, continued by commits of the opening that has drawn `number`, on the state of
+    /// transaction `base`. `None` when it ends with that opening already.
     pub fn going_on(&self, number: u64, base: u64) -> Option<Lineage> {
         let last = self.spans.last().expect("at least one");
         if last.number == number {

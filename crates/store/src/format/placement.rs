@@ -35,7 +35,7 @@ impl Placement {
         self.0.is_empty()
     }
 
-    /// That of a database with this catalog and so many stripes; others are not heeded.
+    /// The placement in this catalog; entries beyond the last of `stripes` stripes are ignored.
     pub(crate) fn of_catalog(catalog: &Catalog, stripes: u32) -> Placement {
         let text = catalog.records.get(RECORD).filter(|record| record.kind == KIND);
         let text = text.and_then(|record| std::str::from_utf8(&record.bytes).ok());

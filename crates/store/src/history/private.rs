@@ -1,4 +1,4 @@
-//! The private pages of a write transaction: copies that nobody else sees until it commits.
+//! The private pages of a write transaction: copies that it alone sees until it commits.
 //!
 //! Those that find no room in memory are written to the journal early. Invariant: a page that a
 //! snapshot holds never changes; the transaction copies it first ([`Arc::make_mut`]).
@@ -24,9 +24,9 @@ pub(crate) struct PrivatePages {
 pub(crate) struct PrivatePage {
     pub tree: TreeId,
     pub state: Private,
-    /// What the journal says next must not build on the state before the transaction: the
-    /// journal has said something since, or the page is a new one, whose earlier life the
-    /// journal may know differently (spilled, then given back).
+    /// Its next record in the journal must not build on the state before the transaction: the
+    /// journal has a newer state, or the page is a new one, whose earlier life the journal may know
+    /// differently (spilled, then given back).
     pub stands_alone: bool,
 }
 

@@ -78,8 +78,8 @@ impl Snapshots {
         self.live.lock().keys().copied().take(Self::MOST_LISTED).collect()
     }
 
-    /// What every live snapshot may see: the state of the oldest one, or `visible` when there
-    /// is none that is older.
+    /// The newest state that every live snapshot may see: that of the oldest snapshot, or `visible`
+    /// when none is older.
     pub(crate) fn oldest_state(&self, visible: impl FnOnce() -> Arc<State>) -> Arc<State> {
         let live = self.live.lock();
         // Asked under the lock: a snapshot that is taken later sees at least this.
@@ -181,7 +181,7 @@ impl Snapshot {
         self.pages.as_ref()
     }
 
-    /// The same point in history with the changes of a transaction on top.
+    /// This snapshot with the changes of a transaction on top.
     pub(crate) fn with_changes(&self, state: Arc<State>, pages: Arc<PrivatePages>) -> Snapshot {
         assert!(state.txn > self.live.txn, "changes come on top of a commit");
         Snapshot { live: self.live.clone(), state, pages: Some(pages) }

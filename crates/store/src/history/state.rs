@@ -39,12 +39,12 @@ impl States {
         States { both: RwLock::new(Both { appended: state.clone(), visible: state }) }
     }
 
-    /// What the next writer builds on.
+    /// The state that the next writer builds on.
     pub fn appended(&self) -> Arc<State> {
         self.both.read().appended.clone()
     }
 
-    /// What new snapshots see.
+    /// The state that new snapshots see.
     pub fn visible(&self) -> Arc<State> {
         self.both.read().visible.clone()
     }

@@ -101,7 +101,7 @@ impl Readable {
     }
 }
 
-/// What a snapshot sees of a page.
+/// A page as a snapshot sees it.
 #[derive(Debug)]
 pub(crate) enum Seen {
     /// The page on the stripe.
@@ -274,7 +274,7 @@ impl Versions {
         }
     }
 
-    /// What a snapshot as of `txn` sees.
+    /// The page as a snapshot as of `txn` sees it.
     pub fn see(&self, page: PageId, txn: u64) -> Seen {
         let pages = self.shard(page).read();
         let seen = pages.get(&page).and_then(|chain| chain.version_of(txn).map(|i| (chain, i)));
@@ -290,8 +290,8 @@ impl Versions {
         chain.seen(i)
     }
 
-    /// Makes a version of a page that waits. One that cannot be made is left to who reads it
-    /// back from the journal: there the error says where.
+    /// Makes a version of a page that waits. One that cannot be made is left to the reader that
+    /// reads it back from the journal: there the error says where.
     fn settle(&self, page: PageId, chain: &mut Chain, version: usize) {
         let state = &mut chain.versions[version].state;
         let waiting = match std::mem::replace(state, VersionState::Journal) {
@@ -347,8 +347,8 @@ impl Versions {
         }
     }
 
-    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or
-    /// nobody can see them; `unmark` clears the page's bit when none is left.
+    /// Drops the versions of `page` up to and including `txn`, when they are on the stripe or no
+    /// reader can see them; `unmark` clears the page's bit when none is left.
     pub fn forget(&self, page: PageId, txn: u64, unmark: impl FnOnce()) {
         let mut pages = self.shard(page).write();
         let Some(chain) = pages.get_mut(&page) else { return };
@@ -443,7 +443,7 @@ impl Chain {
         self.versions.partition_point(|v| v.txn <= txn).checked_sub(1)
     }
 
-    /// What is seen of a version that does not wait.
+    /// A version that does not wait, as a snapshot sees it.
     fn seen(&self, version: usize) -> Seen {
         let v = &self.versions[version];
         match &v.state {

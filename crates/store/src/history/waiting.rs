@@ -1,9 +1,9 @@
 //! A page whose newest state is not made yet: an image, and the changes after it as the journal
 //! has them.
 //!
-//! A recovery only collects: to make a page of its changes takes as long as to read a hundred
-//! of them, and most pages are not asked for at once. What follows each other is made together,
-//! when somebody looks.
+//! A recovery only collects: to make a page of its changes takes as long as to read a hundred of
+//! them, and most pages are not asked for at once. Successive changes are applied together, when
+//! the page is first asked for.
 
 use crate::format::diff;
 use crate::format::encoding::Decode;
@@ -14,7 +14,7 @@ use crate::journal::Loc;
 use crate::page::image::{KEPT, SKIPPED};
 use crate::page::{PageBuf, PageId, header, mark};
 
-/// What a change speaks of.
+/// Form of a change: in bytes of the page, or in rows (or strings) of the leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Bytes,
@@ -93,8 +93,8 @@ impl WaitingPage {
         })
     }
 
-    /// Makes the changes: the image is the newest state then. After an error, which says which
-    /// change cannot be made, it is no page any more.
+    /// Applies the changes: the image is the newest state then. After an error, which names the
+    /// change that cannot be applied, the image is unusable.
     pub fn settle(&mut self) -> Result<(), (Loc, &'static str)> {
         if self.count == 0 {
             return Ok(());
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(way(&versions, 5), (4, (1..=4).map(loc).collect()));
         assert_eq!(way(&versions, 6), (6, vec![loc(6)]));
         assert_eq!(way(&versions, 7), (7, vec![loc(6), loc(7)]));
-        // Nobody reads the old one any more.
+        // The old state has no reader any more.
         versions.publish(PageId(5), 8, None, Some(change(8)), &Readable::since(7), || ());
         assert_eq!(way(&versions, 8), (8, vec![loc(6), loc(7), loc(8)]));
         assert_eq!(versions.counts().1, 2);

@@ -69,7 +69,7 @@ pub enum Change<'a> {
     },
 }
 
-/// What a transaction changed of an extent.
+/// Changes of a transaction to an extent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtentChange {
     pub extent: ExtentId,

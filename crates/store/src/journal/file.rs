@@ -86,15 +86,14 @@ impl JournalFile {
         self.device.set_len(bytes).map_err(StoreError::device(&self.path, "cut the journal file"))
     }
 
-    /// The same file, cut to nothing: its slot keeps its name, and is made again when there is
-    /// need.
+    /// This file, cut to nothing: its slot keeps its name, and is made again when there is need.
     pub fn emptied(&self) -> Result<JournalFile> {
         self.cut(0)?;
         let (path, placed) = (self.path.clone(), self.placed.clone());
         Ok(JournalFile { path, slot: self.slot, bytes: 0, device: self.device.clone(), placed })
     }
 
-    /// What errors call a file of the journal that was not found: its slot is not known.
+    /// Name, in errors, of a journal file that was not found: its slot is not known.
     pub fn nameless(dir: &Directory, number: u64) -> PathBuf {
         dir.join(format!("journal (file {number})"))
     }

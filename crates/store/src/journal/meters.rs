@@ -34,8 +34,7 @@ pub(crate) struct JournalMeters {
     longest_slowed: Longest,
 }
 
-/// What commits, journal and checkpoints did since the database was opened, and how much is
-/// waiting.
+/// Work of commits, journal and checkpoints since the database was opened, and how much is waiting.
 #[derive(Clone, Debug, Default)]
 pub struct JournalStats {
     /// Transactions committed.

@@ -24,7 +24,7 @@
 //! | 8      | 4     | magic `SJRR`                                                               |
 //! | 12     | 4     | stored: bytes of the payload that follow                                   |
 //! | 16     | 4     | raw: bytes of the payload; more than stored: it is one LZ4 block           |
-//! | 20     | 4     | kind: low byte: 1 part of a transaction, 2 its last part, the commit, 3 mark; above it the *life*: drawn at each open, so that a commit that is tried again after a power loss is no record that what was lost with it follows |
+//! | 20     | 4     | kind: low byte: 1 part of a transaction, 2 its last part, the commit, 3 mark; above it the *life*: drawn at each open, so that a commit tried again after a power loss is not continued by records that were lost with its first try |
 //! | 24     | 8     | sequence                                                                   |
 //! | 32     | 8     | previous: checksum of the record before                                    |
 //! | 40     | 8     | synced                                                                     |
@@ -83,7 +83,7 @@ pub mod offset {
     pub const PAYLOAD: usize = super::HEAD;
 }
 
-/// What a record is.
+/// Meaning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Changes of a transaction that goes on.

@@ -1,13 +1,12 @@
 //! Room in the journal: free files, and the making of new ones.
 //!
-//! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced,
-//! and its directory, 4. *published*: only now its slot counts, and the super-block may be told
-//! of it. Background work does a step at a time ([`Journal::prepare`]); a commit that needs
-//! room now does those that are left ([`Journal::reserve`]). Background work fills in pieces, with
-//! pauses, that leave the device to commits; the nearer the end of the file in use, the shorter
-//! the pauses. One file is made at a time, so
-//! slots are counted without a hole, and what a failure or a crash leaves is the last slot's
-//! file, which no super-block mentions: it is made again.
+//! A file is made in short steps: 1. opened, 2. filled with zeros, a piece per step, 3. synced, and
+//! its directory, 4. *published*: only now its slot counts, and the super-block may be told of it.
+//! Background work does a step at a time ([`Journal::prepare`]); a commit that needs room now does
+//! those that are left ([`Journal::reserve`]). Background work fills in pieces, with pauses that
+//! leave the device to commits; the nearer the end of the file in use, the shorter the pauses. One
+//! file is made at a time, so slots are counted without a hole, and what a failure or a crash
+//! leaves is the last slot's file, which no super-block mentions: it is made again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +49,7 @@ struct Making {
     /// When background work may go on.
     not_before_ns: u64,
     synced: bool,
-    /// The same file while it was too small: free again if this fails.
+    /// The slot's old file, which is too small: free again if this fails.
     small: Option<Arc<JournalFile>>,
 }
 
@@ -59,7 +58,7 @@ struct Making {
 enum Length {
     /// As configured; the first ones of a database are shorter.
     Usual,
-    /// The same, but shorter where that would take long: a commit waits for it.
+    /// As `Usual`, but shorter where that would take long: a commit waits for it.
     Awaited,
     /// As short as will do.
     Least,
@@ -190,8 +189,8 @@ impl Journal {
         Haste::to_be_over(1.0, (8 * bytes.saturating_sub(tail.position)) as f64 / bytes.max(1) as f64)
     }
 
-    /// True when its files may be made as their device is learned; on files that stand for a disk
-    /// whose power is cut, a seed is a run.
+    /// True when the pace at which files are made may follow what is learned of the device; false
+    /// on simulated files, where a run follows from its seed alone.
     fn learns(&self) -> bool {
         self.config.files.is_none()
     }
@@ -211,7 +210,7 @@ impl Journal {
                 return Ok(file);
             }
             let mut making = self.maker.making.lock();
-            // Somebody else may have made one while we waited.
+            // Another thread may have made one while this one waited.
             if let Some(file) = self.take_free(least) {
                 return Ok(file);
             }

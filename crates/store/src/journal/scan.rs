@@ -29,7 +29,7 @@ const FRONT: u64 = 1 << 20;
 /// The most that is read of a file that does not say how long it is: more than any has.
 const MOST_HEADLESS: u64 = 1 << 30;
 
-/// What the journal holds.
+/// Contents of the journal.
 pub(crate) struct Found {
     /// Files from the first needed one on, with the highest committed transaction in each.
     pub used: BTreeMap<u64, (Arc<JournalFile>, u64)>,
@@ -50,7 +50,7 @@ pub(crate) struct Found {
     pub read_bytes: u64,
 }
 
-/// What to do about damage.
+/// Advice in errors about damage.
 const SALVAGE: &str = "--salvage opens what is before";
 
 /// The super-block's view of the journal.
@@ -67,7 +67,7 @@ pub(crate) struct Needed {
     pub slots: u32,
 }
 
-/// What is told of each record: head, file and place in it, stored payload.
+/// Is called with each record: head, file and place in it, stored payload.
 pub(crate) type OnRecord<'a> = dyn FnMut(&Head, &Arc<JournalFile>, u64, &[u8]) -> Result<()> + 'a;
 
 /// Reads the journal of the database in `dir`.
@@ -151,7 +151,7 @@ impl Slots {
         for mut file in slots {
             let (head, first_record) = file.begin()?;
             found.first_records.extend(first_record);
-            // What follows the length that a file was made with is not the journal's.
+            // Bytes beyond the length that a file was made with are not the journal's.
             let made_with = head.map_or(MOST_HEADLESS, |h| h.bytes / BLOCK as u64 * BLOCK as u64);
             file.bytes = file.bytes.min(made_with);
             let file = Arc::new(file);
@@ -212,7 +212,7 @@ impl Found {
         Ok(())
     }
 
-    /// Leaves out the files behind the last slot that counts: nobody was told of them, since
+    /// Leaves out the files behind the last slot that counts: no super-block mentions them, since
     /// they were not finished or not durable when the database was last open. They will be made
     /// again.
     fn leave_unfinished(&mut self) {
@@ -301,8 +301,8 @@ impl Scan<'_, '_> {
         self.look_for_synced(stream, stop)
     }
 
-    /// True when the file's head continues the chain. What a crash left of a file that nobody
-    /// was promised does not.
+    /// True when the file's head continues the chain. Remains of a file of which nothing was called
+    /// durable do not.
     fn continues(&self, head: &FileHead) -> bool {
         let end = self.found.end;
         (head.sequence, head.previous) == (end.sequence + 1, end.previous)
@@ -363,8 +363,8 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// What was called durable must be there: by records and heads, and by the super-block, which
-    /// names a file and a place in it.
+    /// Checks that all that was called durable is there: by records and heads, and by the
+    /// super-block, which names a file and a place in it.
     fn check_synced(&mut self, dir: &Directory) -> Result<()> {
         if let Some((synced, who)) = self.claim.take().filter(|(most, _)| *most > self.found.end.sequence) {
             self.missing(&who, synced)?;

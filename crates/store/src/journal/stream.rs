@@ -57,7 +57,7 @@ pub(crate) struct Stretch {
     pub bytes: u64,
 }
 
-/// What is told of each file.
+/// Is called with each file.
 pub(crate) type OnFile<'a> = dyn FnMut(usize, &mut FileStream<'_>) -> Result<()> + 'a;
 
 /// Calls `then` with each file, in order.
@@ -126,7 +126,7 @@ struct Chunk {
     bytes: usize,
 }
 
-/// What the threads share: chunks are read in order, into buffers that were used before.
+/// Shared by the threads: chunks are read in order, into buffers that were used before.
 #[derive(Default)]
 struct Ahead {
     next: usize,

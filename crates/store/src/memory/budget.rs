@@ -1,13 +1,13 @@
 //! The one memory budget of a process: pools, queries, loads, recovery, uploads and results of
 //! all open databases reserve from it before they allocate.
 //!
-//! A reservation is a number, not memory: whoever holds it may allocate that much and gives it
-//! back by dropping it. Invariant: the sum of all reservations never exceeds the budget, so no
+//! A reservation is a number, not memory: its holder may allocate that much and gives it back by
+//! dropping it. Invariant: the sum of all reservations never exceeds the budget, so no
 //! request can get the process killed.
 //!
-//! Two ways to ask. Who cannot do with less asks for all that is left ([`Reservation::grow`]).
-//! Who has another way, because it can spill, leaves a rest for those who begin
-//! ([`Reservation::grow_leaving`]). Nobody waits for memory while holding some.
+//! Two ways to ask. Work that cannot do with less asks for all that is left
+//! ([`Reservation::grow`]). Work that can spill leaves a rest for work that begins
+//! ([`Reservation::grow_leaving`]). No holder of memory waits for more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::error::{Result, StoreError};
 /// Bytes a [`Charge`] takes at once, so that the shared counter is not touched for every value.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// Who held so much at a time leaves a heap with holes worth giving back.
+/// Work that held so many bytes at a time leaves a heap with holes worth giving back.
 const LARGE_BYTES: u64 = 4 << 20;
 
 /// The budget of one process. Clones share it.
@@ -75,8 +75,8 @@ impl MemoryBudget {
         Ok(r)
     }
 
-    /// Somebody has ended who held up to `most` bytes: what that left free in the heap goes
-    /// back to the system.
+    /// Work has ended that held up to `most` bytes: the memory it left free in the heap goes back
+    /// to the system.
     pub fn ended(&self, most: u64) {
         if most >= LARGE_BYTES {
             snowmelt_io::trim_heap();

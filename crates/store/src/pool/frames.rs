@@ -96,16 +96,16 @@ impl Frames {
     /// its read complete and not yet published by the caller.
     #[inline]
     pub unsafe fn bytes<'a>(&self, frame: u32) -> &'a [u8] {
-        // SAFETY: the address is that of PAGE_BYTES bytes inside the mapping; the caller
-        // promises that nobody writes them.
+        // SAFETY: the address is that of PAGE_BYTES bytes inside the mapping; the caller promises
+        // that nothing writes them.
         unsafe { std::slice::from_raw_parts(self.address(frame), PAGE_BYTES) }
     }
 
     /// The bytes of a frame, to be filled.
     ///
     /// # Safety
-    /// The caller must be the only one who knows the frame: it put the frame's page in flight
-    /// and nobody else reads into it.
+    /// The caller must be the only user of the frame: it put the frame's page in flight, and
+    /// nothing else reads into it.
     pub unsafe fn bytes_mut<'a>(&self, frame: u32) -> &'a mut [u8] {
         // SAFETY: as above, and the caller promises exclusive use.
         unsafe { std::slice::from_raw_parts_mut(self.address(frame), PAGE_BYTES) }

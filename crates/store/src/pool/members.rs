@@ -10,7 +10,7 @@ use super::rule::Rule;
 use super::word;
 use crate::page::TreeId;
 
-/// What brought a page that was not used yet.
+/// The rule that brought a page which was not used yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brought {
     pub by: Rule,
@@ -32,7 +32,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// What brought the unused page of a word.
+    /// The rule that brought the unused page of a word.
     pub fn brought(&self, w: u64) -> Option<Brought> {
         Rule::from_bits(word::rule(w)).map(|by| Brought { by, is_counted: self.counted(w).is_some() })
     }

@@ -3,25 +3,25 @@
 //!
 //! 1. *Fresh* frames are handed out in order until each was used once: only then does memory
 //!    become scarce.
-//! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list). A
-//!    guess nobody used is evicted in the order of arrival, before anything else when the
-//!    guesses hold more than a quarter of the frames, else for a quarter of the frames taken, so
-//!    that neither guesses push out what is used nor dead guesses stay for ever.
+//! 2. The *cold end* is a queue of frames filled by guesses (whole extents, the warm list).
+//!    Unused guesses are evicted in the order of arrival: before anything else when guesses hold
+//!    more than a quarter of the frames, else for a quarter of the frames taken. So guesses do
+//!    not push out pages in use, and dead guesses do not stay for ever.
 //! 3. The *clock*'s hand passes over all frames: a page touched since the last round is spared
 //!    once, an unused guess is left to the cold end. A page enters unreferenced just behind the
 //!    hand, so it has a full round to be touched again.
 //!
-//! A batch (the pages of an extent, as a rule) takes its frames from one end, from the cold one
-//! those of the oldest that lie together, and gets them in ascending order: so an extent comes
+//! A batch (the pages of an extent, as a rule) takes its frames from one end; at the cold end,
+//! those of the oldest that lie together. It gets them in ascending order, so that an extent comes
 //! into few stretches of memory.
 //!
 //! Exactly planned pages are no guesses: they enter like pages read on demand. Invariant: a
 //! frame is in at most one of (fresh, returned, holding a page), so it is handed out once.
 //!
-//! *Regret*: a page that had been used and left is marked until a quarter of the frames' number
-//! of others have left after it. If it is wanted again while it is marked, it would still be
-//! there had the guesses (which may hold as many frames) not taken its place. The share of such
-//! pages is what a frame is worth to those who do not guess.
+//! *Regret*: a page that was used and has left is marked until a quarter as many others as there
+//! are frames have left after it. If it is wanted while it is marked, it would still be there had
+//! the guesses, which may hold that many frames, not taken its place. The share of such pages is
+//! the worth of a frame to pages that are not guesses.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -42,7 +42,7 @@ pub struct Evicted {
     pub word: u64,
 }
 
-/// What was found for a reader that needs frames.
+/// Frames for a reader that needs some, and the pages that were evicted from them.
 #[derive(Default, Debug)]
 pub struct Taken {
     pub frames: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct Replacer {
     cold: VecDeque<(u32, OwnedPage)>,
     /// Pages that were used and left lately, in order.
     left: VecDeque<OwnedPage>,
-    /// How many ever did.
+    /// Number of pages that ever did.
     left_count: u64,
 }
 
@@ -72,7 +72,7 @@ enum EvictFrom {
     Clock,
 }
 
-/// What a look at one frame found.
+/// Result of a look at one frame.
 enum Verdict {
     Taken(Evicted),
     Spared,
@@ -143,8 +143,8 @@ impl Replacer {
         taken
     }
 
-    /// Which end the frames of a batch come from: the cold end gets a quarter of all frames, but
-    /// whole batches, for the frames of one batch are neighbours only at one end.
+    /// The end that the frames of a batch come from. The cold end gives a quarter of all frames,
+    /// but to whole batches, because the frames of a batch are neighbours only at one end.
     fn end_for(&mut self, want: usize) -> EvictFrom {
         self.owed += want;
         if self.cold.len() > self.count as usize / 4 {
@@ -167,8 +167,8 @@ impl Replacer {
         self.evict_by_clock(frames, members).or_else(|| self.evict_cold(frames, members))
     }
 
-    /// Evicts up to `want` of the oldest unused guesses: of a few times as many those
-    /// whose frames lie together. The others keep their turn.
+    /// Evicts up to `want` of the oldest unused guesses. It looks at a few times as many and takes
+    /// those whose frames lie together; the others keep their turn.
     fn evict_cold_neighbours(&mut self, want: usize, frames: &Frames, members: &Members, taken: &mut Taken) {
         /// The oldest that are looked at, for each that is wanted.
         const CHOICE: usize = 4;
@@ -209,9 +209,9 @@ impl Replacer {
         }
     }
 
-    /// The oldest guess that nobody used. Used ones leave the queue; those still in flight go
-    /// to its end, and so does, once, one that somebody meant to use: without that use it would
-    /// keep its frame for ever, since the clock leaves guesses alone. Two rounds at most.
+    /// Evicts the oldest unused guess. Used ones leave the queue, and those still in flight go to
+    /// its end. So does, once, a guess that was marked for a coming use: if that use never comes it
+    /// must leave, and the clock leaves guesses alone. Two rounds at most.
     fn evict_cold(&mut self, frames: &Frames, members: &Members) -> Option<Evicted> {
         for _ in 0..2 * self.cold.len() {
             let (frame, page) = self.cold.pop_front()?;
@@ -295,7 +295,7 @@ fn is_guess(w: u64) -> bool {
     Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
 }
 
-/// Evicts the page of a word if nobody uses it; `mark` stays in its word.
+/// Evicts the page of a word unless it is pinned or was touched; `mark` stays in its word.
 fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
         return Verdict::Kept;

@@ -1,4 +1,4 @@
-//! The rule that brought a page, as its word keeps it until somebody uses the page.
+//! The rule that brought a page, kept in the page's word until its first use.
 //!
 //! The rules are described in `settings::read_ahead`.
 
@@ -22,7 +22,7 @@ impl Rule {
     /// All rules, in the order of their numbers.
     pub const ALL: [Rule; 5] = [Rule::StartUp, Rule::Extent, Rule::Planned, Rule::Scan, Rule::Warm];
 
-    /// The rule with a number; `None` for 0 and what does not exist.
+    /// The rule with a number; `None` for 0 and unknown numbers.
     pub fn from_bits(bits: u8) -> Option<Rule> {
         Self::ALL.get((bits as usize).checked_sub(1)?).copied()
     }

@@ -1,16 +1,17 @@
-//! The word of a page: one atomic u64 says whether the page is in memory, where, and who uses it.
+//! The word of a page: one atomic u64 says whether the page is in memory, where, and how it is
+//! used.
 //!
-//! | bits   | field      | meaning                                                                        |
-//! |--------|------------|--------------------------------------------------------------------------------|
-//! | 0..32  | frame      | frame number, when in flight or resident                                       |
-//! | 32..48 | pins       | readers holding the page; only a resident page without pins may be evicted     |
-//! | 48..50 | state      | 0 absent, 1 in flight, 2 resident                                              |
-//! | 50..53 | rule       | the read-ahead rule that brought it and that nobody has used yet, else 0       |
-//! | 53     | referenced | touched since the clock's hand last passed                                     |
-//! | 54     | versioned  | newer or older versions exist: ask the version table; survives eviction        |
-//! | 55     | awaited    | somebody waits for the read in flight                                          |
-//! | 56     | lately     | absent, but was used and left only lately: see `replace`                       |
-//! | 57..61 | generation | of the meters when a rule brought it: what came before a reset is not counted   |
+//! | bits   | field      | meaning                                                                |
+//! |--------|------------|------------------------------------------------------------------------|
+//! | 0..32  | frame      | frame number, when in flight or resident                               |
+//! | 32..48 | pins       | readers holding the page; evicted only when resident and without pins  |
+//! | 48..50 | state      | 0 absent, 1 in flight, 2 resident                                      |
+//! | 50..53 | rule       | the read-ahead rule that brought it, until its first use; else 0       |
+//! | 53     | referenced | touched since the clock's hand last passed                             |
+//! | 54     | versioned  | other versions exist: ask the version table; survives eviction         |
+//! | 55     | awaited    | a reader waits for the read in flight                                  |
+//! | 56     | lately     | absent, but was used and left only lately: see `replace`               |
+//! | 57..61 | generation | of the meters when a rule brought it: older ones are not counted       |
 //!
 //! A zero word is an absent page, so fresh anonymous memory is a valid table.
 
@@ -31,8 +32,8 @@ pub const GENERATION_SHIFT: u32 = 57;
 /// Generations that are told apart.
 pub const GENERATIONS: u64 = 16;
 
-/// What must be exactly `RESIDENT` for the quick way in: with half of all possible pins the
-/// slow way looks after the rest.
+/// Bits that must equal `RESIDENT` for the quick way in. Bit 47 is the highest bit of the pin
+/// count: from half of all possible pins on, readers take the full way, which checks the count.
 pub const QUICK: u64 = STATE | RULE | VERSIONED | 1 << 47;
 
 #[inline]

@@ -27,7 +27,7 @@ impl Deref for Payload {
 
 impl Drop for Payload {
     fn drop(&mut self) {
-        // Nobody wants it when everything has been read.
+        // Fails when everything has been read: the receiver is gone then.
         let _ = self.give_back.send(std::mem::take(&mut self.bytes));
     }
 }

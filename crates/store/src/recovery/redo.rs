@@ -1,9 +1,9 @@
 //! Writing pages back before the database opens: only when the journal says more than the
 //! memory budget can hold.
 //!
-//! It is the checkpointer's work done early. Until the next checkpoint's super-block is durable
-//! the journal says all of it once more, so a crash at any point loses nothing, and what a page
-//! was before is needed by nobody.
+//! It is the checkpointer's work done early. Until the next checkpoint's super-block is durable the
+//! journal says all of it once more, so a crash at any point loses nothing. No reader needs an
+//! earlier state of a page.
 
 use std::path::Path;
 
@@ -47,8 +47,8 @@ pub(super) fn write_back(
         let mut made = made.map_err(|(loc, why)| super::damaged(dir, loc.file, loc.offset, why))?;
         let tree = header(&made).tree();
         if extents[geometry.extent_of(id) as usize].tree != Some(tree) {
-            // Written early by a transaction that did not keep the extent, which is somebody
-            // else's now: a meta run's perhaps.
+            // Written early by a transaction that did not keep the extent. It has another owner
+            // now, a meta run perhaps.
             continue;
         }
         page::seal(&mut made, id, tree, txn);

@@ -1,4 +1,4 @@
-//! What the records of the journal say of a share of the pages, and of catalog and extent map.
+//! Effect of the journal's records on a share of the pages, on catalog and extent map.
 //!
 //! Of each page the way to its newest version is kept: an image and the changes after it, in
 //! memory ([`WaitingPage`]) or as places in the journal. How much memory all of them may take
@@ -88,7 +88,7 @@ pub(super) struct PageWay {
     pub txn: u64,
     /// Without the changes that wait.
     pub history: Vec<Step>,
-    /// In memory: its transaction is not noted in it before somebody looks.
+    /// In memory. Its header gets the transaction when it is made into a page.
     pub waiting: Option<WaitingPage>,
 }
 
@@ -116,7 +116,7 @@ impl PageWay {
     }
 }
 
-/// What ways hold in memory.
+/// Amounts that ways hold in memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     images: usize,
@@ -380,7 +380,7 @@ impl Replay {
         true
     }
 
-    /// Has the pages leave memory that were changed longest ago, until the others have room.
+    /// Puts pages out of memory, those changed longest ago first, until the others have room.
     fn make_room(&mut self) {
         while self.held.images > self.limits.images
             && let Some((page, txn)) = self.leaving.pop_front()
@@ -477,7 +477,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The pages of a dropped tree are nobody's: a later owner of its extents must not meet them.
+    /// Forgets the pages of a dropped tree: a later owner of its extents must not meet them.
     fn drop_tree(&mut self, tree: TreeId) {
         self.catalog.trees.remove(&tree);
         let mut gone = FxHashSet::default();

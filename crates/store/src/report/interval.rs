@@ -1,13 +1,13 @@
-//! The difference of two reports; and the meters that are made of others.
+//! The difference of two reports; and the meters that are derived from others.
 
 use std::collections::HashMap;
 
 use super::registry::{FORMULAS, Way};
 use super::sample::{Sample, SampleKind, SampleValue, number_of};
 
-/// The difference to `earlier`: counts are differences, levels are as of now, and what is made
-/// of others is made of the differences. A count that was reset meanwhile is what came after.
-/// Percentiles are since the last reset, as ever.
+/// The difference to `earlier`: counts are differences, levels are as of now, and derived meters
+/// are derived from the differences. A count that was reset meanwhile is what came after the reset.
+/// Percentiles are always since the last reset.
 pub fn since(now: &[Sample], earlier: &[Sample]) -> Vec<Sample> {
     let before: HashMap<_, _> = earlier.iter().map(|s| ((&s.name, &s.labels), &s.value)).collect();
     let mut list: Vec<Sample> = now.to_vec();

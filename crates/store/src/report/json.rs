@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `pool.frames` | | `{"pool": {"frames": …}}` |
 //! | `trees[].reads` | tree = psog | `{"trees": [{"tree": "psog", "reads": …}]}` |
-//! | `trees[].rules.*.used` | tree = psog, rule = scan | `{"trees": [{"tree": "psog", "rules": {"scan": {"used": …}}}]}` |
+//! | `trees[].rules.*.used` | tree = psog, rule = scan | in it: `"rules": {"scan": {"used": …}}` |
 
 use std::borrow::Cow;
 

@@ -9,8 +9,8 @@
 //! | `devices[].costs.bytes_per_s` | `snowmelt_devices_costs_bytes_per_second 1.3e8` |
 //!
 //! Counts are counters with `_total` at the end, levels are gauges. Times are in seconds. A text is
-//! a gauge of 1 with the text as a label; a text that there is none of now is left out. What is
-//! derived of other samples is left out, too: a query of Prometheus derives it for any interval.
+//! a gauge of 1 with the text as a label; a text that is absent now is left out. Derived samples
+//! are left out, too: a query of Prometheus derives them for any interval.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -19,7 +19,7 @@ use crate::settings::read_ahead::ReadAhead;
 /// Settings of a store; passed in full, usually as `StoreConfig { …, ..StoreConfig::default() }`.
 #[derive(Clone)]
 pub struct StoreConfig {
-    /// What the database may be used for.
+    /// Permitted use of the database.
     pub mode: Mode,
     /// Pages in an extent, for new databases; an existing one keeps its own. 1 to 65536,
     /// default 256 (2 MiB).
@@ -58,7 +58,7 @@ pub struct StoreConfig {
     pub read_ahead: ReadAhead,
     /// Records which pages are used, for as long as the store is open.
     pub first_uses: Option<Arc<FirstUses>>,
-    /// Who does the background work: saving and reading the warm list.
+    /// Executor of the background work, such as saving and reading the warm list.
     pub background: Background,
     /// Journal and checkpoints.
     pub journal: JournalConfig,
@@ -80,14 +80,13 @@ pub struct StoreConfig {
     pub clock: Clock,
 }
 
-/// What an open database may be used for.
+/// Permitted use of an open database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Everything, by one process.
     ReadWrite,
-    /// Reading, by any number of processes. No file is made, written or lengthened, so it may
-    /// lie on media that cannot be written; what a crash left in the journal is recovered in
-    /// memory.
+    /// Reading, by any number of processes. No file is made, written or lengthened, so it may lie
+    /// on media that cannot be written; a journal that a crash left is recovered in memory.
     ReadOnly,
 }
 
@@ -143,7 +142,7 @@ pub struct JournalConfig {
     pub most_bytes: u64,
     /// Whether the checkpointer works on its own.
     pub checkpoints: Checkpoints,
-    /// What to do about damage in the journal at open.
+    /// Treatment of damage in the journal at open.
     pub salvage: Salvage,
     /// Wraps the device of each journal file: simulated and faulty devices.
     pub devices: Option<DeviceWrap>,
@@ -179,7 +178,7 @@ pub enum Checkpoints {
     Held,
 }
 
-/// What to do when a part of the journal that was durable is damaged.
+/// Treatment of damage in a part of the journal that was durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Salvage {
     /// Refuse to open, with an error that names the place.
@@ -207,13 +206,13 @@ pub enum Plant {
     KeepDeadJournal,
 }
 
-/// Who calls [`Store::step`](crate::Store::step).
+/// Caller of [`Store::step`](crate::Store::step).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// A thread of the store's own. In virtual time there is none: the caller does it then.
     Thread,
-    /// The same, and in virtual time, too: the thread takes part in it, so whoever closes the
-    /// store does.
+    /// A thread of the store's own, in virtual time, too: it takes part in that time, so the thread
+    /// that closes the store must as well.
     Participant,
     /// The caller.
     Caller,
@@ -239,7 +238,7 @@ impl DeviceWrap {
         DeviceWrap { wrap: Arc::new(f), least_stripes: 0 }
     }
 
-    /// The same for databases of at least so many stripes; with others they are not opened.
+    /// Limits it to databases of at least `least` stripes; others are not opened.
     pub fn for_stripes(self, least: usize) -> Self {
         DeviceWrap { least_stripes: least, ..self }
     }

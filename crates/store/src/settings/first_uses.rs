@@ -1,7 +1,7 @@
-//! The pages that readers used, each when it was used first since it was read.
+//! First uses: the pages that readers used, each noted at its first use since it was read.
 //!
-//! These have to be read for some work, by whatever rule and in whatever order: the least time for
-//! it on a given device can be reckoned from that. Reads that were of no use are not in it.
+//! Some work needs exactly these reads, by whatever rule and in whatever order, so the least time
+//! for it on a given device can be reckoned from them. Useless reads are not among them.
 
 use parking_lot::Mutex;
 
@@ -18,7 +18,7 @@ pub struct FirstUse {
     pub offset: u64,
 }
 
-/// A record of them, in the order in which they were told. It grows by 24 bytes with each.
+/// First uses, in the order in which they were noted. It grows by 24 bytes with each.
 #[derive(Debug, Default)]
 pub struct FirstUses(Mutex<Vec<FirstUse>>);
 

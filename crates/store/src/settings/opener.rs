@@ -192,7 +192,7 @@ impl Placed {
         &self.name
     }
 
-    /// The same file, which has been given another name.
+    /// This file under its new name.
     pub fn renamed(self, name: &Path) -> Placed {
         Placed { name: name.to_path_buf(), ..self }
     }

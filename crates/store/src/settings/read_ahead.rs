@@ -1,4 +1,4 @@
-//! The read-ahead rules: what to read that nobody has asked for yet, and which rules are on.
+//! The read-ahead rules: which pages to read before a reader asks for them, and which rules are on.
 //!
 //! 1. *start-up*: until the pool has been full once, a missed page brings the rest of its extent.
 //! 2. *extent*: afterwards the n-th miss of an extent within a window brings the rest.
@@ -6,8 +6,8 @@
 //! 4. *scan*: the leaves ahead of a scan, as far as `ScanAhead` says.
 //! 5. *warm list*: what was resident at the last shutdown, see `warm`.
 //!
-//! Each can be switched off; `auto` weighs 1 and 2 before each use (`readahead`). Read-ahead never
-//! waits: without free frames it is dropped.
+//! Each can be switched off; `auto` weighs 1 and 2 before each use (`read::advice`). Read-ahead
+//! never waits: without free frames it is dropped.
 
 use crate::pool::rule::Rule;
 

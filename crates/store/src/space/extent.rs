@@ -21,7 +21,7 @@ pub struct Extent {
     pub written: Box<[u64]>,
     /// Bit i: page i is in use.
     pub allocated: Box<[u64]>,
-    /// What the stripe has of each page that is written.
+    /// The transaction that each written page was last written with.
     pub written_by: WrittenBy,
 }
 
@@ -50,7 +50,7 @@ impl Extent {
         e
     }
 
-    /// The same, all its pages written with this transaction.
+    /// This extent, with all its pages written by transaction `txn`.
     pub fn by(mut self, txn: u64) -> Self {
         self.written_by = WrittenBy::same(txn);
         self

@@ -28,7 +28,7 @@ use crate::superblock::{FILE_NAME, MetaForm, MetaRun, SuperBlock};
 /// Bytes of one write of the run: a reader waits behind few of them.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What the meta run says.
+/// Content of the meta run.
 pub(crate) struct Meta {
     pub catalog: Catalog,
     pub extents: Vec<Extent>,
@@ -137,7 +137,7 @@ impl MetaReader<'_> {
             let part = segment::decode(&bytes, extent_pages).map_err(|why| self.corrupt(why))?;
             map[s * SEGMENT..][..SEGMENT].clone_from_slice(&part);
         }
-        // What lies beyond was given up by a commit that the journal has.
+        // Extents beyond were given up by a commit that the journal has.
         map.truncate(extents as usize);
         Ok(map)
     }
@@ -156,9 +156,10 @@ pub(crate) struct NewMeta {
 }
 
 impl NewMeta {
-    /// Takes what changed of the map, a segment at a time: nobody waits for the whole; and
-    /// pages for it. What commits change meanwhile may be in it or not, extent by extent; made
-    /// again by a recovery, their changes give the same map. They must be durable before it is.
+    /// Takes the changed segments of the map, and pages for them. The space is locked for one
+    /// segment at a time, so that no other thread waits for all. Changes of commits meanwhile may
+    /// be included or not, extent by extent: a recovery makes them again and gets the same map.
+    /// They must be durable before the run is.
     pub fn take(
         space: &RwLock<Space>,
         catalog: &Catalog,
@@ -274,7 +275,7 @@ impl NewMeta {
         Ok(())
     }
 
-    /// The super-block names the run: what only the state before it used is free.
+    /// Called when the super-block names the run: pages that only the state before used are free.
     pub fn settle(self, space: &RwLock<Space>, durable: &Mutex<MetaState>) {
         let mut state = durable.lock();
         let extents = std::mem::take(&mut state.extents);
@@ -286,7 +287,7 @@ impl NewMeta {
         unused.iter().rev().for_each(|e| space.release_meta(*e));
     }
 
-    /// The run is not to be used.
+    /// Gives up a run that is not to be used.
     pub fn give_up(self, space: &RwLock<Space>) {
         space.write().change_segments(self.taken);
     }

@@ -4,17 +4,17 @@
 //! A checkpoint writes the segments that changed, to pages that the durable state does not use;
 //! the directory has the checksum of each, so that a segment whose write was lost is seen.
 //!
-//! | bytes | directory                                                                                  |
-//! |-------|--------------------------------------------------------------------------------------------|
-//! | 8     | extents in the map                                                                         |
-//! | 4     | number of segments; for each: u64 first page, u32 bytes (0: all free), u64 XXH3-64 of them |
+//! | bytes | directory                                                                           |
+//! |-------|-------------------------------------------------------------------------------------|
+//! | 8     | extents in the map                                                                  |
+//! | 4     | number of segments; of each: u64 first page, u32 bytes (0: all free), u64 XXH3-64   |
 //!
-//! | bytes | segment: for each of its 64 extents, free ones beyond the end of the map                   |
-//! |-------|--------------------------------------------------------------------------------------------|
-//! | 4     | owner; 0xFFFFFFFF: free, 0: the store itself; both have nothing more                       |
-//! | 8     | overflow extent; all ones: none                                                            |
-//! |       | bitmap of the pages in use                                                                 |
-//! |       | which transaction each page was last written with ([`WrittenBy`])                          |
+//! | bytes | segment: for each of its 64 extents, free ones beyond the end of the map            |
+//! |-------|-------------------------------------------------------------------------------------|
+//! | 4     | owner; 0xFFFFFFFF: free, 0: the store itself; both have nothing more                |
+//! | 8     | overflow extent; all ones: none                                                     |
+//! |       | bitmap of the pages in use                                                          |
+//! |       | which transaction each page was last written with ([`WrittenBy`])                   |
 
 use twox_hash::XxHash3_64;
 
@@ -122,8 +122,8 @@ pub(crate) fn decode_directory(r: &mut Cursor<'_>) -> Result<(u64, Vec<SegmentPl
     Ok((extents, segments.collect::<Result<_, &'static str>>()?))
 }
 
-/// Reads the extent map that format 3 put behind the catalog: nothing is known of who wrote
-/// which page.
+/// Reads the extent map that format 3 put behind the catalog: it does not say which transaction
+/// wrote which page.
 pub(crate) fn decode_whole_map(r: &mut Cursor<'_>, extent_pages: u32) -> Result<Vec<Extent>, &'static str> {
     let n = r.u64()?;
     let entry_bytes = 12 + 8 * words(extent_pages) as u64;

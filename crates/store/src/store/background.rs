@@ -1,8 +1,8 @@
 //! Background work: one function, [`Work::step`], that a thread of the store calls in
 //! production and a test, or a client in virtual time, calls itself.
 //!
-//! 1. make durable what was appended and is waited for by nobody, have a journal file ready,
-//!    and do a piece of checkpoint work;
+//! 1. make appended commits durable that no caller waits for, have a journal file ready, and do
+//!    a piece of checkpoint work;
 //! 2. read the warm list back, while there is something to read and room for it;
 //! 3. save it every few minutes;
 //! 4. look at what is believed of the disks, and keep what was learned.
@@ -34,7 +34,7 @@ pub const IDLE_NS: u64 = 1_000_000_000;
 /// The account of reads that no caller asked for.
 const BACKGROUND: &str = "background";
 
-/// What there is to do besides answering.
+/// The background work of a store.
 pub(crate) struct Work {
     pub fetch: Arc<Fetch>,
     pub commits: Arc<Commits>,
@@ -91,7 +91,7 @@ impl Work {
         if c.look_when_due().is_err() || c.settle().is_err() {
             return SOON_NS;
         }
-        // When there is no room for another file of the journal, checkpoints are what makes some.
+        // An error is passed over: without room for another journal file, checkpoints make some.
         let made = c.journal.prepare().and_then(|made| c.note_slots().map(|()| made));
         let made_ns = match made {
             Ok(Made::Partly(pause_ns)) => pause_ns,
@@ -136,7 +136,7 @@ impl Work {
         if list.is_empty() {
             return;
         }
-        // Advice only: a full disk or a read-only directory must not hurt anybody.
+        // Advice only: a full disk or a read-only directory must do no harm.
         if let Err(e) = warm::save(&self.dir, self.fetch.geometry.extent_pages, &list) {
             snowmelt_io::notice(&format!("{e}; going on without"));
         }
@@ -161,8 +161,8 @@ impl BackgroundThread {
     pub fn start(work: Arc<Work>, memory: MemoryBudget) -> std::io::Result<BackgroundThread> {
         /// The longest time between two looks at what there is to do.
         const MOST_NS: u64 = 60_000_000_000;
-        /// How often the heap is looked at, while there is something to do. In real time: it is
-        /// none of the store's answers.
+        /// How often the heap is looked at, while there is something to do. In real time, since no
+        /// answer of the store depends on it.
         const HEAP_LOOK: Duration = Duration::from_millis(250);
         let clock = &work.commits.config.clock;
         let over = EventCount::named(clock, "the end of the background thread");

@@ -8,15 +8,15 @@
 //! 4. When all is durable, `superblock.making` becomes `superblock`, and the folder is synced.
 //!    Now it is a database. `making` goes.
 //!
-//! A try that was cut short leaves `making` and no `superblock`. The next one, which has the
-//! lock, removes what that try has made and begins anew. In the folder it removes names of a
-//! database's own, and the stripe that the list says was made. Stripes elsewhere are removed if
-//! they are the very files noted (which takes a file system that tells times of birth), or have no
-//! byte and nothing says that they are another database's, whose stripes are empty, too, at first.
-//! That is done only by a list that still lies in the folder it was written in: one in a copy of
-//! that folder speaks of the stripes of another database. Whatever else is at the name of a
-//! stripe is foreign, and the try fails as it would have before; the list never names a stripe
-//! that was there.
+//! A try that was cut short leaves `making` and no `superblock`. The next one, which has the lock,
+//! removes what that try has made and begins anew. In the folder it removes names of a database's
+//! own, and the stripe that the list says was made. A stripe elsewhere is removed if it is the very
+//! file noted, which takes a file system that tells times of birth. It is also removed if it has no
+//! byte and nothing says that it is another database's, whose stripes are empty, too, at first.
+//! Both happen only if the list still lies in the folder it was written in: in a copy of that
+//! folder it speaks of the stripes of another database. Any other file at the name of a stripe is
+//! foreign, and the try fails as it would have before; the list never names a stripe that was
+//! there.
 //!
 //! The folder is opened once. A try whose folder was moved goes on and is undone where that is,
 //! and never touches what was put at its old path.
@@ -244,8 +244,8 @@ pub fn is_vacant(dir: &Path, besides: &[&str]) -> std::io::Result<bool> {
     Ok(names().any(|name| name == FILE_NAME) || names().all(is_none))
 }
 
-/// Removes what an unfinished try has left, whose lock the caller has; answers what its list
-/// said.
+/// Removes the leavings of an unfinished try, whose lock the caller has; answers the lines of its
+/// list.
 fn clear(dir: &Arc<Directory>) -> Result<Vec<Line>> {
     let list = dir.join(FILE_NAME);
     let mut text = Vec::new();

@@ -18,7 +18,7 @@ use crate::settings::opener::Directory;
 
 /// Time between two looks, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000_000;
-/// A figure has changed when it is so many times what it was, or as small a part.
+/// Factor by which a figure must have grown or shrunk to count as changed.
 const CHANGED: f64 = 1.5;
 /// Time that a change must last.
 const LASTS_NS: u64 = 3_000_000_000;
@@ -59,7 +59,7 @@ impl<F: Changing> Told<F> {
         Told { figures, at_ns: now_ns, other: None }
     }
 
-    /// A look at what is believed; answers what was said before when this should be.
+    /// A look at the present belief. When it is to be said, answers the one that was said before.
     fn look(&mut self, now: F, now_ns: u64) -> Option<F> {
         if !now.differs(&self.figures) {
             self.other = None;
@@ -118,7 +118,7 @@ impl Figures {
         }
     }
 
-    /// The same with those of `now` that were learned.
+    /// These figures, with those of `now` that were learned in their place.
     fn with_learned(self, now: Figures) -> Figures {
         let [mut requests_per_s, mut bytes_per_s] = [self.requests_per_s, self.bytes_per_s];
         let mut from = self.from;
@@ -214,7 +214,7 @@ impl Mind {
         ))
     }
 
-    /// The same of writes.
+    /// A look at what is believed of writes; answers the line that is due.
     fn look_at_writes(&mut self, cost: &WriteCost, now_ns: u64) -> Option<String> {
         let now = WriteFigures::of(cost, Some(&self.writes.figures));
         let before = self.writes.look(now, now_ns)?;

@@ -1,6 +1,6 @@
-//! Creation and opening a store.
+//! Creating and opening a store.
 //!
-//! 1. the lock is taken, the super-block read; of a new store it is made;
+//! 1. the lock is taken, and the super-block read, or made for a new store;
 //! 2. the meta run gives the catalog and the extent map, the journal what was committed since;
 //! 3. the stripes get their lengths: leftovers of an unfinished build are cut off;
 //! 4. an empty pool, queues, the version table and the journal's end are put together.
@@ -87,7 +87,8 @@ impl Store {
         Self::create_unfinished(dir, stripes, config)?.finish()
     }
 
-    /// The same, to be filled first: until [`NewStore::finish`] it is no database.
+    /// As [`Store::create`], but the store is to be filled first: until [`NewStore::finish`] it is
+    /// no database.
     pub fn create_unfinished(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<NewStore> {
         let placement = config.placement.clone();
         let new = Self::create_nameless(dir, stripes, config)?;
@@ -98,7 +99,8 @@ impl Store {
         Ok(new)
     }
 
-    /// The same, but until a checkpoint writes the super-block it has no state.
+    /// As [`Store::create_unfinished`], but it has no state until a checkpoint writes the
+    /// super-block.
     pub(crate) fn create_nameless(dir: &Path, stripes: &[PathBuf], config: StoreConfig) -> Result<NewStore> {
         if !(1..=65536).contains(&config.extent_pages) {
             return Err(StoreError::Config(format!(
@@ -181,8 +183,8 @@ impl Store {
         if let Some(line) = notice {
             snowmelt_io::notice(&line);
         }
-        // A process that was killed may have left it written and not synced; what it says was
-        // durable must be before anything is used again.
+        // A process that was killed may have left the super-block written and not synced. It must
+        // be durable before anything that it gives up is used again.
         if !config.is_read_only() {
             super_file.sync()?;
         }
@@ -432,8 +434,8 @@ fn say_recovered(dir: &Path, trace: &RecoveryTrace) {
     }
 }
 
-/// Bytes of journal a second of recovery takes: what the device reads and what the processor
-/// makes of it, as measured at this open if that says anything.
+/// Bytes of journal that a recovery reads and works through per second: as measured at this open if
+/// it read enough, at most what the device reads.
 fn replayed_per_s(trace: &RecoveryTrace, device_bytes_per_s: u64) -> u64 {
     /// Without a measurement: commits of one quad take twice as long, of a hundred a quarter.
     const USUAL: u64 = 100_000_000;

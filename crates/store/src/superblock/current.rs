@@ -13,14 +13,14 @@ use crate::sync::longest::Longest;
 /// See the head of the file.
 pub(crate) struct CurrentBlock {
     file: SuperBlockFile,
-    /// The turn to write. Whoever has it may wait for the device, but for no other lock.
+    /// The turn to write. Its holder may wait for the device, but for no other lock.
     turn: LongLock<()>,
-    /// Not held while it is written: commits look at it.
+    /// Not locked while it is written: commits look at it.
     block: Mutex<SuperBlock>,
 }
 
 impl CurrentBlock {
-    /// What `file` says, or will say when it is first written, is `block`.
+    /// The state `block`, which `file` has, or will have when it is first written.
     pub fn new(file: SuperBlockFile, block: SuperBlock, clock: &Clock) -> Arc<CurrentBlock> {
         Arc::new(CurrentBlock {
             file,

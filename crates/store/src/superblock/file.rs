@@ -43,11 +43,11 @@ pub struct SuperBlockFile {
     path: PathBuf,
     device: Arc<dyn Device>,
     placed: Option<Placed>,
-    /// Where writing begins with something else than the new state.
+    /// Extra work of the next write.
     first: Mutex<First>,
 }
 
-/// What the next write does beside its own work.
+/// Work of the next write beside the new state.
 #[derive(Default)]
 struct First {
     /// Makes the file as long as it must be.
@@ -58,15 +58,15 @@ struct First {
     clear: Option<u64>,
 }
 
-/// What opening found.
+/// Result of opening.
 pub(crate) struct Opened {
     pub file: SuperBlockFile,
     /// The newest state.
     pub block: SuperBlock,
     /// Worth a line in the log.
     pub notice: Option<String>,
-    /// Neither copy of the other slot can be used, so a newer state may be lost: said with
-    /// errors that this state leads to.
+    /// Neither copy of the other slot can be used, so a newer state may be lost: added to errors
+    /// that this state leads to.
     pub doubt: Option<String>,
 }
 
@@ -85,8 +85,8 @@ impl SuperBlockFile {
         Self::create_as(&Directory::open(dir, files)?, FILE_NAME)
     }
 
-    /// The same under the name of one that is not finished, except on simulated disks, which
-    /// have no names.
+    /// As [`SuperBlockFile::create`], but under the name of an unfinished one, except on simulated
+    /// disks, which have no names.
     pub(crate) fn create_unfinished(dir: &Arc<Directory>) -> Result<Self> {
         Self::create_as(dir, if dir.is_real() { UNFINISHED_NAME } else { FILE_NAME })
     }

@@ -1,5 +1,5 @@
-//! The super-block: states alternate, copies heal, torn and rotten ones are told apart, format
-//! older formats are left behind.
+//! The super-block: states alternate, copies heal, torn and rotten ones are told apart, older
+//! formats are left behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;

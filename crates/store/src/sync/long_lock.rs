@@ -1,5 +1,5 @@
-//! A lock that may be held while a device works: those who want it wait in the clock's time, so
-//! that in virtual time the turn passes on to whoever can go on, the holder among them.
+//! A lock that may be held while a device works: waiters wait in the clock's time, so that in
+//! virtual time other threads go on, the holder among them.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use snowmelt_io::{Clock, EventCount};
 pub(crate) struct LongLock<T> {
     taken: AtomicBool,
     given_back: EventCount,
-    /// Only whoever has the turn takes it, so nobody ever waits here.
+    /// Locked only by the holder of the turn, so no thread ever waits here.
     value: Mutex<T>,
 }
 

@@ -19,13 +19,13 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// Reasons of a request to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The turn of the writers: a thread else changes the database.
+    /// The turn of the writers: another thread changes the database.
     Turn,
     /// Room in the journal: a checkpoint writes back.
     Room,
     /// Memory, which others have.
     Memory,
-    /// A turn to parse: as many documents as there is memory for are parsed already.
+    /// A turn to parse: as many documents as there is memory for are being parsed.
     Parsing,
 }
 
@@ -41,7 +41,7 @@ impl WaitFor {
     }
 }
 
-/// Says what is waited for, to the caller that looks.
+/// Shows the reason of a wait to the caller that looks.
 #[derive(Debug, Default)]
 pub struct WaitSign(AtomicU8);
 
@@ -57,13 +57,13 @@ impl WaitSign {
         }
     }
 
-    /// Says so until the answer is dropped.
+    /// Shows `what` until the answer is dropped.
     pub fn show(&self, what: WaitFor) -> ShownWait<'_> {
         self.set(Some(what));
         ShownWait(self)
     }
 
-    /// Says so until it says something else.
+    /// Shows `what` until the next call.
     pub fn set(&self, what: Option<WaitFor>) {
         let number = match what {
             None => 0,
@@ -114,14 +114,14 @@ impl fmt::Debug for Waiter<'_> {
 #[derive(Debug, Default)]
 pub struct WaitTally {
     now: AtomicU64,
-    /// When the first of those came who wait now, or of those before whom they came.
+    /// Begin of the present stretch of time in which some thread has always been waiting.
     since_ns: AtomicU64,
     count: AtomicU64,
     ns: AtomicU64,
     longest: Longest,
 }
 
-/// Waits of what uses a store, for what is not the store's own.
+/// Waits above a store, for resources that are not the store's own.
 #[derive(Debug, Default)]
 pub struct UpperWaits {
     /// For memory of the budget.

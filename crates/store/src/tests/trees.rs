@@ -1,5 +1,4 @@
-//! What the tests of all trees share: stores of default and of hostile size, and a seeded
-//! generator.
+//! Shared by the tests of all trees: stores of default and of hostile size, and a seeded generator.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::{
 
 type Row = [u64; 4];
 
-/// So many rows are random words throughout, which makes a tree of three levels.
+/// A tree of this many rows is made of random words throughout, and has three levels.
 const DEEP: usize = 200_000;
 
 /// Rows like quads of several properties, with ties in every column.

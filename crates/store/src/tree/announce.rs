@@ -3,7 +3,7 @@
 //! Patterns that share a subject look up the same keys in several places. (1) All roots are
 //! wished for together; (2) level by level, every tree takes one step and wishes for its next
 //! level before any tree waits for its own; (3) the leaves are wished for and not waited for.
-//! What is resident costs a look at the counters.
+//! For resident trees this costs only a look at the counters.
 
 use crate::error::Result;
 use crate::tree::descent::{Descent, Shape};

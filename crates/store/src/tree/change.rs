@@ -26,7 +26,7 @@ pub(crate) struct Visit {
     pub child: usize,
 }
 
-/// What has become of a child.
+/// Outcome of a change for a child.
 #[derive(Debug)]
 pub(crate) enum Now {
     /// It has so many rows more.
@@ -44,7 +44,7 @@ pub(crate) struct Changed {
     pub now: Now,
 }
 
-/// How nodes are filled that are split.
+/// How the nodes of a split are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     /// About equally.

@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 16;
 /// Pages per level when nothing has to be wished for.
 const RESIDENT_LIMIT: usize = 4096;
 
-/// What a descent needs to know of a tree.
+/// Properties of a tree that a descent needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub id: TreeId,

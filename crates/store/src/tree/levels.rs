@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::inner::{Child, fill_node, fitting};
 use crate::page::{PageBuf, PageId, PageKind};
 
-/// What the upper levels of a tree came to.
+/// Result of writing the upper levels of a tree.
 pub(crate) struct Top {
     /// Root; the only leaf when there is one.
     pub root: PageId,

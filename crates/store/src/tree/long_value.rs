@@ -5,10 +5,11 @@
 //!
 //! ```text
 //! form u8 (0 plain, 1 LZ4) | value bytes varint | stored bytes varint | pieces varint
-//! per piece: first page varint | pages varint          consecutive pages; a value that crosses extents has several
+//! per piece: first page varint | pages varint
 //! ```
 //!
-//! So all pages of a value are known from its leaf and can be wished for at once.
+//! The pages of a piece are consecutive; a value that crosses extents has several pieces. So all
+//! pages of a value are known from its leaf and can be wished for at once.
 
 use crate::error::{Result, StoreError};
 use crate::format::encoding::{BODY, Bad, Decode, load_varint, store_varint};
@@ -159,7 +160,7 @@ pub(crate) fn wish_long(reader: &mut Reader, tree: TreeId, pages: &[PageId]) {
     reader.wish(tree, &sorted, WishKind::Planned);
 }
 
-/// What a page of a run holds.
+/// The bytes of the value in a page of its run.
 fn payload(page: &[u8]) -> Decode<&[u8]> {
     let head = header(page);
     if head.kind() != PageKind::LongRun as u8 {

@@ -1,5 +1,4 @@
-//! What is asked of a tuple tree and what it answers: bounds of a scan, keys of a lookup, rows
-//! in columns.
+//! Questions to a tuple tree and its answers: bounds of a scan, keys of a lookup, rows in columns.
 
 use crate::format::key::Key;
 

@@ -147,7 +147,8 @@ impl StringTree {
         self.get_while(reader, ids, all).map(drop)
     }
 
-    /// The same, but reads no further once `f` says false; then it answers false, too.
+    /// As [`StringTree::get`], but reads no further once `f` says false; then it answers false,
+    /// too.
     ///
     /// # Errors
     /// As [`StringTree::get`].

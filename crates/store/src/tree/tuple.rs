@@ -191,14 +191,14 @@ impl TupleTree {
         self.rows_between_leaves(reader, lo, hi, upto.wrapping_sub(below))
     }
 
-    /// What the inner nodes say of the rows of a range that ends in another leaf than it begins
-    /// in, unless it cannot be.
+    /// Checks `rows`, the count that the inner nodes give for a range that ends in another leaf
+    /// than it begins in: an impossible count is damage.
     fn rows_between_leaves(&self, reader: &mut Reader, lo: &[u64], hi: &[u64], rows: u64) -> Result<u64> {
         let len = lo.len().min(hi.len());
         if lo[..len] > hi[..len] {
             return Ok(0);
         }
-        // None where some are: whoever drops what nothing belongs to would drop them.
+        // A false zero would let a caller delete live rows.
         if rows > self.rows || (rows == 0 && self.has_row_between(reader, lo, hi)?) {
             let why = "the row counts of the inner nodes contradict the leaves";
             return Err(reader.damaged(self.shape.root, why));
@@ -206,8 +206,8 @@ impl TupleTree {
         Ok(rows)
     }
 
-    /// True when there is a row whose leading columns are not below `lo` and not above `hi`:
-    /// looks at the row, counts of inner nodes have no say.
+    /// True when there is a row whose leading columns are not below `lo` and not above `hi`. It
+    /// looks for the row itself and does not rely on the counts of inner nodes.
     pub fn has_row_between(&self, reader: &mut Reader, lo: &[u64], hi: &[u64]) -> Result<bool> {
         let len = lo.len().max(hi.len());
         let (mut least, mut most) = (Key::default(), [u64::MAX; MAX_ARITY]);
@@ -247,7 +247,7 @@ impl TupleTree {
         TupleLookup::new(self, keys)
     }
 
-    /// The same for an operator that owns its keys and hands them in again at each call.
+    /// As [`TupleTree::lookup`], for an operator that owns its keys and hands them in at each call.
     pub fn lookup_way(&self, keys: &Keys<'_>) -> LookupWay {
         LookupWay::new(self, keys)
     }

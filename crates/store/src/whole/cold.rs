@@ -15,7 +15,7 @@ use crate::error::{Result, StoreError};
 use crate::files::stripes;
 use crate::superblock::{self, SuperBlockFile};
 
-/// What the page cache holds of a file.
+/// Pages of a file in the page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cached {
     /// The file.
@@ -32,7 +32,7 @@ pub fn evict(dir: &Path) -> Result<Vec<Cached>> {
     files(dir)?.iter().map(|f| evict_file(f)).collect()
 }
 
-/// What the page cache holds of the files of the database in `dir`.
+/// Pages in the page cache of each file of the database in `dir`.
 pub fn cached(dir: &Path) -> Result<Vec<Cached>> {
     files(dir)?.iter().map(|path| count(path, &open(path)?)).collect()
 }

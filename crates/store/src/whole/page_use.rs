@@ -61,9 +61,9 @@ impl PageUse {
         is_second.then(|| format!("page {page} of tree {} is used twice", tree.0))
     }
 
-    /// After all: calls `found` with what is wrong about the pages that nobody reached. Trees
-    /// in `unread` could not be read to their end, so theirs are left out; `trees` are all
-    /// there are.
+    /// After all trees: calls `found` with each fault of the pages that no tree reached. Trees in
+    /// `unread` could not be read to their end, so their pages are left out; `trees` are all there
+    /// are.
     pub fn unreached(
         &self,
         trees: &BTreeSet<TreeId>,

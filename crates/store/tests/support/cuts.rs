@@ -25,7 +25,7 @@ pub mod crew;
 #[path = "cuts_model.rs"]
 mod model;
 
-/// What a run came to.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub cuts: u64,
@@ -116,7 +116,7 @@ impl<'a> Cuts<'a> {
         }
     }
 
-    /// What the disk was asked, in which order: equal for equal runs.
+    /// Digest of the disk's requests, in their order: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.disk.digest()
     }
@@ -182,7 +182,7 @@ impl<'a> Cuts<'a> {
         self.tally.opens += 1;
         let opened = Store::open(self.dir, config);
         if self.disk.is_off() {
-            // The reserve may be what met the cut, and then it did open: nobody minds.
+            // The open may have succeeded: a cut that met only the reserve is no error.
             self.tally.cuts += 1;
             self.disk.power_on();
             return Ok(None);
@@ -236,7 +236,7 @@ impl<'a> Cuts<'a> {
         self.acknowledge(db)
     }
 
-    /// Writes back; then the journal holds nothing that no reader needs.
+    /// Writes back; then the journal holds only what readers need.
     fn checkpoint(&mut self, db: &Open) -> Result<(), Stop> {
         let is_all_back = db.store.checkpoint()?;
         if is_all_back && db.snapshots.is_empty() {
@@ -312,7 +312,7 @@ impl<'a> Cuts<'a> {
             change::change(&mut self.random, &mut txn, &mut next)?;
         }
         if self.random.below(30) == 0 {
-            // What is not committed is not in it.
+            // The backup has none of the changes, which are not committed yet.
             self.backup(&db.store)?;
         }
         if self.random.below(8) == 0 {

@@ -1,5 +1,5 @@
-//! What the power-cut simulator does to a database: changes in transactions, and loads in bulk,
-//! with what they do to the model.
+//! Actions of the power-cut simulator on a database: changes in transactions, and loads in bulk,
+//! each with its effect on the model.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

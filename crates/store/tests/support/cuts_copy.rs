@@ -35,7 +35,7 @@ impl Copy {
         Ok(())
     }
 
-    /// What is in the target, with the power on. True when it is a database.
+    /// Checks the target, with the power on. True when it is a database.
     pub fn check(&self, config: StoreConfig) -> Result<bool, Wrong> {
         let copy = match Store::open(&self.target, config) {
             Ok(copy) => copy,

@@ -35,7 +35,7 @@ pub struct Crew<'a> {
     pub tally: Tally,
 }
 
-/// What the threads know together.
+/// Common knowledge of the threads.
 struct Past {
     /// All states since the database was opened, in the order of their commits.
     states: Vec<Model>,
@@ -54,7 +54,7 @@ struct Past {
 /// The longest that a thread may wait, in virtual time: nothing takes as long.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
-/// What a thread does.
+/// Task of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Writer,
@@ -102,7 +102,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// What the disk was asked, in which order: equal for equal runs.
+    /// Digest of the disk's requests, in their order: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.disk.digest()
     }
@@ -147,7 +147,7 @@ impl<'a> Crew<'a> {
             };
             self.disk.cut_in(steps as u64);
             self.work(&store)?;
-            // That which keeps the journal long is to be found by those who wait for it.
+            // The bug that keeps the journal long is to be found by the threads that wait for it.
             if !self.disk.is_off() && self.plant != Some(Plant::KeepDeadJournal) {
                 self.all_is_given_back(&store)?;
             }
@@ -207,7 +207,7 @@ impl<'a> Crew<'a> {
         self.tally.opens += 1;
         let opened = Store::open(self.dir, config);
         if self.disk.is_off() {
-            // The reserve may be what met the cut, and then it did open: nobody minds.
+            // The open may have succeeded: a cut that met only the reserve is no error.
             self.after_cut();
             return Ok(None);
         }
@@ -298,7 +298,7 @@ impl<'a> Crew<'a> {
 
     fn transaction(&self, store: &Arc<Store>, random: &mut Random) -> Result<(), Stop> {
         let mut txn = store.begin()?;
-        // Nobody else may commit until this one is appended or dropped.
+        // No other thread may commit until this transaction is appended or dropped.
         let (mut next, commit) = self.next();
         if random.below(60) == 0 {
             change::giant(random, &mut txn, &mut next)?;
@@ -320,7 +320,7 @@ impl<'a> Crew<'a> {
         txn.put_record(NUMBER, 1, &change::number(&mut next, commit));
         self.past.lock().states.push(next);
         let pending = txn.append().map_err(|e| self.refused(commit, e))?;
-        // What is not waited for is made durable by others.
+        // A commit that is not waited for is made durable by others.
         if random.below(4) > 0 {
             pending.wait()?;
             self.acknowledge(commit);
@@ -328,8 +328,8 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// A commit that failed is no state, unless nobody knows: a thread that begins before the
-    /// store is given up builds on the state before.
+    /// A commit that failed is no state, unless its outcome is unknown: a thread that begins before
+    /// the store is given up builds on the state before.
     fn refused(&self, commit: u64, error: StoreError) -> Stop {
         if !matches!(error, StoreError::OutcomeUnknown { .. }) {
             self.past.lock().states.retain(|m| m.number() != commit);

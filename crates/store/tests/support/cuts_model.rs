@@ -1,4 +1,4 @@
-//! What the power-cut simulator knows of the database, and the comparison of a database with it.
+//! The power-cut simulator's model of a database, and the comparison of a database with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -29,7 +29,7 @@ pub fn number_in(snapshot: &Snapshot) -> u64 {
 /// Content of pages that belong to no structure.
 type HandMade = BTreeMap<PageId, (TreeId, Arc<Vec<u8>>)>;
 
-/// What the database holds. Copies share what neither changes.
+/// Content of the database. Copies share the parts that neither changes.
 #[derive(Clone, Default, PartialEq)]
 pub struct Model {
     /// Content of hand-made pages.

@@ -1,8 +1,8 @@
-//! What a device can do to the bytes of a file.
+//! Faults that a device can inflict on the bytes of a file.
 
 use crate::support::Random;
 
-/// What a device did.
+/// A fault of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// a bit turned
@@ -32,7 +32,7 @@ pub const FAULTS: [Fault; 8] = [
     Fault::Deleted,
 ];
 
-/// A file after it.
+/// A file after a fault.
 pub enum Damaged {
     Bytes(Vec<u8>),
     Gone,
@@ -109,7 +109,7 @@ fn make_stale(random: &mut Random, bytes: &mut Vec<u8>, old: &[u8], size: usize)
     Some(())
 }
 
-/// Has what lies at one place lie at another as well; the one place has what it had before.
+/// Copies the bytes of one place to another; the one place gets the bytes that it had before.
 fn misdirect(random: &mut Random, bytes: &mut [u8], old: Option<&[u8]>) -> Option<()> {
     let size = [4096, 8192][random.below(2)];
     let blocks = bytes.len() / size;

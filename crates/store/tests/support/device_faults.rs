@@ -43,7 +43,7 @@ pub enum End {
     Crashed,
 }
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// the last state, whole
@@ -296,8 +296,8 @@ fn judge(
     match state.compare(&store, &snapshot) {
         Ok(()) => {}
         Err(why) if is_wrong(&why) => return Err(format!("a wrong answer in state {number}: {why}")),
-        // The damage is told although a part of the state may be gone: nobody takes this for
-        // the whole.
+        // The damage is told although a part of the state may be gone: no caller takes this for the
+        // whole.
         Err(why) => return names(&why, file).map(|()| Outcome::NotRead),
     }
     if number < left.last {
@@ -313,7 +313,7 @@ fn judge(
     goes_on(dir, random, disk, store, state.clone(), number, file)
 }
 
-/// One more transaction, and the same again.
+/// One more transaction; then the database is closed, opened and compared again.
 fn goes_on(
     dir: &Path,
     random: &mut Random,

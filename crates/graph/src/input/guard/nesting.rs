@@ -17,14 +17,14 @@ pub(super) enum Quotes {
 #[derive(Clone, Copy)]
 enum NestingState {
     Open,
-    /// In a string that ends with so many of this byte, of which so many were just seen.
+    /// In a string: its quote byte, the quotes that end it, and how many of them were just seen.
     String(u8, u8, u8),
-    /// Behind a backslash in it.
+    /// Behind a backslash in a string: its quote byte, and the quotes that end it.
     Escaped(u8, u8),
-    /// Behind so many quotes that may begin a string.
+    /// Behind quotes that may begin a string: the quote byte, and how many.
     Quotes(u8, u8),
     Iri,
-    /// That of a base, of which so many letters of a scheme were seen.
+    /// In the IRI of a base: whether it is absolute, as far as it was seen.
     Base(Scheme),
     Comment,
 }

@@ -141,7 +141,8 @@ impl World {
         self.run_at(load, ms, None)
     }
 
-    /// The same with so many outstanding, whatever is believed.
+    /// Runs a load for `ms` milliseconds; with a depth, so many are outstanding, whatever is
+    /// believed.
     fn run_at(&mut self, load: Load, ms: u64, depth: Option<usize>) -> Moved {
         let (from, until) = (self.now, self.now + ms * MS);
         let mut moved = Moved { requests: 0.0, bytes: 0.0, ns: 0.0 };

@@ -17,7 +17,7 @@ use crate::queue::order::elevator::Elevator;
 pub(crate) struct Fair {
     /// Clients with something to do.
     accounts: HashMap<u64, Account>,
-    /// The same, the one whose turn it is first.
+    /// Clients with something to do, the one whose turn it is first.
     turns: VecDeque<u64>,
 }
 

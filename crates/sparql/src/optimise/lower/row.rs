@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
         Ok(self.filter_op(built, conditions, need, estimate))
     }
 
-    /// The same, given what to expect.
+    /// A filter, given what to expect of it.
     pub(super) fn filter_op(
         &mut self,
         built: Subplan,

@@ -70,7 +70,7 @@ impl Decimal {
         Self { units, places }
     }
 
-    /// The same for units of 64 bits.
+    /// Takes zeros off the end, for units of 64 bits.
     fn of_word(mut units: i64, mut places: u32) -> Self {
         if units == 0 {
             places = 0;

@@ -44,7 +44,7 @@ pub(crate) const SPLIT: u8 = 6;
 /// Most distinct high halves of a split segment.
 pub(crate) const SPLIT_MAX: usize = 64;
 
-/// What the encoder wants to know about a block's column.
+/// Properties of a block's column by which the encoder chooses.
 struct ColumnShape {
     min: u64,
     max: u64,

@@ -7,7 +7,7 @@
 //! bytes   each 00 as 00 FF; then 00 00
 //! ```
 //!
-//! A part has no tag: who reads a key knows its columns. Any prefix of the parts is a prefix of
+//! A part has no tag: the reader of a key knows its columns. Any prefix of the parts is a prefix of
 //! the bytes, so prefix scans work.
 
 use crate::format::encoding::{Bad, Decode};

@@ -235,7 +235,7 @@ impl RecordPage {
         }
     }
 
-    /// What all keys begin with.
+    /// Common prefix of all keys.
     pub(crate) fn prefix<'p>(&self, page: &'p [u8]) -> &'p [u8] {
         &page[self.prefix_at..self.prefix_at + self.prefix]
     }

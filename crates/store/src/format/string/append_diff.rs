@@ -1,6 +1,6 @@
-//! What was appended to a leaf of a string tree, as strings: their group moves as a whole, so
-//! their bytes are no longer where they were, and strings that are alike are hard to tell apart
-//! by their bytes.
+//! Changes that append to a leaf of a string tree, as strings instead of bytes: the group of the
+//! new strings moves as a whole, so no byte of it is where it was, and strings that are alike are
+//! hard to tell apart by their bytes.
 //!
 //! | bytes  | field                                                              |
 //! |--------|--------------------------------------------------------------------|
@@ -51,8 +51,8 @@ fn try_diff(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> Decode<bool> {
     Ok(finish(&mut builder, old)[SKIPPED..] == new[SKIPPED..])
 }
 
-/// Makes changes that follow each other, all of strings that came: the leaf is made once, so
-/// only the last one's checksum is of a page there is.
+/// Applies successive changes, all of appended strings: the leaf is built once, so only the
+/// checksum of the last change can be compared.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     let mut builder = StringLeafBuilder::default();
     builder.resume(page)?;

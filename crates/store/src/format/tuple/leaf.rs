@@ -478,7 +478,7 @@ impl LeafCursor {
                 out.push(self.tail.value(page, i, column)?);
                 Ok(())
             }
-            // What a damaged tail may ask for.
+            // A damaged tail may ask for this.
             Spot::Blocks(at, _) if at + (to - from) > self.leaf.rows => {
                 Err(Bad("a tail that hides rows its leaf does not have"))
             }

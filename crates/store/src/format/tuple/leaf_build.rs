@@ -81,9 +81,9 @@ impl LeafBuilder {
             + self.data.len()
     }
 
-    /// Takes as many of the first 128 rows as fit, and says how many. Less than 128 means that
-    /// the leaf is full, or that no more rows were given: then it must be finished. 0 on an
-    /// empty leaf cannot be.
+    /// Takes as many of the first 128 rows as fit, and says how many. Less than 128 means that the
+    /// leaf is full, or that no more rows were given: then it must be finished. Never 0 on an empty
+    /// leaf.
     pub(crate) fn add(&mut self, columns: &[&[u64]]) -> usize {
         let given = columns[0].len().min(BLOCK);
         debug_assert!(self.rows.is_multiple_of(BLOCK), "only the last block is short");

@@ -1,6 +1,6 @@
-//! What changed in a leaf of a tuple tree, as rows: a row in the tail takes a third of the
-//! bytes it changes there, and of a leaf that was packed anew hardly a byte is where it was,
-//! while few rows came or went.
+//! Changes of a leaf of a tuple tree, as rows instead of bytes: a row in the tail takes a third of
+//! the bytes that it changes there, and in a leaf that was packed anew hardly a byte is where it
+//! was, though few rows came or went.
 //!
 //! The first byte says how the new page is made of the old one; until the diff ends follow, for
 //! 1, changes of the tail:
@@ -223,9 +223,9 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
     out.len() <= end
 }
 
-/// Makes changes that follow each other. Up to the last one that packs the leaf anew only the
-/// rows count: it is packed once, and only that one's checksum is of a page there is. After an
-/// error it is no page any more.
+/// Applies successive changes. Up to the last one that packs the leaf anew only the rows are kept:
+/// the leaf is packed once, and only that change's checksum can be compared. After an error the
+/// page is unusable.
 pub(crate) fn apply(page: &mut PageBuf, diffs: &[&[u8]]) -> Decode<()> {
     /// A row that comes takes about so much of a diff.
     const ROW_BYTES: usize = 12;
@@ -259,7 +259,7 @@ struct LeafRows {
     first: Option<Key>,
     /// Entries of the tail, ascending, and whether they are tombstones.
     tail: Vec<(Key, bool)>,
-    /// What the page must have.
+    /// Checksum that the packed page must have.
     wanted: u32,
 }
 
@@ -302,7 +302,7 @@ impl LeafRows {
     fn pack_anew(&mut self, diff: &[u8]) -> Decode<()> {
         let (wanted, mut diff) = diff.split_first_chunk::<4>().ok_or(Bad("a change ends too early"))?;
         self.wanted = u32::from_le_bytes(*wanted);
-        // What was noted before this change, as long as it is.
+        // Number of rows noted before this change; 0 once they are sorted in.
         let mut before = self.noted.len();
         let (mut at, mut last) = (0usize, Key::default());
         while !diff.is_empty() {
@@ -339,7 +339,7 @@ impl LeafRows {
         self.noted.push((row, there));
     }
 
-    /// The first row; what no leaf has when there is none.
+    /// The first row; a zero key when there is none.
     fn first(&mut self) -> Key {
         if let Some(first) = self.first {
             return first;

@@ -60,7 +60,7 @@ pub(crate) struct Tail {
     visible: [u32; TAIL_MAX],
 }
 
-/// What is at a visible position.
+/// Source of the row at a visible position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// A row of the tail.
@@ -171,7 +171,7 @@ impl Tail {
         (at as isize - self.shift(before)).max(0) as usize
     }
 
-    /// What is at visible position `at`.
+    /// Source of the row at visible position `at`.
     pub(crate) fn spot(&self, at: usize) -> Spot {
         // Of the rows at `at` itself tombstones come first: they leave gaps before it.
         let below = self.visible.iter().filter(|&&v| (v as usize) < at).count();

@@ -24,7 +24,7 @@ use crate::tree::record::{RecordTree, child_of, child_record};
 /// A change: a key, and its new value, or none when the record is taken.
 pub type RecordChange<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// What came of changes.
+/// Counts of applied changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordsApplied {
     /// Records with keys that were not there.
@@ -50,7 +50,7 @@ struct Node {
     records: u64,
 }
 
-/// What has become of a node.
+/// Outcome of a change for a node.
 enum NodeChange {
     /// It has so many records more.
     Records(i64),
@@ -160,7 +160,7 @@ impl Apply<'_> {
         Ok(parts)
     }
 
-    /// Works what became of children into an inner node.
+    /// Works the outcomes of children into an inner node.
     fn inner(&mut self, at: PageId, level: u8, results: Vec<(usize, NodeChange)>) -> Result<NodeChange> {
         let page = self.page(at)?;
         let node = self.decoded(at, RecordPage::parse(&page, PageKind::RecordInner, level))?;
@@ -276,7 +276,7 @@ impl Apply<'_> {
         Ok((edits, applied))
     }
 
-    /// What a leaf keeps of a value: itself, or a reference to its run.
+    /// The form in which a leaf keeps a value: itself, or a reference to its run.
     fn stored(&mut self, value: &[u8], near: Option<PageId>) -> Result<(Vec<u8>, bool)> {
         if value.len() <= MOST_VALUE {
             return Ok((value.to_vec(), false));

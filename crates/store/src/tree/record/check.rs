@@ -28,10 +28,10 @@ impl RecordTree {
         self.check_pages(reader, &mut |_| {})
     }
 
-    /// The same; `on_page` is told of each page that the tree uses.
+    /// As [`RecordTree::check`]; `on_page` is called with each page that the tree uses.
     ///
     /// # Errors
-    /// As there.
+    /// As [`RecordTree::check`].
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
         let mut walk = RecordWalk { tree: self, last: None, records: 0, pages: 0, on_page };
         if self.height > 0 {

@@ -21,7 +21,7 @@ use crate::tree::string::StringTree;
 const SAMPLE: usize = 1000;
 
 /// Always part of the sample, so that the first strings of a tree, if they are few, do not make
-/// what follows expensive.
+/// later ones expensive.
 const TYPICAL: &[u8] = b"http://www.example.org/2000/01/ontology/resource#Name_of_the_first THE QUICK BROWN FOX JUMPS OVER \
     the lazy dog, and then: \"it's said\" (in 1234567890 words) that all is as good as new; is it? yes & no! data/item-17.html";
 
@@ -98,7 +98,7 @@ impl StringTree {
             let page = txn.page(self.shape.id, self.symbols_page)?;
             let made = Symbols::parse(&page).and_then(|symbols| symbols.compressor());
             let made = made.map_err(|bad| txn.damaged(self.symbols_page, bad.0))?;
-            let _ = self.compressor.set(made); // somebody else may have been faster, with the same
+            let _ = self.compressor.set(made); // another thread may have set the same
         }
         Ok(self.compressor.clone())
     }

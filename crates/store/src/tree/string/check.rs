@@ -32,10 +32,10 @@ impl StringTree {
         self.check_pages(reader, &mut |_| {})
     }
 
-    /// The same; `on_page` is told of each page that the tree uses.
+    /// As [`StringTree::check`]; `on_page` is called with each page that the tree uses.
     ///
     /// # Errors
-    /// As there.
+    /// As [`StringTree::check`].
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
         on_page(self.symbols_page);
         let page = reader.page(self.id(), self.symbols_page)?;

@@ -105,8 +105,8 @@ impl TupleTree {
         while let Some(visit) = visits.next() {
             let (inserted, deleted) = (applied.inserted, applied.deleted);
             let Visit { parent, child, page } = visit.at;
-            // What stands for the leaf, and for how many pages; nothing for none when the leaf
-            // stays where it is.
+            // The nodes that stand for the leaf, and the number of pages that they replace; none
+            // and 0 when the leaf stays where it is.
             let now = match self.change_leaf(txn, leaf, changes, visit, applied)? {
                 LeafChange::Nothing => continue,
                 LeafChange::Tail => {
@@ -134,7 +134,7 @@ impl TupleTree {
                 continue;
             }
             changed.push(Changed { parent, child, now: Now::Nodes(nodes) });
-            // What followed is among these nodes.
+            // The leaves that were joined are among these nodes.
             let gone = |i| Changed { parent, child: child + i, now: Now::Nodes(Vec::new()) };
             changed.extend((1..pages).map(gone));
         }

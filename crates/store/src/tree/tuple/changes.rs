@@ -1,4 +1,4 @@
-//! Changes of a tuple tree as its callers give them, and what came of them.
+//! Changes of a tuple tree as its callers give them, and their outcome.
 
 use crate::format::key::Key;
 
@@ -50,7 +50,7 @@ impl Changes {
     }
 }
 
-/// What came of changes.
+/// Outcome of changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Rows added that were not there.

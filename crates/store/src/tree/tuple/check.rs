@@ -12,7 +12,7 @@ use crate::tree::read::{decoded, walk_ahead};
 use crate::tree::tuple::TupleTree;
 use crate::{Reader, StoreError};
 
-/// What a check has seen so far.
+/// State of a check: all that it has seen so far.
 pub(super) struct TupleWalk<'t> {
     pub(super) tree: &'t TupleTree,
     on_page: &'t mut dyn FnMut(PageId),
@@ -36,10 +36,10 @@ impl TupleTree {
         self.check_pages(reader, &mut |_| {})
     }
 
-    /// The same; `on_page` is told of each page that the tree uses.
+    /// As [`TupleTree::check`]; `on_page` is called with each page that the tree uses.
     ///
     /// # Errors
-    /// As there.
+    /// As [`TupleTree::check`].
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
         let mut walk = TupleWalk::new(self, on_page);
         if self.height() > 0 {

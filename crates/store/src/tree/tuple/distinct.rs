@@ -1,10 +1,10 @@
 //! Keeps the numbers of distinct prefixes of a tuple tree exact while rows come and go.
 //!
 //! A row brings a new prefix of m columns when neither of its neighbours has it, and takes one
-//! along under the same condition. Neighbours are looked at inside the leaf. Where the leaf
-//! ends and nobody seen shares the prefix, the answer is *open*; it is given when all changes
-//! are made, by counting: a prefix is there after them, or not, and the rows changed say
-//! whether it was there before.
+//! along under the same condition. Neighbours are looked at inside the leaf. Where the leaf ends
+//! and no row seen shares the prefix, the answer is *open*. It is given when all changes are made:
+//! counting says whether the prefix is there after them, and the rows changed say whether it was
+//! there before.
 //!
 //! An open prefix and one told by its neighbours are never the same: the latter lies inside one
 //! leaf with other rows around it.
@@ -33,7 +33,8 @@ impl PrefixChanges {
         PrefixChanges { arity, ..PrefixChanges::default() }
     }
 
-    /// A row comes or goes; its neighbours, where the leaf has them, share so many columns with it.
+    /// A row comes or goes; `left` and `right`: columns that it shares with its neighbours in the
+    /// leaf.
     pub(crate) fn note(&mut self, row: &Key, insert: bool, left: Option<usize>, right: Option<usize>) {
         let shared = left.unwrap_or(0).max(right.unwrap_or(0));
         for m in shared + 1..self.arity {

@@ -1,4 +1,4 @@
-//! One leaf of a tuple tree and the changes that fall into it: what becomes of it.
+//! One leaf of a tuple tree, the changes that fall into it, and their outcome.
 //!
 //! 1. each change is looked up: adding a row that is there, or taking one that is not, has no
 //!    effect;
@@ -34,7 +34,7 @@ const DENSE: f64 = 0.92;
 /// A leaf that is packed anew and fuller than this stays alone.
 const SPARSE: f64 = 0.3;
 
-/// What becomes of a leaf.
+/// Outcome of the changes for a leaf.
 pub(crate) enum LeafChange {
     /// No change had an effect.
     Nothing,
@@ -84,7 +84,7 @@ pub(crate) struct LeafChanger {
     fill: Fill,
     /// About how many leaves the merged rows need.
     leaves: f64,
-    /// What the edits do to the numbers of distinct prefixes, over all leaves.
+    /// Changes of the numbers of distinct prefixes by the edits, over all leaves.
     pub prefixes: PrefixChanges,
     value: Vec<u64>,
     old: [Vec<u64>; MAX_ARITY],

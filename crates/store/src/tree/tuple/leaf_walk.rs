@@ -1,4 +1,4 @@
-//! The leaves of a range, in order: what scans and merges go through.
+//! The leaves of a range, in order, for scans and merges.
 //!
 //! The leaves to come are found stretch by stretch through the inner nodes (the separator
 //! behind a stretch is where the next begins), so the leaves need no links. Read-ahead rule 4:

@@ -26,8 +26,8 @@ pub struct TupleLookup<'a> {
     way: LookupWay,
 }
 
-/// A lookup under way, without its keys: for who owns the keys and hands them in at each call;
-/// see [`TupleTree::lookup_way`].
+/// A lookup under way, without its keys: for an operator that owns the keys and hands them in at
+/// each call; see [`TupleTree::lookup_way`].
 pub struct LookupWay {
     shape: Shape,
     plan: Descent,
@@ -211,7 +211,7 @@ impl LookupWay {
             let spans = self.plan.spans.iter().enumerate().skip(self.key + 1).take(8);
             if let Some((key, _)) = spans.into_iter().find(|(_, span)| span.0 == *node) {
                 let bounds = keys.bounds(self.plan.first + key);
-                // What is wrong with the leaf is said when it is visited.
+                // A fault of the leaf is reported when it is visited.
                 let _ = Leaf::parse(next, self.shape.arity).and_then(|l| l.touch_block_of(next, bounds.lo()));
             }
         }

@@ -43,7 +43,7 @@ impl Default for Relocation {
     }
 }
 
-/// What a relocation did.
+/// Counts of a relocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relocated {
     /// Nodes above leaves that were looked at.

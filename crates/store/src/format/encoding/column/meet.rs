@@ -113,7 +113,7 @@ impl Met {
         }
     }
 
-    /// The same, each key from where the one before it ended.
+    /// As [`Met::search`], but each key is searched from where the one before it ended.
     fn search_on<T: Copy + Ord>(
         &mut self,
         rows: &[T],
@@ -134,8 +134,8 @@ impl Met {
         }
     }
 
-    /// The same by a table, for rows that lie near each other; false, and nothing found, where
-    /// they do not or one repeats.
+    /// As [`Met::search`], by a table, for rows that lie near each other; false, and nothing found,
+    /// where they do not or one repeats.
     fn by_table(&mut self, rows: &[u32], from: usize, keys: impl Iterator<Item = u32>, first: usize) -> bool {
         let (least, last) = (rows[0], rows.len() - 1);
         if rows[last].wrapping_sub(least) as usize >= SPAN {
