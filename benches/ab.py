@@ -25,6 +25,12 @@ MOST_GROWTH = 0.03
 HERE = os.path.join(DATA, "ab-runs-%d" % os.getpid())
 
 
+def driver(binary):
+    """The program with the benchmark's driver: it lies beside, or is the same."""
+    lab = os.path.join(os.path.dirname(binary), "snowmelt-lab")
+    return lab if os.path.exists(lab) else binary
+
+
 def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -54,7 +60,7 @@ class Side:
 
     def explore(self, db, clients):
         mixes = MIXES * clients
-        said = run(self.binary, "bsbm", "run", db, "--products", PRODUCTS, "--mixes", str(mixes), "--warmup",
+        said = run(driver(self.binary), "bsbm", "run", db, "--products", PRODUCTS, "--mixes", str(mixes), "--warmup",
                    str(mixes // 3), "--clients", str(clients), "--memory", "1GiB", "--format", "json").stdout
         return json.loads(said)["qmph"]
 
@@ -94,7 +100,7 @@ class Side:
         """Pages, requests, bytes and seconds of every setting on modelled devices."""
         db = self.path("cells")
         self.load(data, db)
-        said = run(self.binary, "bsbm", "run", db, "--products", CELL_PRODUCTS, "--mixes", CELL_MIXES, "--ablate",
+        said = run(driver(self.binary), "bsbm", "run", db, "--products", CELL_PRODUCTS, "--mixes", CELL_MIXES, "--ablate",
                    "--format", "json").stdout
         for cell in json.loads(said)["meters"]["ablation"]:
             name = " ".join(str(cell[key]) for key in ("device", "pool_percent", "queue", "clients", "load", "read_ahead"))
@@ -225,8 +231,8 @@ def main():
     try:
         sides = [Side("old", OLD), Side("new", NEW)]
         data, few = os.path.join(HERE, "data.nt"), os.path.join(HERE, "few.nt")
-        run(NEW, "bsbm", "generate", "--products", PRODUCTS, "-o", data)
-        run(NEW, "bsbm", "generate", "--products", CELL_PRODUCTS, "-o", few)
+        run(driver(NEW), "bsbm", "generate", "--products", PRODUCTS, "-o", data)
+        run(driver(NEW), "bsbm", "generate", "--products", CELL_PRODUCTS, "-o", few)
         print("# %s products, %d mixes, %d commits; virtual time: %s products, %s mixes a cell"
               % (PRODUCTS, MIXES, COMMITS, CELL_PRODUCTS, CELL_MIXES), flush=True)
         for side in sides:

@@ -26,7 +26,9 @@ binary() { # binary or revision
     source=$DATA/ab-$revision
     if [ ! -x "$source/target/release/snowmelt" ]; then
         [ -d "$source" ] || git -C "$here" worktree add --quiet --detach "$source" "$revision" >&2
-        (cd "$source" && CARGO_TARGET_DIR=$source/target cargo build --release --quiet --bin snowmelt) >&2
+        local programs=(-p snowmelt-cli)
+        [ ! -d "$source/crates/lab-cli" ] || programs+=(-p snowmelt-lab-cli) # else the one program is both
+        (cd "$source" && CARGO_TARGET_DIR=$source/target cargo build --release --quiet --bins "${programs[@]}") >&2
     fi
     echo "$source/target/release/snowmelt"
 }

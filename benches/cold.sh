@@ -8,11 +8,11 @@ products=${1:-28480}
 db=$(database "$products")
 machine
 capped() { measure "$here/capped.sh" "$DATA" 3000 $((125 << 20)) -- "$@"; }
-run=("$SNOWMELT" bsbm run "$db" --use-case explore --clients 16 --mixes 1000 --warmup 0 --products "$products")
+run=("$LAB" bsbm run "$db" --use-case explore --clients 16 --mixes 1000 --warmup 0 --products "$products")
 rm -f "$db/warm" "$db"/*.profile.json
 capped "${run[@]}" --cold
 capped "$SNOWMELT" probe "$db"
 capped "${run[@]}" --cold
 # A run that ends in peace saves the warm list.
-"$SNOWMELT" bsbm run "$db" --clients 2 --mixes 1000 --warmup 1000 --products "$products" > /dev/null
+"$LAB" bsbm run "$db" --clients 2 --mixes 1000 --warmup 1000 --products "$products" > /dev/null
 capped "${run[@]}" --cold --warm-list

@@ -1,6 +1,6 @@
 # Sourced by the other scripts: where things are, and how a measurement is announced.
 #
-#   SNOWMELT   the binary                       [target/release/snowmelt]
+#   SNOWMELT   the binary; snowmelt-lab lies beside it [target/release/snowmelt]
 #   DATA       where data sets and databases go [/tmp/snowmelt-bench]; must be on the device to be measured
 #   WORDS      the benchmark's own word lists   [none: made-up words]
 set -euo pipefail
@@ -8,6 +8,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt}
 DATA=${DATA:-/tmp/snowmelt-bench}
 [ -x "$SNOWMELT" ] || { echo "no $SNOWMELT: cargo build --release, or set SNOWMELT" >&2; exit 1; }
+LAB=$(dirname "$SNOWMELT")/snowmelt-lab
+# Before there were two programs, the one was both.
+[ -x "$LAB" ] || { ! "$SNOWMELT" bsbm --help > /dev/null 2>&1 || LAB=$SNOWMELT; }
+[ -x "$LAB" ] || { echo "no $LAB: cargo build --release -p snowmelt-lab-cli" >&2; exit 1; }
 mkdir -p "$DATA"
 
 machine() {
@@ -23,12 +27,12 @@ example() { # name
 
 # Prints a command, then runs it.
 measure() {
-    echo "\$ $*" | sed "s|$SNOWMELT|snowmelt|g"
+    echo "\$ $*" | sed "s|$LAB|snowmelt-lab|g; s|$SNOWMELT|snowmelt|g"
     "$@"
 }
 
 generate() { # products
-    "$SNOWMELT" bsbm generate --products "$1" ${WORDS:+--words "$WORDS"} -o -
+    "$LAB" bsbm generate --products "$1" ${WORDS:+--words "$WORDS"} -o -
 }
 
 # The database of so many products, made if it is not there.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The driver against an endpoint that answers nothing: the most queries per second that can be measured by `lab bsbm`. The driver has one processor, the endpoint the
+# The driver against an endpoint that answers nothing: the most queries per second that can be measured by `snowmelt-lab bsbm drive`. The driver has one processor, the endpoint the
 # others. Told are queries per second by wall time and per processor second of the driver.
 #
 #   benches/driver.sh [CLIENTS...]      1 4 unless given
@@ -18,7 +18,7 @@ for clients in "$@"; do
     for how in "" --connection-per-query; do
         rm -rf "$DATA/driver-run"
         # shellcheck disable=SC2086 # no word where there is no switch
-        measure taskset -c 0 "$SNOWMELT" lab bsbm "$(cat "$address")" --products 1000 --clients "$clients" --mixes 8000 --warmup 400 \
+        measure taskset -c 0 "$LAB" bsbm drive "$(cat "$address")" --products 1000 --clients "$clients" --mixes 8000 --warmup 400 \
             $how --out "$DATA/driver-run" --format json 2> /dev/null |
             python3 -c 'import json, sys
 command, _, text = sys.stdin.read().partition("\n"); r = json.loads(text)

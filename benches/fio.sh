@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `snowmelt lab read` against fio, cell by cell and in turns: the same engine, file, size, depth and cache, random reads from cold.
+# `snowmelt-lab read` against fio, cell by cell and in turns: the same engine, file, size, depth and cache, random reads from cold.
 # Prints, per cell, the medians of both and the median of the ratios of neighbours, and at the end the worst and the middle of
 # those; the goal is a ratio of IOPS of at least 0.97 and of processor time per request of at most 1. Needs fio 3 and python3.
 #
@@ -10,7 +10,7 @@
 #
 #   benches/fio.sh FILE [TURNS] [SECONDS]       FILE is only read; 2 GiB or more, on the device to be measured
 #
-#   SNOWMELT  the command that runs the laboratory      [target/release/snowmelt lab]
+#   SNOWMELT  the command that runs the laboratory      [target/release/snowmelt-lab]
 #   SIZES, DEPTHS, DIRECT, ENGINE                       [4k,8k,64k,2m  1,16,64  1,0  io_uring]
 #   MEM       what holds the buffers of both            [malloc; mmaphuge: fio needs /proc/sys/vm/nr_hugepages ≥ depth × size + 1]
 set -euo pipefail
@@ -18,7 +18,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -ge 1 ] || { sed -n '2,15p' "$0" >&2; exit 2; }
 command -v fio > /dev/null || { echo "no fio: apt-get install fio" >&2; exit 1; }
 export FILE=$1 TURNS=${2:-5} SECONDS_EACH=${3:-3}
-export SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt lab}
+export SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt-lab}
 export SIZES=${SIZES:-4k,8k,64k,2m} DEPTHS=${DEPTHS:-1,16,64} DIRECT=${DIRECT:-1,0} ENGINE=${ENGINE:-io_uring} MEM=${MEM:-malloc}
 echo "# $(fio --version), $(uname -sr), $(nproc) processors, $(findmnt -no SOURCE,FSTYPE -T "$FILE"), load $(cut -d' ' -f1 /proc/loadavg), $(date -u +%F)"
 exec python3 - <<'PY'

@@ -13,7 +13,7 @@ done
 measure "$SNOWMELT" stats "$DATA/load-test"
 rm -rf "$DATA/load-test"
 if [ "${1:-}" = large ]; then
-    echo '$ snowmelt bsbm generate --products 284826 -o - | snowmelt load DB - --format nt --memory 4GiB'
+    echo '$ snowmelt-lab bsbm generate --products 284826 -o - | snowmelt load DB - --format nt --memory 4GiB'
     rm -rf "$DATA/db-284826"
     generate 284826 | "$SNOWMELT" load "$DATA/db-284826" - --format nt --memory 4GiB
     measure "$SNOWMELT" stats "$DATA/db-284826"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Do the meters agree with the block layer? The stripe of a database lies alone on a file system of its own, on a loop device. A cold
-# query runs under `snowmelt lab trace` of that device, page by page and with read-ahead; requests and bytes of the trace are compared
+# query runs under `snowmelt-lab trace` of that device, page by page and with read-ahead; requests and bytes of the trace are compared
 # with those of `--meters=json`. What opening the database reads of the stripe (the map of extents, which is not counted) is measured
 # by a query that reads nothing, and taken off.
 #
@@ -43,7 +43,7 @@ Q
 for rules in none planned auto; do
     for query in nothing query; do
         rm -f "$work/db/warm"
-        "$SNOWMELT" lab trace --device "$loop" --out "$work/$rules-$query" -- "$SNOWMELT" query "$work/db" \
+        "$LAB" trace --device "$loop" --out "$work/$rules-$query" -- "$SNOWMELT" query "$work/db" \
             --file "$work/$query.rq" --format csv --read-ahead "$rules" --meters=json > "$work/out" 2> "$work/$rules-$query.json"
     done
 done

@@ -72,7 +72,7 @@ def mixes(snowmelt, db, products, pid, rounds=3):
     common = ["--use-case", "explore", "--clients", "1", "--warmup", "1500"]
 
     def run(where, count):
-        subprocess.run([snowmelt, "bsbm", "run", *where, *common, "--mixes", str(count)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([os.path.join(os.path.dirname(snowmelt), "snowmelt-lab"), "bsbm", "run", *where, *common, "--mixes", str(count)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def over(count):
         before = processor(pid)

@@ -9,13 +9,13 @@
 repeats=${1:-3} size=${2:-192m}
 name=scan-$$ run=$DATA/scan-$(date -u +%Y%m%dT%H%M%S)
 machine
-device=$("$SNOWMELT" lab device create "$name" --model hdd-10k)
-trap '"$SNOWMELT" lab device remove "$name"; rm -rf "$run-svg"' EXIT
+device=$("$LAB" device create "$name" --model hdd-10k)
+trap '"$LAB" device remove "$name"; rm -rf "$run-svg"' EXIT
 # Ahead of other programs, where that is permitted: workers that wait for a processor are no experiment about a disk.
 ahead=$(chrt -f 10 true 2> /dev/null && echo chrt -f 10 || true)
-measure $ahead "$SNOWMELT" lab scan "$device" --size "$size" --dop 1,2,3,4,5,6,7,8,20,40,80 --repeat "$repeats" \
+measure $ahead "$LAB" scan "$device" --size "$size" --dop 1,2,3,4,5,6,7,8,20,40,80 --repeat "$repeats" \
     --scheduler none,mq-deadline,kyber,bfq,bfq-anticipatory --workers independent,coordinated --out "$run"
-"$SNOWMELT" lab report "$run" --svg "$run-svg" > /dev/null
+"$LAB" report "$run" --svg "$run-svg" > /dev/null
 cp "$run-svg"/01-*.svg "$here/../docs/src/img/lab-scan-hdd-10k.svg"
 python3 - "$run/cells.jsonl" <<'PY'
 import json, statistics, sys

@@ -12,7 +12,7 @@ machine
 bytes=$(du -sbL "$db" | cut -f1)
 tenth=$((bytes / 10))
 echo "# database $((bytes >> 20)) MiB, memory $((tenth >> 20)) MiB"
-run=("$SNOWMELT" bsbm run "$db" --use-case explore --mixes 200 --warmup 50 --products "$products" --direct on)
+run=("$LAB" bsbm run "$db" --use-case explore --mixes 200 --warmup 50 --products "$products" --direct on)
 measure "$SNOWMELT" probe "$db"
 measure "${run[@]}" --clients 1
 # The program itself needs room besides its budget: 128 MiB, within the tenth where that is possible.

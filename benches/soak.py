@@ -18,6 +18,7 @@ import time
 import urllib.parse
 
 SNOWMELT, DATA, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
+LAB = os.path.join(os.path.dirname(SNOWMELT), "snowmelt-lab")
 PRODUCTS = os.environ.get("PRODUCTS", "1000")
 MEMORY = os.environ.get("MEMORY", "256MiB")
 BACKUPS = os.environ.get("BACKUPS", "on") == "on"
@@ -346,7 +347,7 @@ class Soak:
     def run(self):
         draw = random.Random(SEED)
         data = os.path.join(HERE, "data.nt")
-        run(SNOWMELT, "bsbm", "generate", "--products", PRODUCTS, "-o", data)
+        run(LAB, "bsbm", "generate", "--products", PRODUCTS, "-o", data)
         os.makedirs(ALL)
         os.makedirs(COPIES)
         run(SNOWMELT, "load", DB, data, "--memory", "1GiB")

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What `snowmelt lab trace` costs the program it traces: random reads alone and traced, in pairs, each time in another order. Prints
+# What `snowmelt-lab trace` costs the program it traces: random reads alone and traced, in pairs, each time in another order. Prints
 # IOPS of both, the middle of the ratios of neighbours (the goal is at least 0.95), and the events that were lost (the goal is 0).
 #
 #   sudo -E benches/trace_cost.sh FILE [PAIRS] [SECONDS]      FILE is only read; on the device to be traced
 #
-#   SNOWMELT  the command that runs the laboratory            [target/release/snowmelt lab]
+#   SNOWMELT  the command that runs the laboratory            [target/release/snowmelt-lab]
 #   BS, DEPTH, DIRECT                                         [4k  32  on]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# -ge 1 ] || { sed -n '2,8p' "$0" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "tracing needs root" >&2; exit 1; }
 file=$1 pairs=${2:-5} seconds=${3:-5}
-SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt lab}
+SNOWMELT=${SNOWMELT:-$here/../target/release/snowmelt-lab}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 load="$SNOWMELT read $file --bs ${BS:-4k} --iodepth ${DEPTH:-32} --direct ${DIRECT:-on} --runtime $seconds"

@@ -11,12 +11,12 @@ measure "$program" "$DATA/insert-db" 10000 100
 
 # The update set changes the database, so every run gets a fresh one.
 set=$DATA/ud-$products.nt
-[ -f "$set" ] || "$SNOWMELT" bsbm generate --products "$products" --update-transactions "$transactions" \
+[ -f "$set" ] || "$LAB" bsbm generate --products "$products" --update-transactions "$transactions" \
     ${WORDS:+--words "$WORDS"} -o "$set"
 for clients in 1 4; do
     rm -rf "$DATA/db-ud"
     "$SNOWMELT" load "$DATA/db-ud" "$set" --memory 4GiB
-    measure "$SNOWMELT" bsbm run "$DATA/db-ud" --use-case explore-and-update --updates "$set.update" \
+    measure "$LAB" bsbm run "$DATA/db-ud" --use-case explore-and-update --updates "$set.update" \
         --products "$products" --clients $clients --mixes $((transactions / 2))
     "$SNOWMELT" check "$DATA/db-ud"
 done

@@ -176,8 +176,8 @@ impl Database {
         Ok(self.begin_while(&|| true)?.expect("it does not give up"))
     }
 
-    /// The same, as long as `go_on` says so while it waits; it is asked some tens of times a
-    /// second. `None` when it gave up.
+    /// Begins a transaction. Waits as long as `go_on` says so, which is asked some tens of times a
+    /// second; `None` when it gave up.
     ///
     /// ```
     /// # let db = snowmelt::Database::in_memory()?;

@@ -157,7 +157,7 @@ impl Row {
         &self.terms
     }
 
-    /// The same, taken out of the row.
+    /// The terms in the order of the columns, taken out of the row.
     pub fn into_terms(self) -> Box<[Option<Term>]> {
         self.terms
     }

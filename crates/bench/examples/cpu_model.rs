@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
-use snowmelt_bench::bench::count_products;
-use snowmelt_bench::cpu_model::CpuModel;
 use snowmelt_bsbm::{DEFAULT_SEED, QueryKind, UseCase, Workload};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_sparql::{Engine, QueryOptions, ResultFormat};
+use snowmelt_workload::bench::count_products;
+use snowmelt_workload::cpu_model::CpuModel;
 
 /// One execution: 1, lookups, rows, bytes; and its processor nanoseconds.
 struct Observed {

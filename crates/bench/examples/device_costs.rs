@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use snowmelt_bench::ablation::{Ablation, Conditions, Load, Model, Outcome, Setting};
-use snowmelt_bench::bench::count_products;
 use snowmelt_bsbm::DEFAULT_SEED;
 use snowmelt_graph::OpenOptions;
 use snowmelt_io::Policy;
+use snowmelt_workload::bench::count_products;
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);

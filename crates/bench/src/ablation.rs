@@ -6,7 +6,7 @@
 //!    conditions (device, pool, queue, clients) they make the cells.
 //! 2. `view`: the same database, opened many times at once, its bytes in memory.
 //! 3. `cell`: one run. The device's time is its model's, the processors' time that of
-//!    [`CpuModel`](super::cpu_model::CpuModel), so a cell gives the same figures on any
+//!    [`CpuModel`](snowmelt_workload::cpu_model::CpuModel), so a cell gives the same figures on any
 //!    machine, and an hour of a slow disk takes seconds.
 //! 4. `table`: the figures, which rule helped where, and how near `auto` comes to the best
 //!    fixed setting.

@@ -17,17 +17,15 @@ use serde_json::{Value, json};
 use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_store::{FirstUses, PAGE_BYTES, Store};
 
-use super::bench::{Bench, ClientLoad, Until};
-use super::cold::{self, Proof};
-use super::drive::Run;
 use super::optimum::{Caps, Optimum};
-use super::process;
-use super::sampler::{Counts, Sample};
 use super::warm_up::course::{Course, Interval};
 use super::warm_up::{Bandwidth, WarmRules, WarmUp, WarmUpFacts, WorkingSet};
-
-/// The share of warm throughput that counts as full speed.
-pub const FULL: f64 = 0.9;
+use snowmelt_workload::bench::{Bench, ClientLoad, Until};
+use snowmelt_workload::cold::{self, Proof};
+use snowmelt_workload::curve::FULL;
+use snowmelt_workload::drive::Run;
+use snowmelt_workload::process;
+use snowmelt_workload::sampler::{Counts, Sample};
 
 /// Findings of a run from cold.
 #[derive(Clone, Debug, Serialize)]
@@ -113,7 +111,9 @@ impl Plan<'_> {
         let store = bench.database.store().clone();
         let mut course = Course { intervals: vec![opening(&store, open_s, cpu_s)], done: Vec::new() };
         let bandwidth = self.bandwidth.or_else(|| Bandwidth::of_store(&store));
-        let until = Until::warm(self.warm, self.most_seconds);
+        let rules = self.warm;
+        let seems_warm = |samples: &[Sample], per_mix: usize| rules.seem_kept(samples, per_mix);
+        let until = Until::enough(&seems_warm, self.most_seconds);
         let (first, samples) = bench.run(until, 1.0, self.stop, self.on_sample)?;
         let cold_meters = store.report();
         store.reset_meters();

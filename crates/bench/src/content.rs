@@ -1,10 +1,9 @@
-//! Rows and digest of an answer.
+//! Readings of an answer beside that of its bytes (`snowmelt_workload::digest`).
 //!
-//! *As written*: the digest of the bytes, whatever their order. It is cheap, and compares runs of
-//! one engine. *Terms*: the answer is parsed, as the original driver does, and its digest is that
-//! of its terms, so that answers of different engines compare. A digest of terms is the sum over
-//! solutions (or distinct triples); neither order nor the names of blank nodes count. *Rows*: the
-//! same for answers in SQL, whose numbers engines print in different lengths.
+//! *Terms*: the answer is parsed, as the original driver does, and its digest is that of its terms,
+//! so that answers of different engines compare. A digest of terms is the sum over solutions (or
+//! distinct triples); neither order nor the names of blank nodes count. *Rows*: the same for
+//! answers in SQL, whose numbers engines print in different lengths.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -16,48 +15,28 @@ use snowmelt_bsbm::QueryKind;
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
 use twox_hash::XxHash3_64;
 
-use super::digest::digest;
+use snowmelt_workload::digest::Content;
 
-/// How an answer is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reading {
-    /// Its bytes; the target counts the rows.
-    #[default]
-    AsWritten,
-    /// Its terms.
-    Terms,
-    /// Its rows of a table, numbers rounded, whatever their order.
-    Rows,
-}
-
-/// Facts about a whole answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Solutions, or distinct triples.
-    pub rows: u64,
-    /// Equal for equal answers.
-    pub digest: u64,
-}
-
-impl Reading {
-    /// Reads an answer of which the target counted so many rows.
-    ///
-    /// # Errors
-    /// Terms are wanted, and it is neither SPARQL XML nor RDF/XML.
-    pub fn content(self, kind: QueryKind, answer: &[u8], rows: u64) -> Result<Content> {
-        match (self, kind) {
-            (Self::AsWritten, _) => Ok(Content { rows, digest: digest(answer) }),
-            (Self::Rows, _) => {
-                let text = std::str::from_utf8(answer)?;
-                let snowmelt_tpch::answers::Digest { rows, hash } =
-                    snowmelt_tpch::answers::digest(text.lines());
-                Ok(Content { rows, digest: hash })
-            }
-            (Self::Terms, QueryKind::Select) => solutions(answer),
-            (Self::Terms, QueryKind::Describe | QueryKind::Construct) => triples(answer),
-            (Self::Terms, QueryKind::Update) => Ok(Content { rows, digest: 0 }),
-        }
+/// The terms of an answer.
+///
+/// # Errors
+/// It is neither SPARQL XML nor RDF/XML.
+pub fn terms(kind: QueryKind, answer: &[u8], rows: u64) -> Result<Content> {
+    match kind {
+        QueryKind::Select => solutions(answer),
+        QueryKind::Describe | QueryKind::Construct => triples(answer),
+        QueryKind::Update => Ok(Content { rows, digest: 0 }),
     }
+}
+
+/// The rows of a table, numbers rounded, whatever their order.
+///
+/// # Errors
+/// It is no text.
+pub fn rows(_: QueryKind, answer: &[u8], _: u64) -> Result<Content> {
+    let snowmelt_tpch::answers::Digest { rows, hash } =
+        snowmelt_tpch::answers::digest(std::str::from_utf8(answer)?.lines());
+    Ok(Content { rows, digest: hash })
 }
 
 fn solutions(answer: &[u8]) -> Result<Content> {
@@ -129,13 +108,13 @@ mod tests {
         let head = "<head><variable name=\"a\"/><variable name=\"b\"/></head>";
         let sparql = "<?xml version=\"1.0\"?><sparql xmlns=\"http://www.w3.org/2005/sparql-results#\">";
         let text = format!("{sparql}{head}<results>{rows}</results></sparql>");
-        Reading::Terms.content(QueryKind::Select, text.as_bytes(), 0)
+        terms(QueryKind::Select, text.as_bytes(), 0)
     }
 
     fn graph(text: &str) -> Result<Content> {
         let rdf = "xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"";
         let text = format!("<rdf:RDF {rdf} xmlns:p=\"urn:p#\" xmlns:q=\"urn:p#\">{text}</rdf:RDF>");
-        Reading::Terms.content(QueryKind::Construct, text.as_bytes(), 0)
+        terms(QueryKind::Construct, text.as_bytes(), 0)
     }
 
     const ONE: &str = "<binding name=\"a\"><literal>x</literal></binding>";
@@ -183,7 +162,7 @@ mod tests {
 
     #[test]
     fn rows_have_no_order_and_numbers_no_length() {
-        let read = |text: &str| Reading::Rows.content(QueryKind::Select, text.as_bytes(), 0).unwrap();
+        let read = |text: &str| rows(QueryKind::Select, text.as_bytes(), 0).unwrap();
         let one = read("a|1.500|x\nb|2|y\n");
         assert_eq!(one.rows, 2);
         assert_eq!(one, read("b|2|y\na|1.5|x"));
@@ -194,7 +173,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_answers() {
-        let read = |kind, text: &str| Reading::Terms.content(kind, text.as_bytes(), 0);
+        let read = |kind, text: &str| terms(kind, text.as_bytes(), 0);
         let whole = "<sparql xmlns=\"http://www.w3.org/2005/sparql-results#\"><head/><results>";
         for text in ["", "{}", "<html><body>busy</body></html>", whole, &whole[..20]] {
             assert!(read(QueryKind::Select, text).is_err(), "{text:?}");

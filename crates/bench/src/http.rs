@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{Query, QueryKind};
 
-use super::target::{Answered, Failure, Target};
+use snowmelt_workload::target::{Answered, Failure, Target};
 
 /// A server that is silent for so long has no answer, whatever the time limit of queries.
 const SILENCE: Duration = Duration::from_secs(300);
@@ -226,22 +226,6 @@ fn accepted(kind: QueryKind) -> &'static str {
         QueryKind::Describe | QueryKind::Construct => "application/rdf+xml",
         _ => "application/sparql-results+xml",
     }
-}
-
-/// Asks for a resource on a connection of its own, and reads the answer: its status and its body.
-/// `headers` are whole lines. A server that is silent for so long as `patience` has none.
-///
-/// # Errors
-/// The address is not `http://`, there is no server, or its answer is none of HTTP.
-pub fn get(url: &str, headers: &str, patience: Duration) -> Result<(u16, Vec<u8>)> {
-    let address = Address::new(url)?;
-    let Address { authority, path, .. } = &address;
-    let mut stream = address.connect(patience)?.stream;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n");
-    stream.get_mut().socket.write_all(request.as_bytes())?;
-    let mut body = Vec::new();
-    let response = response::read(&mut stream, &mut body).with_context(|| url.to_owned())?;
-    Ok((response.status, body))
 }
 
 /// Appends `text` as the value of a form's field.

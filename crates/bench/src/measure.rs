@@ -1,5 +1,5 @@
 //! A warm measurement of any target: mixes of warm-up, then those that count. `bsbm run` and
-//! `lab bsbm` measure by it.
+//! `bsbm drive` measure by it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use snowmelt_bsbm::UseCase;
 use snowmelt_io::Clock;
 
-use super::bench::ClientLoad;
-use super::drive::{Drive, Mixes, Rules, Run, Stream};
-use super::process::cpu_seconds;
-use super::target::Target;
+use snowmelt_workload::bench::ClientLoad;
+use snowmelt_workload::drive::{Drive, Mixes, Rules, Run, Stream};
+use snowmelt_workload::process::cpu_seconds;
+use snowmelt_workload::target::Target;
 
 /// Where the mixes come from.
 #[derive(Clone, Debug)]

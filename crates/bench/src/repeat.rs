@@ -54,6 +54,8 @@ pub struct RepeatPlan {
     pub is_quick: bool,
     /// This program.
     pub program: PathBuf,
+    /// That of the database.
+    pub snowmelt: PathBuf,
     /// Keep the databases and files of the steps.
     pub keeps: bool,
 }

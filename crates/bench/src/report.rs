@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::drive::{Record, Run};
-use super::target::Failure;
 use snowmelt_base::text_table::TextTable;
 use snowmelt_lab::stats::Latencies;
+use snowmelt_workload::drive::{Record, Run};
+use snowmelt_workload::target::Failure;
 
 /// Figures of one query of the mix. Times in seconds.
 #[derive(Clone, Debug, Serialize)]

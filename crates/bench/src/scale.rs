@@ -23,10 +23,10 @@ use serde::Serialize;
 use snowmelt_graph::OpenOptions;
 use snowmelt_store::{Activity, Report, Store};
 
-use super::bench::{Bench, ClientLoad, Until};
-use super::cold::{self, Proof};
-use super::drive::{Record, Run};
 use super::report::{self, Throughput};
+use snowmelt_workload::bench::{Bench, ClientLoad, Until};
+use snowmelt_workload::cold::{self, Proof};
+use snowmelt_workload::drive::{Record, Run};
 
 pub use growth::{Growth, GrowthFigure, exponent, growths};
 pub use profile::Profiler;

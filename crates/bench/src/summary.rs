@@ -8,13 +8,13 @@ use serde::Serialize;
 use snowmelt_bsbm::{QueryKind, UseCase};
 use snowmelt_lab::stats::{Latencies, LatencySummary};
 
-use super::bench::ClientLoad;
-use super::drive::{Record, Run};
 use super::measure::Measured;
 use super::report::{MixTimes, QueryReport, Throughput, mix_times, queries};
-use super::target::Failure;
 use super::verify::Verification;
 use super::warm_up::WarmUp;
+use snowmelt_workload::bench::ClientLoad;
+use snowmelt_workload::drive::{Record, Run};
+use snowmelt_workload::target::Failure;
 
 /// Settings of a measurement, as they are told.
 #[derive(Clone, Debug, Serialize)]

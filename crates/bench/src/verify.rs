@@ -1,7 +1,7 @@
 //! Answers compared, query text by query text: those of two endpoints, or of a run and one that
 //! was stored.
 //!
-//! Rows and digests are compared ([`Reading::Terms`](super::content::Reading)). A text that was
+//! Rows and digests are compared ([`terms`](crate::content::terms)). A text that was
 //! answered in two ways within one run is unstable, and not compared: its order leaves a choice to
 //! the engine, or the data changed meanwhile.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::drive::{Record, Stream, text_hash};
+use snowmelt_workload::drive::{Record, Stream, text_hash};
 
 /// The answer to a query text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,8 +181,8 @@ impl Verification {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Failure;
     use snowmelt_bsbm::{DEFAULT_SEED, UseCase, Workload};
+    use snowmelt_workload::target::Failure;
 
     fn record(text: u64, rows: u64, digest: u64) -> Record {
         Record { number: 1, mix: 1, text, rows, digest, ..Record::default() }

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::{Result, bail};
 use snowmelt_io::Clock;
 
-use crate::drive::{Drive, Mixes, Record, Rules, Run};
 use crate::measure::{Measured, Streams};
-use crate::process::cpu_seconds;
-use crate::sampler::{Counts, End, Sample, Sampler};
-use crate::target::Target;
 use crate::warm_up::WarmRules;
 use crate::warm_up::course::Course;
+use snowmelt_workload::drive::{Drive, Mixes, Record, Rules, Run};
+use snowmelt_workload::process::cpu_seconds;
+use snowmelt_workload::sampler::{Counts, End, Sample, Sampler};
+use snowmelt_workload::target::Target;
 
 /// A warm-up, and the measured mixes after it.
 pub struct WarmRun<'a> {

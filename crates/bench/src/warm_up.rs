@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use snowmelt_store::{PAGE_BYTES, Store, SystemStatistics, TimeSource};
 
-use crate::curve::Curve;
-use crate::sampler::{Sample, is_steady};
 use course::{Completion, Course, Interval};
 use rule::{SteadyLimit, WarmRule};
+use snowmelt_workload::curve::Curve;
+use snowmelt_workload::sampler::{Sample, is_steady};
 
 /// Shares of the warm throughput whose times are told, in percent.
 const SHARES: [u32; 3] = [50, 90, 100];

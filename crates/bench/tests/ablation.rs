@@ -12,10 +12,10 @@ use snowmelt_bench::ablation::{
     Ablation, Cell, Conditions, Judgement, LEARNED, Load, Model, Outcome, Setting, conditions,
     learned_conditions, learned_settings, settings,
 };
-use snowmelt_bench::dataset::generate_and_load;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_store::StoreConfig;
+use snowmelt_workload::dataset::generate_and_load;
 
 /// A million triples with `ABLATION_FULL=1`, which takes minutes; a fifth of that otherwise.
 static PRODUCTS: LazyLock<u32> = LazyLock::new(|| if is_full() { MILLION } else { 500 });

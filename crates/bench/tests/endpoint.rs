@@ -8,14 +8,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use snowmelt_bench::bench::ClientLoad;
-use snowmelt_bench::content::Reading;
-use snowmelt_bench::drive::Rules;
+use snowmelt_bench::content;
 use snowmelt_bench::http::{Endpoint, Protocol};
 use snowmelt_bench::measure::{Measured, Measurement, Streams};
 use snowmelt_bench::summary::{Setup, Summary};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase};
 use snowmelt_sparql::PlanCosts;
+use snowmelt_workload::bench::ClientLoad;
+use snowmelt_workload::drive::Rules;
 
 const SOLUTIONS: &str = "<sparql xmlns=\"http://www.w3.org/2005/sparql-results#\"><head><variable name=\"a\"/></head>\
      <results><result><binding name=\"a\"><literal>x</literal></binding></result><result/></results></sparql>";
@@ -85,7 +85,7 @@ fn load(clients: usize) -> ClientLoad {
 }
 
 fn rules(rate: Option<f64>, keeps_going: bool) -> Rules {
-    Rules { rate, reading: Reading::Terms, keeps_going }
+    Rules { rate, reading: content::terms, keeps_going }
 }
 
 fn drive(url: &str, clients: usize, rules: Rules, protocol: Protocol) -> Result<Measured> {

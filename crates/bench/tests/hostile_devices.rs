@@ -11,9 +11,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use snowmelt_bench::ablation::Setting;
-use snowmelt_bench::dataset::generate_and_load;
-use snowmelt_bench::drive::{Drive, Mixes, Record, Stream};
-use snowmelt_bench::in_process::InProcess;
 use snowmelt_bench::modelled;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists, Workload};
 use snowmelt_graph::Database;
@@ -21,6 +18,9 @@ use snowmelt_graph::load::LoadOptions;
 use snowmelt_io::{Clock, DeviceModel, Policy, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::StoreConfig;
+use snowmelt_workload::dataset::generate_and_load;
+use snowmelt_workload::drive::{Drive, Mixes, Record, Stream};
+use snowmelt_workload::in_process::InProcess;
 
 const PRODUCTS: u32 = 500;
 const S: u64 = 1_000_000_000;
@@ -93,7 +93,7 @@ impl Case {
         self.run(Setting::parse("auto costs=learned").unwrap().turned.queue(Policy::Elevator))
     }
 
-    /// The same at some fixed depths, with the costs known.
+    /// A run at each of some fixed depths, with the costs known.
     fn fixed(&self) -> [Vec<Record>; 2] {
         let at = |depth| QueueConfig { learns: false, depth: Some(depth), ..QueueConfig::default() };
         [8, 32].map(|depth| self.run(at(depth)))

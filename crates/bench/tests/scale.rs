@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
-use snowmelt_bench::bench::ClientLoad;
-use snowmelt_bench::dataset::generate_and_load;
 use snowmelt_bench::scale::{Phase, ScalePlan, ScaleRun, growth_text, growths, scale_text};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::StoreConfig;
+use snowmelt_workload::bench::ClientLoad;
+use snowmelt_workload::dataset::generate_and_load;
 
 const MIXES: u64 = 12;
 

@@ -15,8 +15,8 @@ use snowmelt_graph::{Database, GraphError};
 use snowmelt_server::control::{Address, Command, FILE_NAME, Reply, Request, VERSION};
 use snowmelt_store::{StoreConfig, StoreError};
 
-use crate::switches::open::open_to_read;
 use snowmelt_base::signals;
+use snowmelt_switches::open::open_to_read;
 
 /// A database as a command finds it.
 pub enum Found {
@@ -31,7 +31,7 @@ pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
     found(path, Database::open(path, config))
 }
 
-/// The same, to read it.
+/// Opens a database to read it, or finds the server that has it open.
 pub fn find_to_read(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
     found(path, open_to_read(path, config))
 }

@@ -35,7 +35,7 @@ impl Values {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The same and more.
+    /// A copy of the values with more of them set.
     #[must_use]
     pub fn with(&self, more: &[(&str, &str)]) -> Self {
         let mut all = self.clone();

@@ -1,4 +1,4 @@
-//! `snowmelt lab …` without the database around it, so that it builds in seconds.
+//! `snowmelt-lab …` without the database around it, so that it builds in seconds.
 
 use clap::Parser;
 

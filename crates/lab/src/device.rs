@@ -1,4 +1,4 @@
-//! `snowmelt lab device`: emulated devices that any program can use, as block devices.
+//! `snowmelt-lab device`: emulated devices that any program can use, as block devices.
 //!
 //! The way of a request: file system or program → `/dev/loopN` (direct I/O, with the chosen
 //! scheduler) → a file of a FUSE mount → our server process. The server asks the model of the

@@ -1,4 +1,4 @@
-//! `snowmelt lab restore`: undoes what commands that were killed left behind.
+//! `snowmelt-lab restore`: undoes what commands that were killed left behind.
 
 use std::io;
 use std::path::{Path, PathBuf};

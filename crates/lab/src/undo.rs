@@ -6,7 +6,7 @@
 //! 2. The change is made.
 //! 3. When the command ends, however it ends, the steps are undone in reverse order: on drop
 //!    (return, error, panic), on Ctrl-C, SIGTERM and SIGHUP (see [`signals`]), and,
-//!    after kill -9, by `snowmelt lab restore`.
+//!    after kill -9, by `snowmelt-lab restore`.
 //!
 //! A journal is a file of JSON lines in [`state_dir`]; its owner holds a lock on it while it
 //! lives, so the holder of the lock knows that the owner is gone. A journal of an earlier boot
@@ -89,7 +89,7 @@ pub enum UndoError {
         hint: &'static str,
     },
     /// Some steps could not be undone.
-    #[error("{} could not be undone: {}; `snowmelt lab restore` tries again", .0.len(), .0.join("; "))]
+    #[error("{} could not be undone: {}; `snowmelt-lab restore` tries again", .0.len(), .0.join("; "))]
     Left(Vec<String>),
 }
 

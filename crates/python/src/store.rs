@@ -159,7 +159,7 @@ impl PyStore {
         })
     }
 
-    /// The same.
+    /// Adds quads, all or nothing, as `extend` does.
     fn bulk_extend(&self, py: Python<'_>, quads: &Bound<'_, PyAny>) -> PyResult<()> {
         self.extend(py, quads)
     }
@@ -272,7 +272,7 @@ impl PyStore {
         self.load_input(py, Input::new(input, path)?, format, base_iri, to_graph, lenient)
     }
 
-    /// The same: every load is in bulk where that is faster.
+    /// Loads a document as `load` does: every load is in bulk where that is faster.
     #[pyo3(signature = (input=None, format=None, *, path=None, base_iri=None, to_graph=None, lenient=false))]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keyword arguments")]
     fn bulk_load(
@@ -368,7 +368,7 @@ impl PyStore {
         }
     }
 
-    /// The same: a graph without quads is not there.
+    /// Removes the quads of a graph, as `clear_graph` does: a graph without quads is not there.
     fn remove_graph(&self, py: Python<'_>, graph_name: AnyGraph) -> PyResult<()> {
         self.clear_graph(py, graph_name)
     }

@@ -90,25 +90,25 @@ impl AnswerBody {
         Self { content, running: None, link: None, counted: None, over: None, sent: 0 }
     }
 
-    /// The same body, of a query that is still running.
+    /// Holds on to a query that is still running: dropping the body cancels it.
     pub fn while_running(mut self, running: Running) -> Self {
         self.running = Some(running);
         self
     }
 
-    /// The same body; the connection is told when it is over.
+    /// Tells the connection when the body is over.
     pub fn on(mut self, link: &Arc<Link>) -> Self {
         self.link = Some(Arc::clone(link));
         self
     }
 
-    /// The same body, which its client's address is counted for.
+    /// Counts the request for its client's address until the body is over.
     pub fn counted(mut self, counted: Option<Counted>) -> Self {
         self.counted = counted;
         self
     }
 
-    /// The same body; when it is over, `f` is called with the bytes that were sent of it.
+    /// Calls `f` when the body is over, with the bytes that were sent of it.
     pub fn when_over(mut self, f: impl FnOnce(u64) + Send + 'static) -> Self {
         self.over = Some(Box::new(f));
         self
@@ -223,12 +223,13 @@ impl AnswerWriter {
         }
     }
 
-    /// The same, of an answer that is compressed if there is memory for it.
+    /// Compresses the answer with `coding`, if there is one and memory for it.
     pub fn coded(self, coding: Option<Coding>, budget: &MemoryBudget) -> Self {
         Self { coding: coding.map(|coding| (coding, budget.clone())), ..self }
     }
 
-    /// The same, of an answer that is given up rather than streamed.
+    /// Gives the answer up rather than streams it: writing fails once it is too long to be sent at
+    /// once.
     pub fn at_once(self) -> Self {
         let most_bytes = if self.coding.is_some() { LEAST_CODED_BYTES } else { CHUNK_BYTES };
         Self { most_bytes, ..self }

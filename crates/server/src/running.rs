@@ -61,7 +61,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// The same for the database.
+    /// Its account, interrupt and progress in the form that the database takes.
     pub fn wanted(&self) -> ChangeFor<'_> {
         ChangeFor { account: &self.account, interrupt: &*self.cancel, progress: &self.progress }
     }

@@ -440,7 +440,7 @@ impl Service {
         Account::prioritized(&client.dataset.query_account, &client.accounts(), priority, None)
     }
 
-    /// The same for a change.
+    /// The account of one change, within those of all changes, of the connection and of the user.
     fn account_of_update(&self, client: &Client<'_>, priority: Priority) -> Arc<Account> {
         Account::prioritized(&client.dataset.update_account, &client.accounts(), priority, None)
     }
@@ -815,7 +815,7 @@ fn scheme(headers: &HeaderMap, connection: &Connection) -> &'static str {
     if by_proxy || connection.is_encrypted { "https" } else { "http" }
 }
 
-/// The same without a word of what was done for it.
+/// Takes the activity out of an answer: its header, and the announcement of a trailer.
 fn without_activity(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().remove(ACTIVITY);
     response.headers_mut().remove(header::TRAILER);

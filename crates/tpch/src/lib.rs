@@ -1,4 +1,4 @@
-//! `snowmelt lab tpch`: queries derived from TPC-H on PostgreSQL, and what the device gets from
+//! `snowmelt-lab tpch`: queries derived from TPC-H on PostgreSQL, and what the device gets from
 //! them. Not comparable to published TPC-H results.
 //!
 //! 1. `options`: the command line, checked before anything is made: room, rights, the engine.

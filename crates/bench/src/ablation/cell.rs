@@ -10,15 +10,14 @@ use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
 use super::{Ablation, Conditions, Setting};
-use crate::drive::{Drive, Mixes, Run};
-use crate::in_process::InProcess;
+use snowmelt_workload::curve::FULL;
+use snowmelt_workload::drive::{Drive, Mixes, Run};
+use snowmelt_workload::in_process::InProcess;
 
 /// Modelled processors.
 const CORES: usize = 2;
 /// Full speed must hold for so many mixes.
 const STRETCH_MIXES: usize = 25;
-/// Full speed: E1's and the benchmark's share of warm throughput.
-const FULL: f64 = 0.9;
 /// Memory for queries beside the pool, in bytes.
 const QUERY_BYTES: u64 = 256 << 20;
 
@@ -51,7 +50,7 @@ pub struct Figures {
     /// Time that 99 of 100 demand reads took at most, from when they were asked for; guesses that
     /// a reader came to wait for are among them, from when they were guesses.
     pub demand_p99_s: f64,
-    /// The same of random reads on the device alone, at its best depth.
+    /// Time that 99 of 100 random reads took at most on the device alone, at its best depth.
     pub own_p99_s: f64,
     /// Sum of all answers' digests.
     pub digest: u64,

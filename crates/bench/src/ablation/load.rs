@@ -5,7 +5,7 @@ use serde::Serialize;
 use snowmelt_bsbm::{Mix, Query, QueryKind, Workload};
 
 use super::Ablation;
-use crate::drive::Stream;
+use snowmelt_workload::drive::Stream;
 
 /// Kinds of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -76,7 +76,7 @@ impl<'a> Outcome<'a> {
         self.judge_all(Setting::chooses)
     }
 
-    /// The same of `auto` on devices of which nothing is known at first.
+    /// `auto` on devices of which nothing is known at first, against the best fixed setting.
     pub fn judgements_of_learned(&self) -> Vec<Judgement> {
         self.judge_all(Setting::learns)
     }

@@ -21,9 +21,9 @@ use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Store, StoreConfig};
 
 use super::{Ablation, Conditions, Load, Model, cell};
-use crate::drive::{Drive, Mixes};
-use crate::in_process::InProcess;
-use crate::scratch_dir::ScratchDir;
+use snowmelt_workload::drive::{Drive, Mixes};
+use snowmelt_workload::in_process::InProcess;
+use snowmelt_workload::scratch_dir::ScratchDir;
 
 /// Databases up to this size are held in memory.
 const MOST_IN_MEMORY: u64 = 4 << 30;

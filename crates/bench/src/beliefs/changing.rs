@@ -14,10 +14,10 @@ use snowmelt_io::{Clock, CostModel, DeviceModel, QueueConfig, Troubles, VolumeMo
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::{ReadAhead, Store, StoreConfig};
 
-use super::{DeviceState, Look, Watch};
-use crate::drive::{Drive, Mixes, Stream};
-use crate::in_process::InProcess;
 use crate::modelled;
+use snowmelt_workload::beliefs::{DeviceState, Look, Watch};
+use snowmelt_workload::drive::{Drive, Mixes, Stream};
+use snowmelt_workload::in_process::InProcess;
 
 /// Modelled processors.
 const CORES: usize = 2;

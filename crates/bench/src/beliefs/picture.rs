@@ -6,8 +6,8 @@
 use snowmelt_lab::report::{Axis, FittedAxis, Scale, Unit};
 
 use super::changing::Stretch;
-use super::{DeviceLook, FINE_FOR_S, Look};
-use crate::drawing::Strokes;
+use snowmelt_workload::beliefs::{DeviceLook, FINE_FOR_S, Look};
+use snowmelt_workload::drawing::Strokes;
 
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 58.0;

@@ -6,8 +6,10 @@ use snowmelt_bsbm::WordLists;
 use snowmelt_graph::load::LoadOptions;
 
 use super::changing::{Changing, Stretch};
-use super::*;
-use crate::dataset::generate_and_load;
+use super::picture;
+use snowmelt_io::{CostModel, CostSource};
+use snowmelt_workload::beliefs::{FINE_FOR_S, FINE_S, Look};
+use snowmelt_workload::dataset::generate_and_load;
 
 const PRODUCTS: u32 = 200;
 const SECONDS: f64 = 12.0;
@@ -78,32 +80,6 @@ fn the_first_second_is_looked_at_more_often() {
     assert_eq!(fine, (FINE_FOR_S / FINE_S).round() as usize + 1);
     assert!(looks.windows(2).all(|pair| pair[0].at_s < pair[1].at_s));
     assert!((looks.last().unwrap().at_s - SECONDS).abs() < 0.2);
-}
-
-/// The rates between looks add up to all that the queue has counted at the end.
-#[test]
-fn rates_between_looks_add_up() {
-    let state = |requests, bytes| {
-        let believed = Believed::of(
-            &CostModel::ssd(),
-            &Evidence {
-                requests: 0.5,
-                bytes: 0.0,
-                requests_from: CostSource::Learned,
-                bytes_from: CostSource::Assumed,
-                looks: 4,
-            },
-        );
-        vec![DeviceState { device: "a".into(), requests, bytes, believed }]
-    };
-    let (mut watch, first) = Watch::begin(state(10, 1_000));
-    assert_eq!(first.devices[0].requests_per_s, 0.0, "what was before is not counted");
-    let second = watch.look(0.5, state(60, 5_000));
-    let third = watch.look(2.5, state(80, 9_000));
-    let rates = |look: &Look| (look.devices[0].requests_per_s, look.devices[0].bytes_per_s);
-    assert_eq!((rates(&second), rates(&third)), ((100.0, 8_000.0), (10.0, 2_000.0)));
-    assert_eq!(third.columns().len(), Look::HEAD.len());
-    assert!(third.columns().ends_with(" 50 %"), "{}", third.columns());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::compare::Comparison;
 use crate::compare::data::DataSet;
 use crate::compare::sql_target::SqlTarget;
 use crate::http::{Endpoint, Protocol};
-use crate::target::Target;
+use snowmelt_workload::target::Target;
 
 /// An engine that takes part.
 pub struct Entrant {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use snowmelt_bsbm::Query;
 use snowmelt_engines::{Asked, Engine, Session};
 
-use crate::target::{Answered, Failure, Target};
+use snowmelt_workload::target::{Answered, Failure, Target};
 
 /// A started engine.
 pub struct SqlTarget<'a> {

@@ -15,10 +15,10 @@ use snowmelt_io::Clock;
 
 use crate::compare::Comparison;
 use crate::compare::field::Entrant;
-use crate::drive::{Drive, Mixes, Record, Rules, Run};
 use crate::report::{QueryReport, Throughput, queries};
-use crate::target::Target;
 use crate::verify::{AnswerLine, answers};
+use snowmelt_workload::drive::{Drive, Mixes, Record, Rules, Run};
+use snowmelt_workload::target::Target;
 
 /// The figures of a turn.
 #[derive(Clone, Debug, Serialize)]

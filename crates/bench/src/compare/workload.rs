@@ -13,9 +13,10 @@ use snowmelt_engines::Language;
 use snowmelt_tpch::answers as tpch;
 use snowmelt_tpch::queries::{COUNT as TPCH_QUERIES, text as tpch_text};
 
-use crate::content::Reading;
-use crate::drive::Stream;
+use crate::content;
 use crate::verify::AnswerLine;
+use snowmelt_workload::digest::Reading;
+use snowmelt_workload::drive::Stream;
 
 /// Between two queries of one file.
 pub const BETWEEN: &str = "====";
@@ -129,8 +130,8 @@ impl Questions {
     /// How answers of several engines are read.
     pub fn reading(&self) -> Reading {
         match self.language {
-            Language::Sparql => Reading::Terms,
-            Language::Sql => Reading::Rows,
+            Language::Sparql => content::terms,
+            Language::Sql => content::rows,
         }
     }
 

@@ -104,7 +104,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
 fn load(steps: &mut Steps<'_>, name: &str, products: &str) -> Result<String> {
     let (data, db) = (steps.path("data.nt"), steps.path(name));
     steps.run("data", &["bsbm", "generate", "--products", products, "-o", &data])?;
-    steps.run("load", &["load", &db, &data])?;
+    steps.snowmelt("load", &["load", &db, &data])?;
     steps.remove("data.nt");
     Ok(db)
 }
@@ -231,16 +231,8 @@ fn beside_virtuoso(
     findings: &mut Vec<Finding>,
     products: &str,
 ) -> Result<Option<Section>> {
-    let args = [
-        "lab",
-        "compare-engines",
-        "--engines",
-        "snowmelt,virtuoso",
-        "--products",
-        products,
-        "--clients",
-        "16",
-    ];
+    let args =
+        ["compare-engines", "--engines", "snowmelt,virtuoso", "--products", products, "--clients", "16"];
     let step = steps.lab("Snowmelt and Virtuoso, cold and warm", ("engines", "turns"), &args)?;
     const WHAT: &str = "Beside Virtuoso: which share of warm throughput do the first mixes from cold reach?";
     let published = "nearly none at first; 280 s to 0.89 of it on SSDs";

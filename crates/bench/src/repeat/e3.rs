@@ -55,7 +55,6 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
     let file = steps.path("journal");
     std::fs::write(&file, vec![0x5A; 64 << 20]).with_context(|| format!("cannot write {file}"))?;
     let args = [
-        "lab",
         "read",
         &file,
         "--model",
@@ -101,7 +100,6 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
 fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Section)> {
     let (writes, runtime) = if steps.plan.is_quick { ("1024", "4") } else { ("6400", "30") };
     let args = [
-        "lab",
         "write",
         device,
         "--destroy",

@@ -36,11 +36,11 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     if steps.plan.is_quick {
         findings.push(Finding::unmeasured(query, published, "--quick leaves PostgreSQL out"));
     } else {
-        let step = steps.lab("TPC-H on PostgreSQL", ("tpch", "queries"), &["lab", "tpch", "--scale", "1"])?;
+        let step = steps.lab("TPC-H on PostgreSQL", ("tpch", "queries"), &["tpch", "--scale", "1"])?;
         findings.push(index_scan(&step, query, published));
         sections.push(step.section(
             "TPC-H on PostgreSQL",
-            "By snowmelt lab tpch, which has a page of its own in the folder of the steps.",
+            "By snowmelt-lab tpch, which has a page of its own in the folder of the steps.",
             &[""],
         ));
     }
@@ -66,7 +66,6 @@ fn index_scan(step: &LabStep, what: &str, published: &str) -> Finding {
 fn reads(steps: &mut Steps<'_>, device: &str, align: &str) -> Result<LabStep> {
     let runtime = if steps.plan.is_quick { "4" } else { "30" };
     let args = [
-        "lab",
         "read",
         device,
         "--sizes",

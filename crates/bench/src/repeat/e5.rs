@@ -161,7 +161,6 @@ fn both_ways(done: &PostgresScans) -> Result<Figure> {
 /// Buffered scans with the kernel's read-ahead off, usual and large.
 fn read_ahead(steps: &mut Steps<'_>, device: &str, size: &str) -> Result<LabStep> {
     let args = [
-        "lab",
         "scan",
         device,
         "--scheduler",
@@ -201,7 +200,6 @@ fn scans(steps: &mut Steps<'_>, device: &str, size: &str, workers: &str) -> Resu
     let (dop, repeat) = if steps.plan.is_quick { ("1,2,8", "1") } else { ("1,2,3,4,8,20,80", "3") };
     let schedulers = if workers == "coordinated" { "none,bfq-anticipatory" } else { SCHEDULERS };
     let args = [
-        "lab",
         "scan",
         device,
         "--scheduler",

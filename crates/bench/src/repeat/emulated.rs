@@ -60,7 +60,7 @@ impl Emulated {
     /// Makes one of a model.
     pub fn create(steps: &mut Steps<'_>, model: &str, size: &str) -> Result<Self> {
         let name = format!("repeat-{}-{model}", std::process::id());
-        let args = ["lab", "device", "create", &name, "--model", model, "--size", size];
+        let args = ["device", "create", &name, "--model", model, "--size", size];
         let printed = steps.run(&format!("a {model} as a block device"), &args)?;
         let path = printed.lines().rfind(|line| line.starts_with('/')).context("the device has no path")?;
         let served = steps.undo.started(device_server_of(&name)?)?;
@@ -69,7 +69,7 @@ impl Emulated {
 
     /// Takes it down.
     pub fn remove(self, steps: &mut Steps<'_>) -> Result<()> {
-        steps.take_down("the device is taken down", &["lab", "device", "remove", &self.name])?;
+        steps.take_down("the device is taken down", &["device", "remove", &self.name])?;
         Ok(steps.undo.done(self.served)?)
     }
 

@@ -10,7 +10,7 @@ use snowmelt_engines::{Adapter, Engine, Language, Settings, Work};
 
 use super::steps::Steps;
 use crate::http::{Endpoint, Protocol};
-use crate::target::Target;
+use snowmelt_workload::target::Target;
 
 /// Triples, or rows, of one change.
 pub const TRIPLES: usize = 100;
@@ -47,7 +47,7 @@ pub fn engine(steps: &Steps<'_>, adapter: Adapter, place: &Place<'_>, memory: u6
         threads: steps.threads(),
         port: None,
         engines: std::env::home_dir().unwrap_or_default().join(".local/share/snowmelt/engines"),
-        snowmelt: steps.plan.program.clone(),
+        snowmelt: steps.plan.snowmelt.clone(),
         data: place.data.to_path_buf(),
         parts: place.parts.to_path_buf(),
     };

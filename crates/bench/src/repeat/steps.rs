@@ -80,7 +80,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Runs a command; what it prints.
+    /// Runs a command of the database; what it prints.
+    pub fn snowmelt(&mut self, title: &str, args: &[&str]) -> Result<String> {
+        let (program, shown) = (self.plan.snowmelt.clone(), self.shown("snowmelt", args));
+        let printed = self.run_program(title, (&program, &shown), args, true);
+        self.check_stop()?;
+        printed
+    }
+
+    /// Runs a command of this program; what it prints.
     pub fn run(&mut self, title: &str, args: &[&str]) -> Result<String> {
         let printed = self.run_heeding(title, args, true);
         self.check_stop()?;
@@ -101,7 +109,7 @@ impl<'a> Steps<'a> {
     }
 
     fn run_heeding(&mut self, title: &str, args: &[&str], heeds_stop: bool) -> Result<String> {
-        let (program, shown) = (self.plan.program.clone(), self.shown("snowmelt", args));
+        let (program, shown) = (self.plan.program.clone(), self.shown("snowmelt-lab", args));
         self.run_program(title, (&program, &shown), args, heeds_stop)
     }
 

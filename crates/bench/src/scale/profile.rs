@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::flame::Stacks;
-use crate::scratch_dir::ScratchDir;
+use snowmelt_workload::scratch_dir::ScratchDir;
 
 /// Samples each second of a thread's time.
 const FREQUENCY: &str = "199";

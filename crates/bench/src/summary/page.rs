@@ -3,10 +3,10 @@
 use snowmelt_lab::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 
 use super::Summary;
-use crate::drive::Run;
 use crate::report::QueryReport;
 use crate::verify::Verification;
 use crate::warm_up::WarmUp;
+use snowmelt_workload::drive::Run;
 
 impl Summary {
     /// Figures and tables; `run` gives the course of the throughput.

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use crate::drive::Run;
-use crate::sampler::Sample;
+use snowmelt_workload::drive::Run;
+use snowmelt_workload::sampler::Sample;
 
 /// Sums over one interval. `None` where the target does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -113,7 +113,7 @@ impl Course {
                 _ => self.intervals.push(next),
             }
         }
-        let completion = |record: &crate::drive::Record| Completion {
+        let completion = |record: &snowmelt_workload::drive::Record| Completion {
             at_s: since(record.end_ns),
             seconds: record.seconds(),
             query: record.number,
@@ -137,7 +137,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Record;
+    use snowmelt_workload::drive::Record;
 
     fn sample(end_s: f64, length_s: f64, cpus: f64) -> Sample {
         Sample { end_s, length_s, qmph: 3600.0, cpus: Some(cpus), bytes: Some(100.0), ..Sample::default() }

@@ -15,7 +15,7 @@ use snowmelt_lab::cpu::CpuTicks;
 use snowmelt_lab::program::ProcessIo;
 use snowmelt_lab::watch::tree::Tree;
 
-use crate::sampler::Counts;
+use snowmelt_workload::sampler::Counts;
 
 /// A server's processes.
 pub struct ServerProcess {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::control::{self, Client, Found};
-use crate::switches::meters::MetersArg;
-use crate::switches::open::OpenArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_base::signals;
 use snowmelt_graph::CopyProgress;
 use snowmelt_server::control::{Command, Reply};
+use snowmelt_switches::meters::MetersArg;
+use snowmelt_switches::open::OpenArgs;
 
 /// Copy a database, as of now, to a new directory.
 #[derive(clap::Args)]

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::control::{self, Client, Found};
-use crate::switches::meters::MetersArg;
-use crate::switches::open::OpenArgs;
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_base::signals;
 use snowmelt_graph::{CheckReport, Database, RepairReport};
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::Salvage;
+use snowmelt_switches::meters::MetersArg;
+use snowmelt_switches::open::OpenArgs;
 
 /// Verify every page, every tree, and the indexes against each other.
 #[derive(clap::Args)]

@@ -11,8 +11,8 @@ use snowmelt_graph::{CompactOptions, CompactStep, CompactTerms};
 use snowmelt_server::control::{Command, Reply};
 
 use crate::control::{self, Found};
-use crate::switches::meters::MetersArg;
-use crate::switches::open::OpenArgs;
+use snowmelt_switches::meters::MetersArg;
+use snowmelt_switches::open::OpenArgs;
 
 /// Reclaim terms without quads, move scattered pages into key order, write everything back and
 /// give free space at the end of the files back. Readers and writers of a running server go on.

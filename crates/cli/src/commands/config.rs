@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::switches::file;
+use snowmelt_switches::file;
 
 /// Configuration files.
 #[derive(clap::Subcommand)]

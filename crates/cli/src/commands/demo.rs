@@ -12,20 +12,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use snowmelt_base::signals;
-use snowmelt_bench::beliefs::changing::Changing;
-use snowmelt_bench::beliefs::{Look, picture};
-use snowmelt_bench::bench::{Bench, ClientLoad, Until};
-use snowmelt_bench::cold;
-use snowmelt_bench::dataset;
-use snowmelt_bench::race::{Entry, Race};
-use snowmelt_bench::sampler::Sample;
-use snowmelt_bench::scratch_dir::ScratchDir;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
 use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{DeviceWrap, ReadAhead};
+use snowmelt_workload::bench::{Bench, ClientLoad, Until};
+use snowmelt_workload::cold;
+use snowmelt_workload::dataset;
+use snowmelt_workload::race::{Entry, Race};
+use snowmelt_workload::sampler::Sample;
+use snowmelt_workload::scratch_dir::ScratchDir;
 
 /// The run page by page is stopped after so many seconds.
 const MOST_ON_DEMAND_S: u64 = 40;
@@ -50,10 +48,6 @@ pub struct DemoArgs {
     /// Draw the two cold runs into this file (SVG)
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
-    /// Instead: draw what is believed of a volume whose caps are halved for some seconds into
-    /// this file (SVG), in virtual time
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "picture")]
-    believed: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -63,11 +57,6 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let home = Home::new(args.dir.as_deref())?;
     println!("Snowmelt demo: the same queries from cold, without and with planned reads\n");
     make(args.products, home.path(), &stop)?;
-    if let Some(file) = &args.believed {
-        believed(home.path(), args.products, file, &stop)?;
-        home.keep();
-        return Ok(());
-    }
     let load = ClientLoad {
         products: args.products,
         seed: DEFAULT_SEED,
@@ -98,25 +87,6 @@ pub fn run(args: DemoArgs) -> Result<()> {
     what_next(home.kept());
     eprintln!("({:.0} s in all)", begun.elapsed().as_secs_f64());
     home.keep();
-    Ok(())
-}
-
-/// Draws what is believed of a volume that changes.
-fn believed(db: &Path, products: u32, file: &Path, stop: &AtomicBool) -> Result<()> {
-    const SECONDS: f64 = 12.0;
-    const FRAMES: u64 = 64;
-    let phases = Changing::halved_gp3(SECONDS);
-    let run = Changing { db, products, clients: 16, frames: FRAMES, phases: &phases, seconds: SECONDS, stop };
-    let looks = run.run()?;
-    if stop.load(Ordering::Relaxed) {
-        bail!("interrupted; nothing is left behind");
-    }
-    println!("\n       s{}", Look::HEAD);
-    looks.iter().for_each(|look| println!("{:>8.2}{}", look.at_s, look.columns()));
-    let conditions = "a gp3 of which nothing is known, its caps halved from 4 to 8 s; virtual time";
-    std::fs::write(file, picture::draw(&looks, conditions, &phases))
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    println!("the picture is in {}", file.display());
     Ok(())
 }
 
@@ -211,7 +181,7 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    fn cold(&self, title: &str, mut read_ahead: ReadAhead, until: Until) -> Result<(Entry, Report)> {
+    fn cold(&self, title: &str, mut read_ahead: ReadAhead, until: Until<'_>) -> Result<(Entry, Report)> {
         read_ahead.warm_list = false;
         let clock = Clock::real();
         let in_time_of = clock.clone();
@@ -237,7 +207,7 @@ impl Demo<'_> {
         Ok(Entry { title: "warm".into(), begun_ns, run: run?.0 })
     }
 
-    fn run(&self, title: &str, options: &OpenOptions, until: Until) -> Result<(Entry, Bench)> {
+    fn run(&self, title: &str, options: &OpenOptions, until: Until<'_>) -> Result<(Entry, Bench)> {
         let bar = spinner(title);
         let begun_ns = options.clock.now_ns();
         let mut bench = Bench::open(self.db, options, self.load)?;
@@ -277,5 +247,5 @@ fn what_next(kept: Option<&Path>) {
     let db = kept.map_or("demo-db".into(), Path::to_string_lossy);
     println!("  snowmelt serve {db}                   SPARQL over HTTP at http://127.0.0.1:7878/sparql");
     println!("  snowmelt query {db} 'SELECT * {{ ?s ?p ?o }} LIMIT 5' --analyze");
-    println!("  snowmelt bsbm run {db} --ablate       what each read-ahead rule is worth, device by device");
+    println!("  snowmelt-lab bsbm run {db} --ablate   what each read-ahead rule is worth ");
 }

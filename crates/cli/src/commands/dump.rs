@@ -3,10 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use crate::switches::meters::MetersArg;
-use crate::switches::open::OpenArgs;
 use anyhow::{Context, bail};
 use snowmelt_graph::DumpFormat;
+use snowmelt_switches::meters::MetersArg;
+use snowmelt_switches::open::OpenArgs;
 
 use super::query::is_closed_pipe;
 

@@ -3,9 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::switches::create::CreateArgs;
-use crate::switches::meters::MetersArg;
-use crate::switches::open::OpenArgs;
 use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use oxrdfio::RdfFormat;
@@ -15,6 +12,9 @@ use snowmelt_graph::load::{
     self, Contexts, FormatToldBy, LeftOut, LoadError, LoadOptions, LoadProgress, LoadReport, OddTerms, Phase,
     Progress, Source,
 };
+use snowmelt_switches::create::CreateArgs;
+use snowmelt_switches::meters::MetersArg;
+use snowmelt_switches::open::OpenArgs;
 
 /// Load RDF files: a new database is built, into a filled one they are inserted or merged.
 #[derive(Debug, clap::Args)]

@@ -8,11 +8,11 @@ use anyhow::bail;
 
 use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
-use crate::switches::meters::{MetersArg, SessionArgs};
-use crate::switches::open::OpenArgs;
-use crate::switches::texts::{self, TextArgs};
 use snowmelt_base::signals;
 use snowmelt_sparql::{Engine, QueryOptions, Shortener, TableStyle, declared_prefixes};
+use snowmelt_switches::meters::{MetersArg, SessionArgs};
+use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::texts::{self, TextArgs};
 
 /// Answer one SPARQL query.
 #[derive(clap::Args)]

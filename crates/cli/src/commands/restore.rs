@@ -9,7 +9,7 @@ use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
 use snowmelt_graph::{BackupSet, RestoreAt, restore_backup};
 
 use super::backup::{CopyBar, say};
-use crate::switches::open::OpenArgs;
+use snowmelt_switches::open::OpenArgs;
 
 /// Make a database of a backup.
 #[derive(clap::Args)]

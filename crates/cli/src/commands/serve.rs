@@ -11,9 +11,6 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::running;
-use crate::switches::create::CreateArgs;
-use crate::switches::open::{OpenArgs, open, open_or_create};
-use crate::switches::texts::TextArgs;
 use snowmelt_base::{signals, size};
 use snowmelt_graph::Database;
 use snowmelt_graph::load::Contexts;
@@ -23,6 +20,9 @@ use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::{Mode, StoreConfig};
+use snowmelt_switches::create::CreateArgs;
+use snowmelt_switches::open::{OpenArgs, open, open_or_create};
+use snowmelt_switches::texts::TextArgs;
 
 /// Serve the SPARQL Protocol over HTTP.
 #[derive(clap::Args)]

@@ -14,7 +14,7 @@ use snowmelt_server::control::{Command, Reply};
 
 use super::query::is_closed_pipe;
 use crate::control::{self, Client, Found};
-use crate::switches::open::OpenArgs;
+use snowmelt_switches::open::OpenArgs;
 
 /// Say what is stored: quads, terms, bytes per tree and per quad. With --meters: what was read.
 #[derive(clap::Args)]

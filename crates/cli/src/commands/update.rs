@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::switches::meters::{MetersArg, SessionArgs};
-use crate::switches::open::OpenArgs;
-use crate::switches::texts::{self, TextArgs};
 use indicatif::HumanCount;
 use snowmelt_base::signals;
 use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
+use snowmelt_switches::meters::{MetersArg, SessionArgs};
+use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::texts::{self, TextArgs};
 
 /// Run one SPARQL Update request.
 #[derive(clap::Args)]

@@ -35,6 +35,7 @@ use case::{Attack, Case, Scale};
 use client::ask;
 use probe::probe;
 use snowmelt_base::random::lcg;
+use snowmelt_bsbm::{Config, Generator, WordLists};
 use storm::{AT_ONCE, Bounds, Clients, state_after, storm};
 use target::Target;
 
@@ -46,7 +47,7 @@ const STORM: &str = "64 of all at once";
 struct Form {
     bounds: Bounds,
     scale: Scale,
-    products: u64,
+    products: u32,
     /// whether cases that hold are told of, so that a failure's text stays short enough to be kept
     tells_all: bool,
 }
@@ -96,15 +97,10 @@ fn database(dir: &Path, form: &Form) -> PathBuf {
         let done = Command::new(env!("CARGO_BIN_EXE_snowmelt")).args(args).output().expect("it runs");
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
     };
-    let products = form.products.to_string();
-    run(&[
-        "bsbm".as_ref(),
-        "generate".as_ref(),
-        "--products".as_ref(),
-        products.as_ref(),
-        "-o".as_ref(),
-        shop.as_os_str(),
-    ]);
+    let config = Config { products: form.products, words: WordLists::synthetic(), update_transactions: None };
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&shop).expect("the disk has room"));
+    Generator::new(config).expect("it is a config").write(&mut out, None, |_| {}).expect("the disk has room");
+    drop(out);
     run(&[
         "load".as_ref(),
         db.as_os_str(),

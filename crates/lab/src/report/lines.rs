@@ -196,7 +196,7 @@ fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
     }
 }
 
-/// SeriesNames beside the ends of the lines, moved apart where they would cover each other.
+/// Labels at the line ends, moved apart where they would cover each other.
 fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, frame: &Frame) {
     let right = frame.right;
     ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));

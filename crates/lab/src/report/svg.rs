@@ -172,7 +172,7 @@ impl Picture {
         self.element(&format!(" style=\"max-width:{:.0}px\"", self.width))
     }
 
-    /// The same, exactly as large as drawn: what is too wide is moved sideways.
+    /// For use inside a page, exactly as large as drawn: what is too wide is moved sideways.
     pub(super) fn inline_fixed(&self) -> String {
         self.element(&format!(" style=\"width:{0:.0}px;max-width:{0:.0}px\"", self.width))
     }

@@ -19,7 +19,7 @@ use super::format::Format;
 use crate::LabError;
 use crate::undo::{Step, StepId, Undo, state_dir};
 
-const WITHOUT: &str = "`lab watch` needs neither root nor tracefs and shows diskstats";
+const WITHOUT: &str = "`snowmelt-lab watch` needs neither root nor tracefs and shows diskstats";
 
 /// Where tracefs is; mounted if it was not.
 ///

@@ -88,7 +88,7 @@ fn watch() -> &'static Watch {
         Watch { journals: Mutex::default(), graceful: AtomicUsize::new(0), stopped: Arc::default() }
     });
     if first && let Err(e) = hear(&[SIGINT, SIGTERM, SIGHUP], |signal| heard(watch, signal)) {
-        eprintln!("warning: signals cannot be watched ({e}); after Ctrl-C run `snowmelt lab restore`");
+        eprintln!("warning: signals cannot be watched ({e}); after Ctrl-C run `snowmelt-lab restore`");
     }
     watch
 }

@@ -82,7 +82,7 @@ fn send(dir: &Path, text: &str, run: Option<&Path>) -> Result<(), LabError> {
         [] if all.is_empty() => Err(LabError::refused(
             "sending a mark",
             "no watch of this user runs",
-            "begin one with `snowmelt lab watch`",
+            "begin one with `snowmelt-lab watch`",
         )),
         [] => Err(LabError::refused(
             "sending a mark",

@@ -33,7 +33,7 @@ pub struct Phase {
     pub io: ProcessIo,
     /// Shares of all processors, in percent.
     pub cpu: Cpu,
-    /// The same of each processor.
+    /// Shares of each processor, in percent.
     pub cpus: Vec<Cpu>,
     /// Means over the phase, by device.
     pub devices: BTreeMap<String, DeviceSecond>,

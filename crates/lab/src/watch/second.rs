@@ -92,7 +92,7 @@ pub struct Second {
     pub length_s: f64,
     /// Shares of all processors, in percent.
     pub cpu: Cpu,
-    /// The same of each processor.
+    /// Shares of each processor, in percent.
     pub cpus: Vec<Cpu>,
     /// The program.
     pub program: ProgramSecond,

@@ -54,7 +54,7 @@ impl From<Why> for Failure {
 }
 
 impl Failure {
-    /// The same, with what was done on behalf of the account.
+    /// Adds the activity of the account to the failure.
     pub fn with_activity(self, account: &Account) -> Self {
         Self { activity: Some(account.activity()), ..self }
     }
@@ -145,7 +145,7 @@ pub fn json(value: &serde_json::Value) -> HttpResponse {
     response(StatusCode::OK, "application/json", AnswerBody::whole(text))
 }
 
-/// The same; a failure says what was done on behalf of the account.
+/// Adds the activity of the account to the failure, if it is one.
 pub async fn with_account<T>(
     answered: impl Future<Output = Result<T, Failure>>,
     account: &Account,
@@ -173,7 +173,7 @@ pub fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) 
         .expect("status and header are valid constants")
 }
 
-/// The same answer, with what was done on behalf of the account.
+/// Adds the activity of the account to an answer, as a header.
 pub fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {
     response.headers_mut().insert(ACTIVITY, activity_value(&account.activity()));
     response

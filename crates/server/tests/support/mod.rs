@@ -125,7 +125,8 @@ impl Running {
         read_answer(&mut BufReader::new(stream), is_head)
     }
 
-    /// The same for one that may be no text.
+    /// One request that may be no text, on its own connection: the head, and the body with its
+    /// chunks joined.
     pub fn ask_bytes(&self, request: &[u8]) -> (String, String) {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -167,7 +168,7 @@ pub fn read_answer(stream: &mut impl BufRead, is_head: bool) -> (String, String)
     (head, String::from_utf8(body).unwrap())
 }
 
-/// The same of one that may be no text.
+/// Head and body of an answer whose body may be no text.
 pub fn read_bytes(stream: &mut impl BufRead) -> (String, Vec<u8>) {
     read_bytes_of(stream, false)
 }

@@ -44,19 +44,8 @@ pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Res
         let mut scan = |title: &str, name: &str, script: &Path| {
             let exec = format!("sh '{}' {{dop}}", script.display());
             let file = file.display().to_string();
-            let args = [
-                "lab",
-                "scan",
-                &file,
-                "--exec",
-                &exec,
-                "--scheduler",
-                SCHEDULERS,
-                "--dop",
-                dop,
-                "--repeat",
-                "3",
-            ];
+            let args =
+                ["scan", &file, "--exec", &exec, "--scheduler", SCHEDULERS, "--dop", dop, "--repeat", "3"];
             steps.lab(title, (name, "cells"), &args)
         };
         Ok(PostgresScans {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{major, minor};
 use snowmelt_base::random::lcg;
 use snowmelt_base::size;
-use snowmelt_io::{AlignedBuf, CostModel, Device, FileDevice, Hints, KeptModel, Prior, Profile, ReadCaps};
+use snowmelt_io::{
+    AlignedBuf, CostModel, FileDevice, Hints, KeptModel, Prior, Profile, ReadCaps, ReadDevice,
+};
 use snowmelt_store::{LearnedBefore, PAGE_BYTES, profile_path};
 
 use super::finding::Finding;

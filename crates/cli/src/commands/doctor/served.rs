@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use snowmelt_base::size;
-use snowmelt_bench::http::get;
 use snowmelt_graph::as_json;
 use snowmelt_server::advice::{Signs, Topic, judged};
 use snowmelt_server::control::{Command, Reply};
@@ -19,6 +18,8 @@ use crate::control::{self, Client};
 
 /// Time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest answer, in bytes: `/stats` of a server with many trees is some hundred KiB.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Answers of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +34,18 @@ pub struct ServedFacts {
     pub uptime: Option<Duration>,
 }
 
+/// Status and body of the answer to a GET.
+fn get(url: &str, token: Option<&str>) -> anyhow::Result<(u16, Vec<u8>)> {
+    let settings = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
+    let mut request = ureq::Agent::from(settings.build()).get(url);
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
+    let mut answer = request.call().with_context(|| url.to_owned())?;
+    let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+    Ok((answer.status().as_u16(), body.with_context(|| url.to_owned())?))
+}
+
 /// Asks a server.
 ///
 /// # Errors
@@ -42,8 +55,7 @@ pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
         format!("{url}: only http:// addresses can be asked; behind a proxy use that of the server itself")
     })?;
     let (base, dataset) = parts(rest);
-    let headers = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
-    let ask = |path: &str| get(&format!("{base}{path}"), &headers, PATIENCE);
+    let ask = |path: &str| get(&format!("{base}{path}"), token);
     let (status, stats) = ask(&format!("{dataset}/stats"))?;
     let meters: Value = match status {
         200 => serde_json::from_slice(&stats).unwrap_or_default(),

@@ -1,0 +1,217 @@
+//! `snowmelt-lab bsbm scale`: how the benchmark's work grows with its data.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use snowmelt_base::signals;
+use snowmelt_bench::scale::room::{self, Kept};
+use snowmelt_bench::scale::{Profiler, ScalePlan, ScaleRun, growth_text, growths, scale_text};
+use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
+use snowmelt_graph::OpenOptions;
+use snowmelt_graph::load::LoadOptions;
+use snowmelt_sparql::PlanCosts;
+use snowmelt_workload::bench::{ClientLoad, count_products};
+use snowmelt_workload::dataset;
+use snowmelt_workload::scratch_dir::ScratchDir;
+
+use super::bsbm_run::{ReportFormat, machine};
+use snowmelt_switches::open::OpenArgs;
+
+/// Run the Explore mix on data sets of several sizes, and say what grows how.
+#[derive(clap::Args)]
+pub struct BsbmScaleArgs {
+    /// The data sets, by products: 2785 give 1 million triples, 28480 give 10, 284826 give 100
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_value = "2785,28480", value_parser = clap::value_parser!(u32).range(1..))]
+    products: Vec<u32>,
+    /// Keep the databases in this directory, and use those that are there already
+    /// [default: a temporary directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Mixes in steady state
+    #[arg(long, value_name = "M", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
+    mixes: u64,
+    /// Mixes before that, from a cold start
+    #[arg(long, value_name = "W", default_value = "500", value_parser = clap::value_parser!(u64).range(1..))]
+    warmup: u64,
+    /// Clients, each a thread with one query at a time
+    #[arg(long, value_name = "C", default_value = "1")]
+    clients: NonZeroUsize,
+    /// Seed of the queries' parameters
+    #[arg(long, value_name = "S", default_value_t = DEFAULT_SEED)]
+    seed: i64,
+    /// Directory of titlewords.txt and givennames.txt, for the very data of the original tool
+    /// [default: made-up words]
+    #[arg(long, value_name = "DIR")]
+    words: Option<PathBuf>,
+    /// Draw where the processors are in steady state into this file, as a flame graph; with
+    /// several data sets their products come into the name. Needs perf
+    #[arg(long, value_name = "FILE.svg")]
+    flame: Option<PathBuf>,
+    /// Result format
+    #[arg(long, default_value = "table")]
+    format: ReportFormat,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// Runs the command.
+pub fn run(args: BsbmScaleArgs) -> Result<()> {
+    let stop = signals::stop_flag()?;
+    if args.flame.is_some() {
+        Profiler::is_there()?;
+    }
+    let mut scales = args.products.clone();
+    scales.sort_unstable();
+    scales.dedup();
+    let place = Place::new(args.dir.as_deref())?;
+    let missing: Vec<u32> = scales.iter().copied().filter(|n| !place.db(*n).exists()).collect();
+    let needed = room::bytes_at_once(&missing, place.kept());
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    args.say(&machine());
+    args.say(&format!(
+        "{} of {} databases to make in {}: {:.1} GiB needed, {:.1} GiB free",
+        missing.len(),
+        scales.len(),
+        place.path().display(),
+        gib(needed),
+        gib(room::bytes_free(place.path())?)
+    ));
+    room::check(place.path(), needed)?;
+    let mut runs: Vec<ScaleRun> = Vec::new();
+    for products in &scales {
+        let run = args.scale(*products, scales.len(), &place, &stop)?;
+        args.say(&format!("\n{}", scale_text(&run)));
+        runs.push(run);
+    }
+    let growths = growths(&runs);
+    args.say(&growth_text(&growths));
+    if args.format == ReportFormat::Json {
+        println!("{:#}", json!({ "machine": machine(), "scales": runs, "growth": growths }));
+    }
+    Ok(())
+}
+
+impl BsbmScaleArgs {
+    /// A line for people, out of the way of JSON.
+    fn say(&self, line: &str) {
+        match self.format {
+            ReportFormat::Table => println!("{line}"),
+            ReportFormat::Json => eprintln!("{line}"),
+        }
+    }
+
+    /// Makes the database of a scale, if it is not there, and runs on it.
+    fn scale(&self, products: u32, of: usize, place: &Place, stop: &AtomicBool) -> Result<ScaleRun> {
+        let (db, options) = (place.db(products), self.open.config());
+        match db.exists() {
+            true => is_of(products, &db, &options)?,
+            false => self.make(products, &db, &options, stop)?,
+        }
+        let load = ClientLoad {
+            products,
+            seed: self.seed,
+            use_case: UseCase::Explore,
+            clients: self.clients.get(),
+            threads: 0,
+            costs: PlanCosts::default(),
+        };
+        let flame = self.flame.as_ref().map(|file| named(file, products, of));
+        let plan = ScalePlan {
+            db: &db,
+            options: &options,
+            load,
+            warmup: self.warmup,
+            mixes: self.mixes,
+            flame: flame.as_deref(),
+            stop,
+        };
+        let run = plan.run()?;
+        if place.kept() == Kept::No {
+            std::fs::remove_dir_all(&db).with_context(|| format!("cannot remove {}", db.display()))?;
+        }
+        Ok(run)
+    }
+
+    fn make(&self, products: u32, db: &Path, options: &OpenOptions, stop: &AtomicBool) -> Result<()> {
+        let begun = Instant::now();
+        let words =
+            self.words.as_ref().map_or_else(|| Ok(WordLists::synthetic()), |d| WordLists::from_dir(d))?;
+        let load = LoadOptions { store: options.clone(), ..LoadOptions::default() };
+        let report = dataset::generate_and_load(products, words, db, &load, &(), stop)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        self.say(&format!(
+            "{products} products: {} triples made and loaded in {seconds:.1} s",
+            report.triples
+        ));
+        Ok(())
+    }
+}
+
+/// Whether a database that was there is that of a scale.
+fn is_of(products: u32, db: &Path, options: &OpenOptions) -> Result<()> {
+    let found = count_products(db, options)?;
+    if found != products {
+        bail!("{} has {found} products, not {products}: remove it, or name another --dir", db.display());
+    }
+    Ok(())
+}
+
+/// The file of a scale's flame graph.
+fn named(file: &Path, products: u32, of: usize) -> PathBuf {
+    if of == 1 {
+        return file.to_owned();
+    }
+    let stem = file.file_stem().map_or_else(|| "flame".into(), |stem| stem.to_string_lossy());
+    let extension = file.extension().map_or_else(|| "svg".into(), |extension| extension.to_string_lossy());
+    file.with_file_name(format!("{stem}-{products}.{extension}"))
+}
+
+/// Where the databases are.
+enum Place {
+    Temporary(ScratchDir),
+    Asked(PathBuf),
+}
+
+impl Place {
+    fn new(dir: Option<&Path>) -> Result<Self> {
+        let Some(dir) = dir else { return Ok(Self::Temporary(ScratchDir::new("snowmelt-scale")?)) };
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        Ok(Self::Asked(dir.to_owned()))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(dir) => dir.path(),
+            Self::Asked(dir) => dir,
+        }
+    }
+
+    fn kept(&self) -> Kept {
+        match self {
+            Self::Temporary(_) => Kept::No,
+            Self::Asked(_) => Kept::Yes,
+        }
+    }
+
+    /// The database of a scale.
+    fn db(&self, products: u32) -> PathBuf {
+        self.path().join(format!("{products}.db"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_scale_has_a_flame_graph_of_its_own() {
+        let file = Path::new("a/b.c.svg");
+        assert_eq!(named(file, 70, 1), file);
+        assert_eq!(named(file, 70, 2), Path::new("a/b.c-70.svg"));
+        assert_eq!(named(Path::new("a"), 140, 2), Path::new("a-140.svg"));
+    }
+}

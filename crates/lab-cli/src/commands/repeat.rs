@@ -1,0 +1,62 @@
+//! `snowmelt-lab repeat`: the published experiments (`snowmelt_bench::repeat`).
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use snowmelt_base::signals;
+use snowmelt_bench::repeat::{Experiment, RepeatPlan, repeat};
+use snowmelt_lab::Run;
+
+use super::snowmelt;
+
+/// Repeat a published experiment, and hold what comes out against what was published
+#[derive(Debug, clap::Args)]
+pub struct RepeatArgs {
+    /// The experiment
+    #[arg(value_enum)]
+    experiment: Which,
+    /// Small, in less than five minutes, without other systems
+    #[arg(long)]
+    quick: bool,
+    /// Keep the databases and files of the steps
+    #[arg(long)]
+    keep: bool,
+    /// Folder of the run
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Which {
+    /// Warming a database from cold (Virtuoso, BSBM, 2011)
+    E1,
+    /// The work that BSBM Explore makes, and how it grows (Virtuoso, 2011)
+    E2,
+    /// Restart after a crash on wide but slow storage (RavenDB)
+    E3,
+    /// The requests beneath PostgreSQL's reads (TPC-H, 2012)
+    E4,
+    /// Parallel full scans under each I/O scheduler (Oracle, 2006)
+    E5,
+}
+
+/// Runs the command.
+pub fn run(args: &RepeatArgs) -> Result<()> {
+    let stop = signals::stop_flag()?;
+    let (experiment, name) = match args.experiment {
+        Which::E1 => (Experiment::E1, "e1"),
+        Which::E2 => (Experiment::E2, "e2"),
+        Which::E3 => (Experiment::E3, "e3"),
+        Which::E4 => (Experiment::E4, "e4"),
+        Which::E5 => (Experiment::E5, "e5"),
+    };
+    let program = std::env::current_exe().context("where is this program?")?;
+    let mut folder = Run::create(name, args.out.as_deref())?;
+    folder.settings(&json!({ "experiment": name, "quick": args.quick }));
+    let plan =
+        RepeatPlan { experiment, is_quick: args.quick, program, snowmelt: snowmelt()?, keeps: args.keep };
+    let page = repeat(&plan, folder, &stop, &|line| eprintln!("{line}"))?;
+    println!("{}", page.display());
+    Ok(())
+}

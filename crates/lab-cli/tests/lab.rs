@@ -1,0 +1,93 @@
+//! The laboratory as a user without root meets it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn lab(dir: &Path, line: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_snowmelt-lab")).current_dir(dir).args(line).output().unwrap()
+}
+
+fn ok(dir: &Path, line: &[&str]) {
+    let output = lab(dir, line);
+    assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_watched_program_is_told_in_whole_intervals_and_in_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "head -c 300000 /dev/zero > out; sleep 0.42; exit 3";
+    ok(dir.path(), &["watch", "--interval-ms", "200", "--out", "run", "--", "sh", "-c", script]);
+    let run = dir.path().join("run");
+    let seconds = lines(&run.join("seconds.jsonl"));
+    let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
+    let mut end = 0.0;
+    for second in &seconds {
+        let length = number(second, "length_s");
+        assert!(length >= 0.1, "shorter than half an interval: {seconds:?}");
+        end += length;
+        assert!((number(second, "end_s") - end).abs() < 1e-3, "a gap: {seconds:?}");
+    }
+    let watch: Value =
+        serde_json::from_str(&std::fs::read_to_string(run.join("watch.json")).unwrap()).unwrap();
+    let total = &watch["total"];
+    assert_eq!((&total["code"], watch["seconds"].as_array().unwrap()), (&Value::from(3), &seconds));
+    assert!((number(total, "seconds") - end).abs() < 1e-3 && end >= 0.42, "{total}");
+    assert!(total["io"]["wchar"].as_u64().unwrap() >= 300_000, "{total}");
+    assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("</html>"));
+}
+
+#[test]
+fn runs_on_a_model_are_compared_and_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    std::fs::write(path.join("file"), vec![1; 1 << 20]).unwrap();
+    let cells =
+        ["--bs", "4k,16k", "--iodepth", "1,8", "--direct", "on", "--model", "wide-slow", "--runtime", "0.2"];
+    for run in ["one", "two"] {
+        ok(path, &[&["read", "file", "--out", run][..], &cells].concat());
+        assert_eq!(lines(&path.join(run).join("cells.jsonl")).len(), 4);
+    }
+    for cell in lines(&path.join("one/cells.jsonl")) {
+        let number = |name: &str| cell[name].as_u64().unwrap();
+        assert_eq!(number("io_bytes"), number("total_ios") * number("bs"), "{cell}");
+        assert!(number("total_ios") > 0 && cell["iops"].as_f64().unwrap() > 0.0, "{cell}");
+    }
+    ok(path, &["compare", "one", "two", "--out", "both"]);
+    ok(path, &["report", "one", "--svg", "svg", "--png", "png"]);
+    let drawn = |folder: &str| std::fs::read_dir(path.join(folder)).unwrap().count();
+    assert!(drawn("svg") > 0 && drawn("svg") == drawn("png"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_in_one_line_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    std::fs::write(path.join("precious"), "data").unwrap();
+    for (line, says) in [
+        (&["read", "nothing-here"][..], "nothing-here"),
+        (&["read", "precious", "--bs", "1,1m", "--model", "nvme"], "precious: has only 4 bytes"),
+        (&["write", "precious"], "--destroy"),
+        (&["watch"], "--pid"),
+        (&["watch", "--", "./no-such-program"], "no-such-program"),
+        (&["trace", "--device", "precious-device"], "precious-device"),
+        (&["cap", "--device", "precious", "--", "true"], "--read 125MiB"),
+        (&["cap", "--device", "nothing-here", "--read", "1m", "--", "true"], "nothing-here"),
+        (&["watch", "--cap-read", "1m", "--", "true"], "--cap-device"),
+        (&["compare", "nothing-here", "precious"], "nothing-here"),
+        (&["device", "check", "--model", "no-such-model"], "no-such-model"),
+    ] {
+        let output = lab(path, line);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {error}");
+        assert!(error.lines().count() == 1 && error.contains(says), "{line:?}: {error}");
+        assert!(output.stdout.is_empty(), "{line:?}: nothing was measured");
+    }
+    assert_eq!(std::fs::read(path.join("precious")).unwrap(), b"data");
+}

@@ -1,0 +1,26 @@
+//! Switches that commands of both programs share, how they are shown, and where else they can be
+//! set.
+//!
+//! | module   | what it is                                                            |
+//! |----------|-----------------------------------------------------------------------|
+//! | `open`   | memory, journal and I/O of every command that opens a database        |
+//! | `create` | what a new database shall be                                          |
+//! | `io`     | engine, queue, read-ahead                                             |
+//! | `device` | which device: real or simulated                                       |
+//! | `meters` | what was read, and each wait for it                                   |
+//! | `texts`  | limits on the texts of queries and updates                            |
+//! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
+//! | `file`   | `--config FILE`: switches from a file                                 |
+//! | `program` | reads a command line, says why a command failed                     |
+
+#![forbid(unsafe_code)]
+
+pub mod create;
+pub mod device;
+pub mod file;
+pub mod io;
+pub mod meters;
+pub mod open;
+pub mod program;
+pub mod texts;
+pub mod topics;

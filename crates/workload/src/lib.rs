@@ -1,0 +1,35 @@
+//! Drives query mixes through an engine and says what became of them, as far as the demo and the
+//! laboratory have it in common.
+//!
+//! 1. `target`: who answers; `in_process`: the engine in this process, with a `cpu_model` in
+//!    virtual time; `digest`: rows and digest of an answer.
+//! 2. `curve`: throughput over time and when it was full; `drive`: clients take mixes from one
+//!    stream, run their queries, and keep a record of each.
+//! 3. `process`, `beliefs`, `sampler`: what happens second by second, and what is believed of the
+//!    devices meanwhile.
+//! 4. `dataset`, `cold`, `scratch_dir`: data generated into a database; cold files, and proof that
+//!    they are; a folder for all that.
+//! 5. `bench`: an open database and the queries it gets.
+//! 6. `plot`, `drawing`, `race`: runs side by side, as text and as a picture.
+//!
+//! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work
+//! is whole. There is no cache of results.
+
+#![forbid(unsafe_code)]
+
+pub mod beliefs;
+pub mod bench;
+pub mod cold;
+pub mod cpu_model;
+pub mod curve;
+pub mod dataset;
+pub mod digest;
+pub mod drawing;
+pub mod drive;
+pub mod in_process;
+pub mod plot;
+pub mod process;
+pub mod race;
+pub mod sampler;
+pub mod scratch_dir;
+pub mod target;
