@@ -1,23 +1,22 @@
 //! Varints: LEB128, seven bits a byte, lowest first, the upper bit set in all but the last. Signed
 //! values are zigzag.
 
-use std::fmt;
-
 /// Reason why there is no varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoVarint {
     /// The bytes end within it.
     Cut,
-    /// It is longer than ten bytes.
+    /// It has more bytes than it may have.
     TooLong,
 }
 
-impl fmt::Display for NoVarint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl NoVarint {
+    /// In words.
+    pub fn why(self) -> &'static str {
+        match self {
             NoVarint::Cut => "a number ends too early",
             NoVarint::TooLong => "a number is too long",
-        })
+        }
     }
 }
 
@@ -30,13 +29,13 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a varint from the front.
+/// Takes a varint from the front, which has at most `MOST_BYTES`: 10 hold every value, 5 those below
+/// 2³⁵.
 ///
 /// # Errors
 /// There is none.
 #[inline]
-pub fn take(bytes: &mut &[u8]) -> Result<u64, NoVarint> {
-    const MOST_BYTES: usize = 10;
+pub fn take<const MOST_BYTES: usize>(bytes: &mut &[u8]) -> Result<u64, NoVarint> {
     let mut value = 0u64;
     for place in 0..MOST_BYTES {
         let (byte, rest) = bytes.split_first().ok_or(NoVarint::Cut)?;
@@ -70,15 +69,16 @@ mod tests {
             put(&mut bytes, value);
             assert!(bytes.len() <= 10);
             for end in 0..bytes.len() {
-                assert_eq!(take(&mut &bytes[..end]), Err(NoVarint::Cut), "{value} cut at {end}");
+                assert_eq!(take::<10>(&mut &bytes[..end]), Err(NoVarint::Cut), "{value} cut at {end}");
             }
             bytes.extend([0xFF, 7]);
             let mut rest = &bytes[..];
-            assert_eq!((take(&mut rest), rest), (Ok(value), &[0xFF, 7][..]));
+            assert_eq!((take::<10>(&mut rest), rest), (Ok(value), &[0xFF, 7][..]));
             let signed = value as i64;
             assert_eq!(unzigzag(zigzag(signed)), signed);
         }
-        assert_eq!(take(&mut &[0x80; 11][..]), Err(NoVarint::TooLong));
+        assert_eq!(take::<10>(&mut &[0x80; 11][..]), Err(NoVarint::TooLong));
+        assert_eq!(take::<5>(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 1][..]), Err(NoVarint::TooLong));
         assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
     }
 }

@@ -245,7 +245,7 @@ pub fn literal<'a>(id: TermId, string: &'a [u8], codes: &'a Codes) -> Result<Ter
 /// Annotation and lexical form of a string with code [`IN_STRING`].
 fn split_annotation(string: &[u8]) -> Option<(Annotation<'_>, &[u8])> {
     let (&tag, mut rest) = string.split_first()?;
-    let len = varint::take(&mut rest).ok()?;
+    let len = varint::take::<5>(&mut rest).ok()?;
     let (name, lexical) = rest.split_at_checked(usize::try_from(len).ok()?)?;
     Some((Annotation::from_tagged(tag, std::str::from_utf8(name).ok()?)?, lexical))
 }

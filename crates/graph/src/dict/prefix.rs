@@ -41,7 +41,7 @@ impl Prefixes {
     #[inline]
     pub fn split<'a>(&'a self, string: &'a [u8]) -> Result<(&'a str, &'a str), &'static str> {
         let mut local = string;
-        let number = varint::take(&mut local).map_err(|_| "its prefix number cannot be read")?;
+        let number = varint::take::<5>(&mut local).map_err(|_| "its prefix number cannot be read")?;
         let prefix = usize::try_from(number).ok().and_then(|number| self.list.get(number));
         let prefix = prefix.ok_or("its prefix is not in the table")?;
         Ok((prefix, std::str::from_utf8(local).map_err(|_| "it is not UTF-8")?))
@@ -72,7 +72,7 @@ impl Prefixes {
         let damaged = || GraphError::record(RECORD_PREFIXES, "its prefixes cannot be read");
         let mut list: Vec<Arc<str>> = vec!["".into()];
         while !bytes.is_empty() {
-            let len = varint::take(&mut bytes).map_err(|_| damaged())?;
+            let len = varint::take::<5>(&mut bytes).map_err(|_| damaged())?;
             let len = usize::try_from(len).map_err(|_| damaged())?;
             let prefix = bytes.split_off(..len).ok_or_else(damaged)?;
             list.push(std::str::from_utf8(prefix).map_err(|_| damaged())?.into());
