@@ -13,6 +13,9 @@
 //! Invariant: every read started here ends in `Core::arrive`, and is counted once, as `disk`, and
 //! as `spec_disk` too if no reader waited for it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
