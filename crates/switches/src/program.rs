@@ -1,8 +1,10 @@
-//! Reads the command line of a program, and says why a command failed.
+//! Reads the command line of a program, says why a command failed, and finds the other program.
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{ArgMatches, Command};
 
 use crate::{file, topics};
@@ -32,6 +34,16 @@ pub fn status(program: &str, result: anyhow::Result<u8>) -> u8 {
             1
         }
     }
+}
+
+/// Another program of ours: the file that lies beside this one, else the name, for the path.
+///
+/// # Errors
+/// The system does not say where this program lies.
+pub fn neighbour(name: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find where this program lies")?;
+    let beside = own.with_file_name(name);
+    Ok(if beside.is_file() { beside } else { PathBuf::from(name) })
 }
 
 /// The chain of causes in one line; a cause that the message before it already names is left out.

@@ -82,10 +82,7 @@ impl<'a> Steps<'a> {
 
     /// Runs a command of the database; what it prints.
     pub fn snowmelt(&mut self, title: &str, args: &[&str]) -> Result<String> {
-        let (program, shown) = (self.plan.snowmelt.clone(), self.shown("snowmelt", args));
-        let printed = self.run_program(title, (&program, &shown), args, true);
-        self.check_stop()?;
-        printed
+        self.run_other(title, (&self.plan.snowmelt, "snowmelt"), args)
     }
 
     /// Runs a command of this program; what it prints.
@@ -102,8 +99,12 @@ impl<'a> Steps<'a> {
 
     /// Runs another program; what it prints.
     pub fn foreign(&mut self, title: &str, program: &str, args: &[&str]) -> Result<String> {
-        let shown = self.shown(program, args);
-        let printed = self.run_program(title, (Path::new(program), &shown), args, true);
+        self.run_other(title, (Path::new(program), program), args)
+    }
+
+    fn run_other(&mut self, title: &str, (program, name): (&Path, &str), args: &[&str]) -> Result<String> {
+        let shown = self.shown(name, args);
+        let printed = self.run_program(title, (program, &shown), args, true);
         self.check_stop()?;
         printed
     }

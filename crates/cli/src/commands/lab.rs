@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use snowmelt_switches::program;
 
 const PROGRAM: &str = "snowmelt-lab";
 
@@ -20,15 +20,11 @@ pub struct LabArgs {
 
 /// Becomes the program that lies beside this one, else that of the path.
 pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
-    let own = std::env::current_exe().context("cannot find where this program lies")?;
-    let beside = own.with_file_name(PROGRAM);
-    let program = if beside.is_file() { beside } else { PathBuf::from(PROGRAM) };
-    let error = Command::new(program).args(&args.arguments).exec();
+    let error = Command::new(program::neighbour(PROGRAM)?).args(&args.arguments).exec();
     match error.kind() {
         std::io::ErrorKind::NotFound => bail!(
-            "{PROGRAM} is neither beside {} nor in the path: build it with \
-             `cargo build --release -p snowmelt-lab-cli`",
-            own.display()
+            "{PROGRAM} is neither beside this program nor in the path: build it with \
+             `cargo build --release -p snowmelt-lab-cli`"
         ),
         _ => Err(error).with_context(|| format!("cannot run {PROGRAM}")),
     }

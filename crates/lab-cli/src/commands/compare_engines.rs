@@ -22,8 +22,9 @@ use snowmelt_bsbm::DEFAULT_SEED;
 use snowmelt_engines::{Adapter, Settings, Work};
 use snowmelt_lab::undo::Undo;
 use snowmelt_lab::{Run, machine, signals};
+use snowmelt_switches::program::neighbour;
 
-use super::snowmelt;
+use super::SNOWMELT;
 
 /// Compare database engines: the same data, memory and queries, in turns, cold and warm.
 #[derive(Debug, clap::Args)]
@@ -220,7 +221,7 @@ impl CompareEnginesArgs {
             threads: self.threads.map_or(here.cpus, NonZeroUsize::get),
             port: self.port,
             engines,
-            snowmelt: snowmelt()?,
+            snowmelt: neighbour(SNOWMELT)?,
             data: self.data.clone().unwrap_or_else(|| {
                 folder.join(if self.workload == WorkloadName::Tpch { "tables" } else { "data.nt" })
             }),

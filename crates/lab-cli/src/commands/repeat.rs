@@ -7,8 +7,9 @@ use serde_json::json;
 use snowmelt_base::signals;
 use snowmelt_bench::repeat::{Experiment, RepeatPlan, repeat};
 use snowmelt_lab::Run;
+use snowmelt_switches::program::neighbour;
 
-use super::snowmelt;
+use super::SNOWMELT;
 
 /// Repeat a published experiment, and hold what comes out against what was published
 #[derive(Debug, clap::Args)]
@@ -54,8 +55,13 @@ pub fn run(args: &RepeatArgs) -> Result<()> {
     let program = std::env::current_exe().context("where is this program?")?;
     let mut folder = Run::create(name, args.out.as_deref())?;
     folder.settings(&json!({ "experiment": name, "quick": args.quick }));
-    let plan =
-        RepeatPlan { experiment, is_quick: args.quick, program, snowmelt: snowmelt()?, keeps: args.keep };
+    let plan = RepeatPlan {
+        experiment,
+        is_quick: args.quick,
+        program,
+        snowmelt: neighbour(SNOWMELT)?,
+        keeps: args.keep,
+    };
     let page = repeat(&plan, folder, &stop, &|line| eprintln!("{line}"))?;
     println!("{}", page.display());
     Ok(())
