@@ -7,11 +7,13 @@
 //! | `random`     | seeded generators whose sequences never change                    |
 //! | `signals`    | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals  |
 //! | `seed`       | the seed of random tests                                          |
+//! | `interrupt`  | how long work is asked to end                                     |
 //! | `varint`     | whole numbers in few bytes                                        |
 //! | `iri`        | what a relative IRI means, what Turtle takes for an IRI           |
 //!
 //! Nothing here knows of devices, stores or queries.
 
+mod interrupt;
 pub mod iri;
 pub mod random;
 mod seed;
@@ -20,4 +22,5 @@ pub mod size;
 pub mod text_table;
 pub mod varint;
 
+pub use interrupt::Interrupt;
 pub use seed::test_seed;

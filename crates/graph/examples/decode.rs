@@ -6,7 +6,8 @@ mod support;
 
 use std::hint::black_box;
 
-use snowmelt_graph::{Database, OpenOptions, Term, TermId, TermRef, XSD};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{GraphDatabase, Term, TermId, TermRef, XSD};
 
 use support::Builder;
 
@@ -37,7 +38,7 @@ fn main() {
     let store = snowmelt_store::Store::create(dir.path(), &[], options.clone()).expect("a store");
     builder.write(&store, |_| {});
     drop(store);
-    let db = Database::open(dir.path(), &options).expect("the database");
+    let db = GraphDatabase::open(dir.path(), &options).expect("the database");
     let mut session = db.session().unwrap();
 
     for ((name, terms), ids) in sorts.iter().zip(&ids) {

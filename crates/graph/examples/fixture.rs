@@ -15,8 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
-use snowmelt_graph::{Database, DumpFormat, Graphs, OpenOptions, TermRef};
+use snowmelt_graph::{DumpFormat, GraphDatabase, Graphs, TermRef};
 use snowmelt_store::{Checkpoints, JournalConfig};
 
 type Failed = Box<dyn std::error::Error>;
@@ -48,7 +49,7 @@ fn options(checkpoints: Checkpoints) -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, journal, ..OpenOptions::default() }
 }
 
-fn history(dir: &Path, checkpoints: Checkpoints) -> Result<Arc<Database>, Failed> {
+fn history(dir: &Path, checkpoints: Checkpoints) -> Result<Arc<GraphDatabase>, Failed> {
     std::fs::create_dir_all(dir)?;
     let store = options(Checkpoints::Continuous);
     for part in [0..1500, 1000..2000] {
@@ -58,7 +59,7 @@ fn history(dir: &Path, checkpoints: Checkpoints) -> Result<Arc<Database>, Failed
         let load_options = LoadOptions { format, fill, store: store.clone(), ..LoadOptions::default() };
         load(dir, sources, &load_options, &(), &AtomicBool::new(false))?;
     }
-    let db = Database::open(dir, &options(checkpoints))?;
+    let db = GraphDatabase::open(dir, &options(checkpoints))?;
     for round in 0..12 {
         let mut txn = db.begin()?;
         let lines: String = (0..40).map(|n| line(round * 1000 + n * 7, "changed")).collect();
@@ -88,7 +89,7 @@ fn line(n: u64, word: &str) -> String {
 }
 
 /// The contents of the database, as sorted lines.
-fn dump(db: &Arc<Database>) -> Result<String, Failed> {
+fn dump(db: &Arc<GraphDatabase>) -> Result<String, Failed> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out)?;
     let mut lines: Vec<&str> = std::str::from_utf8(&out)?.lines().collect();

@@ -15,7 +15,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use snowmelt_graph::{BlankNodes, Database, DumpFormat, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{BlankNodes, DumpFormat, GraphDatabase, QuadBatch, TermId, TermRef};
 use snowmelt_store::{JournalConfig, JournalStats};
 
 type Failed = Box<dyn std::error::Error>;
@@ -47,17 +48,17 @@ fn main() -> Result<(), Failed> {
     };
     let quads: usize = args.get(4).map_or(Ok(1), |n| n.parse())?;
     let options = OpenOptions { journal, ..OpenOptions::default() };
-    let pairs = typed(&Database::open(dir.as_ref(), &options)?)?;
+    let pairs = typed(&GraphDatabase::open(dir.as_ref(), &options)?)?;
     println!("{} subjects with a type", pairs.len());
     for pattern in ["new", "literal", "link", "delete"] {
-        let db = Database::open(dir.as_ref(), &options)?;
+        let db = GraphDatabase::open(dir.as_ref(), &options)?;
         run(&db, pattern, commits, quads, &pairs)?;
     }
     Ok(())
 }
 
 /// Subjects and their types.
-fn typed(db: &Arc<Database>) -> Result<Vec<(String, String)>, Failed> {
+fn typed(db: &Arc<GraphDatabase>) -> Result<Vec<(String, String)>, Failed> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NTriples, &mut out)?;
     let between = format!("> <{TYPE}> <");
@@ -69,7 +70,7 @@ fn typed(db: &Arc<Database>) -> Result<Vec<(String, String)>, Failed> {
 }
 
 fn run(
-    db: &Arc<Database>,
+    db: &Arc<GraphDatabase>,
     pattern: &str,
     commits: usize,
     quads: usize,

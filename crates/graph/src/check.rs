@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Columns, Keys, Matches, TupleTree};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::error::{GraphError, Result};
@@ -122,7 +122,7 @@ impl Sum {
     }
 }
 
-impl Database {
+impl GraphDatabase {
     /// Checks everything there is. Problems are in the report; an error means that the check
     /// could not be finished.
     pub fn check(self: &Arc<Self>, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport> {
@@ -132,7 +132,7 @@ impl Database {
         })
     }
 
-    /// Checks everything as [`Database::check`] does; ends in [`GraphError::Stopped`] when
+    /// Checks everything as [`GraphDatabase::check`] does; ends in [`GraphError::Stopped`] when
     /// `progress` says so.
     pub fn check_until(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
         // The map as of the same commit as the trees.

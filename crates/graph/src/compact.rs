@@ -6,7 +6,7 @@
 //!    transactions, until little is left. One commit makes that and switches.
 //! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
 //!    written once more, to the front, so that the files can be cut.
-//! 3. *pages*: scattered leaves are moved into key order ([`Database::relocate`]) as far as free
+//! 3. *pages*: scattered leaves are moved into key order ([`GraphDatabase::relocate`]) as far as free
 //!    extents take them, so that no file grows; all is written back, free space at the end goes
 //!    back to the system.
 //!
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use snowmelt_store::{BuildPlace, PAGE_BYTES, StoreError, TreeId, WaitFor, WaitSign, Waiter};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::change_log::ChangeLog;
 use crate::database::generation::{NEXT, drop_unfinished};
 use crate::database::state::GraphState;
@@ -203,7 +203,7 @@ fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
     f(&Waiter { go_on: &go_on, sign: Some(&sign) })
 }
 
-impl Database {
+impl GraphDatabase {
     /// Reclaims terms without quads, moves all shuffled subtrees into key order, then gives free
     /// space back to the system: the files come near the size of a fresh load. Readers and
     /// writers go on. `told` hears how far it is.
@@ -384,7 +384,8 @@ impl Database {
             rewrite.run(build, &listener)
         });
         rewritten.map_err(of_load)?;
-        let next = GraphState::of_generation(&self.store().snapshot(), NEXT)?;
+        let snapshot = self.store().snapshot();
+        let next = GraphState::read_generation(&snapshot, snapshot.txn(), NEXT)?;
         self.catch_up(Arc::new(next), told)
     }
 
@@ -399,7 +400,7 @@ impl Database {
             go_on(told(CompactStep::CatchingUp(now as u64)))?;
             let begun = waiting(told, |waiter| self.begin_next(&next, waiter))?;
             let mut txn = begun.ok_or(GraphError::Stopped)?;
-            txn.charge_to(&self.account("compact"));
+            txn.charge_to(&self.database().account("compact"));
             let is_last = left() <= LAST_CHANGES || without >= PATIENCE;
             loop {
                 let changes = take()?;
@@ -420,10 +421,10 @@ impl Database {
 }
 
 /// Keeps the log of changes; it is gone when this is dropped.
-struct Logging<'a>(&'a Database);
+struct Logging<'a>(&'a GraphDatabase);
 
 impl<'a> Logging<'a> {
-    fn begin(database: &'a Arc<Database>, waiter: &Waiter<'_>) -> Result<Self> {
+    fn begin(database: &'a Arc<GraphDatabase>, waiter: &Waiter<'_>) -> Result<Self> {
         // A transaction knows from its begin on whether its changes are wanted.
         let turn = database.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
         let mut changes = database.changes.lock();

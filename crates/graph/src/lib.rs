@@ -31,20 +31,13 @@ mod session;
 mod term;
 mod transaction;
 
-pub use snowmelt_store::{
-    Account, AccountStats, Activity, BackupPart, BackupSet, Charge, Clock, Columns, Committed, CopyProgress,
-    EventCount, JournalStats, Keys, Levels, Matches, MemoryBudget, MergeKeys, MeterScope, MeteredWait, Mode,
-    PageTimes, Pending, Priority, RecoveryTrace, Relocated, Report, Reservation, RestoreAt, Sample,
-    SampleKind, SampleValue, Samples, ScanPlace, ShownWait, StoreError, TREE_COLUMNS, TempBytes, TempSpace,
-    WaitFor, WaitSign, Waiter, as_json, as_prometheus, as_text, is_vacant, remove_database, remove_dropped,
-    rename_database, since, sort_trees, stripe_elsewhere,
-};
+// Rows of trees, as sessions give them.
+pub use snowmelt_store::{Columns, Keys, Levels, Matches, MergeKeys, Relocated, ScanPlace};
 
 pub use check::{CheckProgress, CheckReport};
 pub use compact::{CompactOptions, CompactStep, CompactTerms, Compacted, TermsCompacted};
-pub use database::backup::restore_backup;
 pub use database::state::{Carried, GraphState};
-pub use database::{Database, OpenOptions, tree_names};
+pub use database::{GraphDatabase, tree_names};
 pub use dict::{GraphFormat, GraphMeta, Tree};
 pub use error::{GraphError, Result};
 pub use index::value_counts::ValueCounts;
@@ -80,3 +73,12 @@ pub use transaction::quads::Changed;
 pub use transaction::staged::Staged;
 pub use transaction::terms::BlankNodes;
 pub use transaction::whole_graph::{ChangeFor, GraphDocument, GraphStored, GraphWrite, StageInto};
+// Until all use them from their own crate.
+pub use database::GraphDatabase as Database;
+pub use snowmelt_database::meters::*;
+pub use snowmelt_database::{
+    Account, BackupPart, BackupSet, Charge, Clock, Committed, CopyProgress, EventCount, MemoryBudget,
+    MeteredWait, Mode, OpenOptions, Pending, Priority, Reservation, RestoreAt, ShownWait, StoreError,
+    TempBytes, TempSpace, WaitFor, WaitSign, Waiter, is_vacant, remove_database, remove_dropped,
+    rename_database, restore_backup, stripe_elsewhere,
+};

@@ -58,7 +58,7 @@ use self::runs::RunStore;
 use self::sorter::Sorter;
 use self::temp::TempSpace;
 use self::waiting::{Waiting, WaitingRows, WaitingSorters};
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::{self, GraphMeta};
 use crate::input::{cancelled, graph_name};
 
@@ -117,7 +117,7 @@ pub fn load(
 /// # Errors
 /// As [`load`]; all or nothing.
 pub fn load_into(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &dyn LoadProgress,

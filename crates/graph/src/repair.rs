@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use snowmelt_store::{LostRows, MAX_ARITY, StoreError, TupleTree};
 
 use crate::check::Sum;
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::error::GraphError;
 use crate::index::Index;
@@ -60,7 +60,7 @@ enum QuadsFrom {
     Both,
 }
 
-impl Database {
+impl GraphDatabase {
     /// Writes those quad indexes anew that are damaged, as far as the others say what was in
     /// them. Writers wait.
     ///

@@ -18,7 +18,7 @@ use snowmelt_store::{
     ScanPlace, Snapshot, TupleLookup, TupleScan,
 };
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::state::{Carried, GraphState};
 use crate::error::Result;
 use crate::index::Index;
@@ -28,7 +28,7 @@ use crate::term::TermId;
 
 /// The database as of one moment, with the meters of what is done through it.
 pub struct Session {
-    pub(crate) db: Arc<Database>,
+    pub(crate) db: Arc<GraphDatabase>,
     pub(crate) state: Arc<GraphState>,
     pub(crate) reader: Reader,
     pub(crate) scratch: DecodeScratch,
@@ -36,7 +36,7 @@ pub struct Session {
     veil: Option<Arc<Veil>>,
 }
 
-impl Database {
+impl GraphDatabase {
     /// A session that sees the newest durable state. Each thread of a query has its own.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Database {
 }
 
 impl Session {
-    pub(crate) fn new(db: Arc<Database>, state: Arc<GraphState>, snapshot: Snapshot) -> Self {
+    pub(crate) fn new(db: Arc<GraphDatabase>, state: Arc<GraphState>, snapshot: Snapshot) -> Self {
         let reader = Reader::new(db.store(), snapshot);
         Session { db, state, reader, scratch: DecodeScratch::default(), veil: None }
     }
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// The database.
-    pub fn database(&self) -> &Arc<Database> {
+    pub fn database(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
 

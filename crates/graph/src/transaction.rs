@@ -1,11 +1,14 @@
 //! The write transaction of a graph: quads and terms come and go, all or nothing.
 //!
-//! 1. [`Database::begin`] waits for the turn of the writer and takes the newest appended state;
+//! 1. [`GraphDatabase::begin`] waits for the turn of the writer and takes the newest appended state;
 //! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes
 //!    (`transaction::quads`), graphs are cleared (`transaction::clear`); a [`Session`] of the
 //!    transaction sees all of it, no other session does;
-//! 3. [`Transaction::append`] puts leaves in order after a large batch (`relocate`), writes the
-//!    catalog records that changed and hands the new [`GraphState`] to those who come after.
+//! 3. [`Transaction::leave`] puts leaves in order after a large batch (`relocate`) and writes the
+//!    catalog records that changed. With the commit ([`Transaction::append`]) those that come after
+//!    get the new [`GraphState`].
+//!
+//! It works on a transaction of the whole database, which other layers may join when it has left.
 //!
 //! Invariant: the records are written once, at the end; in between the state in memory is the
 //! truth.
@@ -23,9 +26,9 @@ pub(crate) mod whole_graph;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use snowmelt_store::{Account, Committed, Pending, Transaction as StoreTransaction, Waiter};
+use snowmelt_database::{Account, Committed, Layer, Pending, Transaction as DatabaseTransaction, Waiter};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::change_log::{Change, ChangeLog};
 use crate::database::generation::NEXT;
 use crate::database::state::GraphState;
@@ -49,8 +52,8 @@ const WRITE_VALUES: u64 = 0;
 
 /// A write transaction. Dropped without commit it leaves nothing.
 pub struct Transaction {
-    pub(crate) db: Arc<Database>,
-    pub(crate) txn: StoreTransaction,
+    pub(crate) db: Arc<GraphDatabase>,
+    pub(crate) txn: DatabaseTransaction,
     base: Arc<GraphState>,
     pub(crate) state: Arc<GraphState>,
     /// there once an IRI was added
@@ -81,7 +84,48 @@ impl Target {
     }
 }
 
-impl Database {
+/// A transaction that left that of the database.
+struct Left {
+    db: Arc<GraphDatabase>,
+    base: Arc<GraphState>,
+    state: Arc<GraphState>,
+    prefixes: Option<PrefixEncoder>,
+    literals: FxHashSet<TermId>,
+    log: Option<ChangeLog>,
+    target: Target,
+}
+
+impl Layer for Left {
+    fn append(&mut self) {
+        // Before a session can see the quads: a plan that assumes that a predicate has no
+        // literals asks for this.
+        self.db.note_literals(&self.literals, self.state.txn);
+        if let Some(encoder) = self.prefixes.take() {
+            self.db.keep_prefix_encoder(self.state.dictionary(), encoder);
+        }
+        let seen = match &self.target {
+            Target::Next { seen, switches: false } => seen,
+            _ => &self.state,
+        };
+        self.db.states.append(seen.clone());
+    }
+
+    fn appended(&mut self) {
+        let mut changes = self.db.changes.lock();
+        match (&mut *changes, self.log.take()) {
+            // Later changes are made to the new generation itself.
+            _ if matches!(self.target, Target::Next { switches: true, .. }) => *changes = None,
+            (Some(all), Some(log)) => all.join(log),
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self) {
+        self.db.forget_appended(self.state.txn);
+    }
+}
+
+impl GraphDatabase {
     /// Begins a write transaction; waits until the one before it has been appended or dropped.
     ///
     /// # Errors
@@ -94,16 +138,16 @@ impl Database {
     /// times a second; `None` when it gave up.
     ///
     /// # Errors
-    /// As [`Database::begin`].
+    /// As [`GraphDatabase::begin`].
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         self.begin_for(&Waiter { go_on, sign: None })
     }
 
     /// Begins a write transaction on behalf of `account`, which shows the waits; what the
-    /// transaction reads is counted there, too. `go_on` is that of [`Database::begin_while`].
+    /// transaction reads is counted there, too. `go_on` is that of [`GraphDatabase::begin_while`].
     ///
     /// # Errors
-    /// As [`Database::begin`].
+    /// As [`GraphDatabase::begin`].
     pub fn begin_charged(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -118,15 +162,28 @@ impl Database {
 
     /// Begins a write transaction for a waiter; `None` when that gave up.
     pub(crate) fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
-        let Some(txn) = self.store().begin_for(waiter)? else { return Ok(None) };
+        let begun = self.database().begin_for(waiter)?;
+        begun.map(|txn| self.join(txn)).transpose()
+    }
+
+    /// Joins a transaction of the database, which may have left it before.
+    ///
+    /// # Errors
+    /// A catalog record cannot be read.
+    pub fn join(self: &Arc<Self>, mut txn: DatabaseTransaction) -> Result<Transaction> {
+        if let Some(left) = txn.take::<Left>() {
+            let Left { db, base, state, prefixes, literals, log, target } = *left;
+            assert!(Arc::ptr_eq(&db, self), "a transaction is joined by the graphs of its database");
+            return Ok(Transaction { db, txn, base, state, prefixes, literals, log, target });
+        }
         let log = self.changes.lock().as_mut().map(|all| {
             all.shrink(self.store());
             ChangeLog::default()
         });
-        let base = self.appended_state(&txn.snapshot(), txn.txn() - 1)?;
+        let base = self.states.appended(&txn.snapshot(), txn.number() - 1)?;
         let mut state = GraphState::clone(&base);
-        state.txn = txn.txn();
-        Ok(Some(Transaction {
+        state.txn = txn.number();
+        Ok(Transaction {
             db: self.clone(),
             txn,
             base,
@@ -135,7 +192,7 @@ impl Database {
             literals: FxHashSet::default(),
             log,
             target: Target::Seen,
-        }))
+        })
     }
 
     /// Begins a write transaction on the next generation, whose state is `next`.
@@ -175,11 +232,11 @@ impl Transaction {
 
     /// Its number.
     pub fn number(&self) -> u64 {
-        self.txn.txn()
+        self.txn.number()
     }
 
     /// The database.
-    pub fn database(&self) -> &Arc<Database> {
+    pub fn database(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
 
@@ -222,38 +279,21 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::commit`].
-    pub fn append(mut self) -> Result<Pending> {
+    pub fn append(self) -> Result<Pending> {
+        Ok(self.leave()?.append()?)
+    }
+
+    /// Leaves the transaction of the database to other layers, and to its end.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn leave(mut self) -> Result<DatabaseTransaction> {
         self.relocate_after_batch()?;
         self.write_records();
-        assert_eq!(self.state.txn, self.txn.txn(), "the state is that of the transaction");
-        let Transaction { db, txn, state, prefixes, literals, log, target, .. } = self;
-        // Before a session can see the quads: a plan that assumes that a predicate has no
-        // literals asks for this.
-        db.note_literals(&literals, txn.txn());
-        let number = txn.txn();
-        let prefixes = prefixes.map(|encoder| (state.dictionary(), encoder));
-        let switches = matches!(target, Target::Next { switches: true, .. });
-        let seen = match target {
-            Target::Next { seen, switches: false } => seen,
-            _ => state,
-        };
-        db.note_appended(seen, prefixes);
-        let note = || {
-            let mut changes = db.changes.lock();
-            match (&mut *changes, log) {
-                // Later changes are made to the new generation itself.
-                _ if switches => *changes = None,
-                (Some(all), Some(log)) => all.join(log),
-                _ => {}
-            }
-        };
-        match txn.append_noting(note) {
-            Ok(pending) => Ok(pending),
-            Err(error) => {
-                db.forget_appended(number);
-                Err(error.into())
-            }
-        }
+        assert_eq!(self.state.txn, self.txn.number(), "the state is that of the transaction");
+        let Transaction { db, mut txn, base, state, prefixes, literals, log, target } = self;
+        txn.leave(Box::new(Left { db, base, state, prefixes, literals, log, target }));
+        Ok(txn)
     }
 
     /// Puts the records that changed.
@@ -266,8 +306,8 @@ impl Transaction {
         let suffix = if switches { "" } else { self.suffix() };
         let (state, base) = (self.state.clone(), self.base.clone());
         let mut put = |name: &str, bytes: &[u8]| match suffix {
-            "" => self.txn.put_record(name, RECORD_KIND, bytes),
-            suffix => self.txn.put_record(&format!("{name}{suffix}"), RECORD_KIND, bytes),
+            "" => self.txn.trees().put_record(name, RECORD_KIND, bytes),
+            suffix => self.txn.trees().put_record(&format!("{name}{suffix}"), RECORD_KIND, bytes),
         };
         // With the first terms in any case: it says how they are placed.
         let is_first = base.txn == 0 || Tree::ALL.into_iter().all(|tree| base.strings(tree).is_none());
@@ -329,12 +369,12 @@ impl Transaction {
     fn take_names(&mut self) {
         let trees = Tree::ALL.into_iter().flat_map(|tree| [tree.name(), tree.hash_name()]);
         for name in trees.chain(Index::ALL.map(Index::name)) {
-            self.txn.rename_tree(&format!("{name}{NEXT}"), name);
+            self.txn.trees().rename_tree(&format!("{name}{NEXT}"), name);
         }
         let values = [Index::Psog, Index::Posg].map(|index| ValueCounts::record_name(index.name()));
         let records = [RECORD_META, RECORD_CODES, RECORD_PREFIXES].map(str::to_owned);
         for name in records.into_iter().chain(values) {
-            self.txn.drop_record(&format!("{name}{NEXT}"));
+            self.txn.trees().drop_record(&format!("{name}{NEXT}"));
         }
     }
 

@@ -10,22 +10,23 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_graph::{Database, restore_backup};
+use snowmelt_database::restore_backup;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_store::{BackupSet, RestoreAt};
 use tempfile::TempDir;
 use world::*;
 
-fn add(set: &Path, database: &Arc<Database>) -> Option<u64> {
+fn add(set: &Path, database: &Arc<GraphDatabase>) -> Option<u64> {
     let added = database.backup_to_set(set, |_| ControlFlow::Continue(())).unwrap();
     added.map(|(_, done)| done.pages)
 }
 
-fn restored(set: &Path, at: RestoreAt) -> Result<(TempDir, Arc<Database>), String> {
+fn restored(set: &Path, at: RestoreAt) -> Result<(TempDir, Arc<GraphDatabase>), String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let done = restore_backup(set, at, (&path, &[]), &options(), |_| ControlFlow::Continue(()));
     done.map_err(|e| e.to_string())?;
-    let database = Database::open(&path, &options()).map_err(|e| e.to_string())?;
+    let database = GraphDatabase::open(&path, &options()).map_err(|e| e.to_string())?;
     Ok((dir, database))
 }
 

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, DumpFormat, Index, OpenOptions, TermRef};
+use snowmelt_graph::{DumpFormat, GraphDatabase, Index, TermRef};
 
 /// The file in the folder of shared test data, if that is here.
 fn bsbm_file() -> Option<PathBuf> {
@@ -30,7 +31,7 @@ fn bsbm_goes_in_and_comes_out() {
     load(&path, vec![Source::from_arg(file.to_str().unwrap())], &load_options, &(), &AtomicBool::new(false))
         .unwrap();
 
-    let db = Database::open(&path, &options).unwrap();
+    let db = GraphDatabase::open(&path, &options).unwrap();
     let report = db.check(&mut |_| {}).unwrap();
     assert_eq!(report.problems, [""; 0]);
 

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, Graphs, Index, OpenOptions, TermRef};
+use snowmelt_graph::{DumpFormat, GraphDatabase, Graphs, Index, TermRef};
 use snowmelt_store::{PAGE_BYTES, PageId, PageKind, TreeId, header, page};
 
 fn options() -> OpenOptions {
@@ -20,7 +21,7 @@ fn options() -> OpenOptions {
 /// third of the subjects of `http://a/g2`, scattered.
 fn make(dir: &Path, subjects: u64) {
     snowmelt_io::set_notice(|_| {});
-    let db = Database::create(dir, &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir, &[], &options()).unwrap();
     let mut txn = db.begin().unwrap();
     let quad = |n: u64, graph| {
         format!("<http://a/s{n}> <http://a/p{}> \"value {n} of {graph}\" <http://a/g{graph}> .\n", n % 3)
@@ -40,12 +41,12 @@ fn make(dir: &Path, subjects: u64) {
 
 /// Problems that a check finds.
 fn problems(dir: &Path) -> Vec<String> {
-    let db = Database::open(dir, &options()).unwrap();
+    let db = GraphDatabase::open(dir, &options()).unwrap();
     db.check(&mut |_| {}).unwrap().problems
 }
 
 /// Quads by graph.
-fn graphs(db: &Arc<Database>) -> BTreeMap<String, usize> {
+fn graphs(db: &Arc<GraphDatabase>) -> BTreeMap<String, usize> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).unwrap();
     let mut counts = BTreeMap::new();
@@ -58,7 +59,7 @@ fn graphs(db: &Arc<Database>) -> BTreeMap<String, usize> {
 
 /// The pages of a kind, and the name of their tree.
 fn pages_of(dir: &Path, kind: PageKind) -> Vec<(PageId, TreeId, String)> {
-    let db = Database::open(dir, &options()).unwrap();
+    let db = GraphDatabase::open(dir, &options()).unwrap();
     let names = db.store().catalog_all().trees;
     let bytes = std::fs::read(dir.join("stripe-0")).unwrap();
     let mut found = Vec::new();
@@ -165,7 +166,7 @@ fn forge_count(dir: &Path, more: i64) {
 
 /// Pairs of GS of the first graph, and all.
 fn pairs(dir: &Path) -> (u64, u64) {
-    let db = Database::open(dir, &options()).unwrap();
+    let db = GraphDatabase::open(dir, &options()).unwrap();
     let mut session = db.session().unwrap();
     let first = session.resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
     let count = session.count(Index::Gs, &[first], None).unwrap();
@@ -179,7 +180,7 @@ fn a_count_of_an_inner_node_does_not_decide_what_is_dropped() {
     let (first, all) = pairs(dir.path());
     forge_count(dir.path(), (all - first) as i64);
     assert_eq!(pairs(dir.path()), (all, all), "all pairs seem to be of the first graph");
-    let db = Database::open(dir.path(), &options()).unwrap();
+    let db = GraphDatabase::open(dir.path(), &options()).unwrap();
     assert!(!db.session().unwrap().is_plain().unwrap());
     let mut txn = db.begin().unwrap();
     let id = txn.session().resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
@@ -199,7 +200,7 @@ fn a_count_of_nothing_is_seen_in_the_leaves() {
     make(dir.path(), MANY);
     let (first, _) = pairs(dir.path());
     forge_count(dir.path(), -(first as i64));
-    let db = Database::open(dir.path(), &options()).unwrap();
+    let db = GraphDatabase::open(dir.path(), &options()).unwrap();
     let mut session = db.session().unwrap();
     let id = session.resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
     let e = session.count(Index::Gs, &[id], None).unwrap_err();

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use snowmelt_base::test_seed;
+use snowmelt_database::{OpenOptions, WaitFor};
 use snowmelt_graph::load::{LoadOptions, LoadSizes, Source, load, load_into};
 use snowmelt_graph::{
-    Columns, CompactOptions, CompactStep, CompactTerms, Database, DumpFormat, GraphError, Index, OpenOptions,
-    TermId, TermRef, TermsCompacted, WaitFor,
+    Columns, CompactOptions, CompactStep, CompactTerms, DumpFormat, GraphDatabase, GraphError, Index, TermId,
+    TermRef, TermsCompacted,
 };
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, StoreError};
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 use world::*;
 
 /// Terms that are in the dictionary, and those that are in quads.
-fn terms(database: &Arc<Database>) -> (u64, u64) {
+fn terms(database: &Arc<GraphDatabase>) -> (u64, u64) {
     let mut session = database.session().unwrap();
     let mut live = BTreeSet::new();
     for index in [Index::Sp, Index::Op, Index::Gs] {
@@ -37,7 +38,7 @@ fn terms(database: &Arc<Database>) -> (u64, u64) {
 }
 
 /// Bytes of a fresh load of what the database holds.
-fn fresh_bytes(database: &Arc<Database>) -> u64 {
+fn fresh_bytes(database: &Arc<GraphDatabase>) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fresh.nq");
     let mut file = std::fs::File::create(&path).unwrap();
@@ -51,7 +52,7 @@ fn stripe_bytes(dir: &Path) -> u64 {
     std::fs::metadata(dir.join("stripe-0")).unwrap().len()
 }
 
-fn near_a_fresh_load(database: &Arc<Database>, dir: &TempDir) {
+fn near_a_fresh_load(database: &Arc<GraphDatabase>, dir: &TempDir) {
     let (size, fresh) = (stripe_bytes(&dir.path().join("db")), fresh_bytes(database));
     assert!(size * 10 <= fresh * 11, "{size} bytes, a fresh load has {fresh}");
 }
@@ -75,7 +76,7 @@ fn dead_terms_go_and_answers_stay() {
         world.is_right();
         let World { database, model, .. } = world;
         drop(database);
-        let database = Database::open(&dir.path().join("db"), &options()).unwrap();
+        let database = GraphDatabase::open(&dir.path().join("db"), &options()).unwrap();
         World { model, ..World::new(database, seed) }.is_right();
     });
 }
@@ -86,7 +87,7 @@ fn small_budgets_are_enough() {
     for memory_bytes in [64 << 20, 128 << 20] {
         let dir = tempfile::tempdir().unwrap();
         let database =
-            Database::create(&dir.path().join("db"), &[], &OpenOptions { memory_bytes, ..options() })
+            GraphDatabase::create(&dir.path().join("db"), &[], &OpenOptions { memory_bytes, ..options() })
                 .unwrap();
         let mut world = World::new(database, test_seed(17));
         world.churn();
@@ -454,7 +455,7 @@ fn on_disk(disk: &PowerDisk) -> OpenOptions {
 /// A small database with dead terms, and the directory of its lock.
 fn small_on_disk(seed: u64) -> (PowerDisk, TempDir, World) {
     let (disk, dir) = (PowerDisk::new(seed), tempfile::tempdir().unwrap());
-    let database = Database::create(dir.path(), &[], &on_disk(&disk)).unwrap();
+    let database = GraphDatabase::create(dir.path(), &[], &on_disk(&disk)).unwrap();
     disk.sync_names();
     let mut world = World::new(database, seed);
     world.range = 40;
@@ -490,7 +491,7 @@ fn cut_from(begins: impl Fn(CompactStep) -> bool + Sync, most: u64) -> u64 {
         drop((database, same));
         disk.power_on();
         disk.cut_in(u64::MAX / 2);
-        let database = Database::open(dir.path(), &on_disk(&disk)).unwrap();
+        let database = GraphDatabase::open(dir.path(), &on_disk(&disk)).unwrap();
         let world = World { model, ..World::new(database, first) };
         world.is_right();
         let now = terms(&world.database).0;

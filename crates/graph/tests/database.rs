@@ -56,7 +56,7 @@ fn terms(quads: &[Quad]) -> Vec<Term> {
 }
 
 /// Every term resolves, to the id it was given, and decodes to itself; all at once and one by one.
-fn assert_terms(db: &Arc<Database>, builder: &mut Builder, terms: &[Term]) {
+fn assert_terms(db: &Arc<GraphDatabase>, builder: &mut Builder, terms: &[Term]) {
     let mut session = db.session().unwrap();
     let refs: Vec<TermRef> = terms.iter().map(Term::as_ref).collect();
     let ids: Vec<TermId> = session.resolve(&refs).unwrap().into_iter().map(Option::unwrap).collect();
@@ -173,7 +173,7 @@ fn announced_terms_are_read_ahead() {
     let mut options = options();
     options.read_ahead.start_up = false;
     options.read_ahead.extent = false;
-    let db = Database::open(dir.path(), &options).unwrap();
+    let db = GraphDatabase::open(dir.path(), &options).unwrap();
     let mut session = db.session().unwrap();
     session.announce_terms(&ids).unwrap();
     let announced = session.activity();
@@ -241,7 +241,7 @@ fn statistics_are_those_of_the_quads() {
 #[test]
 fn an_empty_database_is_an_empty_graph() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let mut session = db.session().unwrap();
     assert_eq!(
         session.resolve(&[TermRef::Iri("http://a/"), TermRef::string("long enough")]).unwrap(),
@@ -339,7 +339,7 @@ fn problems(
     let store = Store::create(dir.path(), &[], options()).unwrap();
     builder.write(&store, change);
     drop(store);
-    match Database::open(dir.path(), &options()) {
+    match GraphDatabase::open(dir.path(), &options()) {
         Ok(db) => db.check(&mut |_| {}).unwrap().problems.join("\n"),
         Err(error) => format!("does not open: {error}"),
     }
@@ -442,7 +442,7 @@ fn damaged_pages_are_named() {
         let mut bytes = sound.clone();
         bytes[page * 8192 + 4000] ^= 4;
         std::fs::write(&file, &bytes).unwrap();
-        let Ok(db) = Database::open(dir.path(), &options()) else { continue };
+        let Ok(db) = GraphDatabase::open(dir.path(), &options()) else { continue };
         let mut session = db.session().unwrap();
         let resolved = session.resolve(&refs);
         if let Ok(ids) = &resolved {

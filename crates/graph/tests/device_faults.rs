@@ -15,7 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_graph::{BlankNodes, Database, DumpFormat, Index, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{BlankNodes, DumpFormat, GraphDatabase, Index, QuadBatch, TermId, TermRef};
 use snowmelt_store::{Background, JournalConfig};
 use support::Random;
 
@@ -81,7 +82,7 @@ fn put(dir: &Path, files: &Files) {
     files.iter().for_each(|(name, bytes)| fs::write(dir.join(name), bytes).unwrap());
 }
 
-fn dump(db: &Arc<Database>) -> Result<State, String> {
+fn dump(db: &Arc<GraphDatabase>) -> Result<State, String> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).map_err(|e| e.to_string())?;
     let text = String::from_utf8(out).map_err(|e| e.to_string())?;
@@ -89,7 +90,7 @@ fn dump(db: &Arc<Database>) -> Result<State, String> {
 }
 
 /// Inserts some quads and deletes some others.
-fn change(random: &mut Random, db: &Arc<Database>, round: usize) {
+fn change(random: &mut Random, db: &Arc<GraphDatabase>, round: usize) {
     let mut txn = db.begin().unwrap();
     let many = if random.below(4) == 0 { 1500 } else { 1 + random.below(60) };
     let texts: Vec<[String; 3]> = (0..many)
@@ -131,7 +132,7 @@ impl History {
     fn new(random: &mut Random) -> History {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("db");
-        let db = Database::create(&path, &[], &options()).unwrap();
+        let db = GraphDatabase::create(&path, &[], &options()).unwrap();
         let (mut states, mut older) = (Vec::new(), Vec::new());
         for round in 0..24 {
             change(random, &db, round);
@@ -161,7 +162,7 @@ fn judge(dir: &Path, history: &History, killed: bool, name: &str) -> Result<Outc
         true => Ok(Outcome::Error),
         false => Err(format!("an error without a place: {e}")),
     };
-    let db = match Database::open(dir, &options()) {
+    let db = match GraphDatabase::open(dir, &options()) {
         Ok(db) => db,
         Err(e) => return named(e.to_string()),
     };

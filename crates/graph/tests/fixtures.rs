@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, GraphFormat, OpenOptions};
+use snowmelt_graph::{DumpFormat, GraphDatabase, GraphFormat};
 use snowmelt_store::superblock::{FORMAT, offset};
 
 const FIXTURES: [(u32, &[u8]); 2] =
@@ -20,7 +21,7 @@ fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() }
 }
 
-fn dump(db: &Arc<Database>) -> Vec<String> {
+fn dump(db: &Arc<GraphDatabase>) -> Vec<String> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).unwrap();
     let mut lines: Vec<String> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();
@@ -28,12 +29,12 @@ fn dump(db: &Arc<Database>) -> Vec<String> {
     lines
 }
 
-fn sound(db: &Arc<Database>) {
+fn sound(db: &Arc<GraphDatabase>) {
     let report = db.check(&mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
 }
 
-fn insert(db: &Arc<Database>, line: &str) {
+fn insert(db: &Arc<GraphDatabase>, line: &str) {
     let mut txn = db.begin().unwrap();
     let source = Source::Reader { name: "test".into(), read: Box::new(Cursor::new(line.to_owned())) };
     let format = Some(oxrdfio::RdfFormat::NQuads);
@@ -59,7 +60,7 @@ fn databases_of_earlier_formats_open_and_go_on() {
             assert!(formats(&dir).iter().all(|f| *f == format));
             let text = std::fs::read_to_string(work.path().join(format!("{name}.nq"))).unwrap();
             let mut expected: Vec<String> = text.lines().map(str::to_owned).collect();
-            let db = Database::open(&dir, &options()).unwrap();
+            let db = GraphDatabase::open(&dir, &options()).unwrap();
             assert_eq!(db.store().recovery().commits > 0, name == "crashed", "the journal of one is needed");
             assert!(dump(&db) == expected);
             sound(&db);
@@ -78,7 +79,7 @@ fn databases_of_earlier_formats_open_and_go_on() {
             assert!(dump(&db) == expected);
             drop(db);
             assert!(formats(&dir).iter().all(|f| *f == FORMAT), "a checkpoint writes the present format");
-            let db = Database::open(&dir, &options()).unwrap();
+            let db = GraphDatabase::open(&dir, &options()).unwrap();
             assert!(dump(&db) == expected);
             sound(&db);
             assert_eq!(db.state().unwrap().meta().format, GraphFormat::One);

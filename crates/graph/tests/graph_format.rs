@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use snowmelt_database::{OpenOptions, restore_backup};
 use snowmelt_graph::dict::code::{Annotation, CodeSource, Codes, MAX_ANNOTATIONS, MAX_DECIMAL_DATATYPES};
 use snowmelt_graph::dict::{RECORD_CODES, RECORD_META};
 use snowmelt_graph::load::{Fill, LoadOptions, LoadSizes, Source, load, load_into};
 use snowmelt_graph::{
-    BlankNodes, Database, GraphFormat, GraphMeta, Index, Kind, OpenOptions, QuadBatch, Term, TermId, TermRef,
-    restore_backup,
+    BlankNodes, GraphDatabase, GraphFormat, GraphMeta, Index, Kind, QuadBatch, Term, TermId, TermRef,
 };
 use snowmelt_store::{PAGE_BYTES, RestoreAt};
 use tempfile::TempDir;
@@ -44,8 +44,8 @@ enum Tables {
 }
 
 /// An empty database of a format.
-fn begun(path: &Path, format: GraphFormat, tables: Tables) -> Arc<Database> {
-    let database = Database::create(path, &[], &options()).unwrap();
+fn begun(path: &Path, format: GraphFormat, tables: Tables) -> Arc<GraphDatabase> {
+    let database = GraphDatabase::create(path, &[], &options()).unwrap();
     let mut txn = database.store().begin().unwrap();
     txn.put_record(RECORD_META, 1, &GraphMeta { format, ..GraphMeta::default() }.to_bytes());
     if tables == Tables::Full {
@@ -60,10 +60,10 @@ fn begun(path: &Path, format: GraphFormat, tables: Tables) -> Arc<Database> {
     }
     txn.append().unwrap().wait().unwrap();
     drop(database);
-    Database::open(path, &options()).unwrap()
+    GraphDatabase::open(path, &options()).unwrap()
 }
 
-fn format_of(database: &Arc<Database>) -> GraphFormat {
+fn format_of(database: &Arc<GraphDatabase>) -> GraphFormat {
     database.state().unwrap().meta().format
 }
 
@@ -196,7 +196,7 @@ fn change(world: &mut World) {
 fn reopened(world: World, path: &Path) -> World {
     let World { database, model, random, range, name } = world;
     drop(database);
-    World { database: Database::open(path, &options()).unwrap(), model, random, range, name }
+    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name }
 }
 
 /// The database, closed, loaded into and opened again.
@@ -206,16 +206,16 @@ fn loaded(mut world: World, path: &Path) -> World {
     drop(database);
     load(path, vec![source(&quads)], &load_options(Fill::Merge), &(), &AtomicBool::new(false)).unwrap();
     model.extend(quads.into_iter().map(|quad| (line(&quad), quad)));
-    World { database: Database::open(path, &options()).unwrap(), model, random, range, name }
+    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name }
 }
 
-fn restored(world: &World) -> (TempDir, Arc<Database>) {
+fn restored(world: &World) -> (TempDir, Arc<GraphDatabase>) {
     let dir = tempfile::tempdir().unwrap();
     let (set, path) = (dir.path().join("set"), dir.path().join("db"));
     std::fs::create_dir(&set).unwrap();
     world.database.backup_to_set(&set, |_| ControlFlow::Continue(())).unwrap();
     restore_backup(&set, RestoreAt::Newest, (&path, &[]), &options(), |_| ControlFlow::Continue(())).unwrap();
-    let database = Database::open(&path, &options()).unwrap();
+    let database = GraphDatabase::open(&path, &options()).unwrap();
     (dir, database)
 }
 
@@ -269,7 +269,7 @@ fn annotations_in_the_strings_do_not_count() {
 
 /// Fills the pages of a tree with zeros.
 fn damage(path: &Path, tree: &str) {
-    let database = Database::open(path, &options()).unwrap();
+    let database = GraphDatabase::open(path, &options()).unwrap();
     database.store().checkpoint().unwrap();
     let names = database.store().catalog_all().trees;
     let pages = u64::from(database.store().geometry().extent_pages);
@@ -300,7 +300,7 @@ fn a_repair_keeps_the_format() {
         let World { database, model, .. } = world;
         drop(database);
         damage(&path, "posg");
-        let database = Database::open(&path, &options()).unwrap();
+        let database = GraphDatabase::open(&path, &options()).unwrap();
         let report = database.repair(64 << 20, &(), &AtomicBool::new(false)).unwrap();
         assert!(report.rebuilt.contains(&"posg") && report.lost.is_empty(), "{report:?}");
         let mut world = World { model, ..World::new(database, 3) };
@@ -348,8 +348,8 @@ fn an_emptied_database_begins_anew() {
 }
 
 /// Terms without quads, in a database that something else was written to before.
-fn with_terms_only(path: &Path) -> Arc<Database> {
-    let database = Database::create(path, &[], &options()).unwrap();
+fn with_terms_only(path: &Path) -> Arc<GraphDatabase> {
+    let database = GraphDatabase::create(path, &[], &options()).unwrap();
     let mut txn = database.store().begin().unwrap();
     txn.put_record("other", 7, b"what a neighbour keeps");
     txn.append().unwrap().wait().unwrap();
@@ -364,7 +364,7 @@ fn with_terms_only(path: &Path) -> Arc<Database> {
     txn.delete(&[[s, p, o, TermId::DEFAULT_GRAPH]]).unwrap();
     txn.commit().unwrap();
     drop(database);
-    Database::open(path, &options()).unwrap()
+    GraphDatabase::open(path, &options()).unwrap()
 }
 
 #[test]
@@ -381,5 +381,5 @@ fn the_first_terms_come_with_the_record() {
     txn.drop_record(RECORD_META);
     txn.append().unwrap().wait().unwrap();
     drop(database);
-    assert_eq!(format_of(&Database::open(&path, &options()).unwrap()), GraphFormat::One);
+    assert_eq!(format_of(&GraphDatabase::open(&path, &options()).unwrap()), GraphFormat::One);
 }

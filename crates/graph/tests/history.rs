@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::{
-    BlankNodes, Columns, Database, Index, OpenOptions, QuadBatch, Session, TermId, TermRef, from_integer,
+    BlankNodes, Columns, GraphDatabase, Index, QuadBatch, Session, TermId, TermRef, from_integer,
 };
 
 const REGISTERS: usize = 12;
@@ -70,7 +71,7 @@ enum Reader {
 }
 
 struct Registers {
-    db: Arc<Database>,
+    db: Arc<GraphDatabase>,
     names: Vec<TermId>,
     value: TermId,
     graph: TermId,
@@ -82,7 +83,7 @@ impl Registers {
         let dir = tempfile::tempdir().unwrap();
         let options =
             OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-        let db = Database::create(dir.path(), &[], &options).unwrap();
+        let db = GraphDatabase::create(dir.path(), &[], &options).unwrap();
         let mut txn = db.begin().unwrap();
         let mut batch = QuadBatch::new(0);
         for register in 0..REGISTERS {

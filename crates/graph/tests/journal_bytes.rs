@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{BlankNodes, Database, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_graph::{BlankNodes, GraphDatabase, QuadBatch, TermId, TermRef};
 use snowmelt_store::{Background, JournalConfig, JournalStats};
 
 const SUBJECTS: u64 = 6000;
@@ -25,7 +26,7 @@ fn options() -> OpenOptions {
 }
 
 /// A database as a load leaves it: leaves in key order, as full as they are made.
-fn loaded(dir: &Path) -> Arc<Database> {
+fn loaded(dir: &Path) -> Arc<GraphDatabase> {
     let mut text = String::new();
     for s in 0..SUBJECTS {
         for p in 0..10 {
@@ -41,11 +42,11 @@ fn loaded(dir: &Path) -> Arc<Database> {
     let format = Some(oxrdfio::RdfFormat::NTriples);
     let load_options = LoadOptions { store: options(), format, ..LoadOptions::default() };
     load(dir, sources, &load_options, &(), &AtomicBool::new(false)).unwrap();
-    Database::open(dir, &options()).unwrap()
+    GraphDatabase::open(dir, &options()).unwrap()
 }
 
 /// Adds one quad, in a commit of its own.
-fn add(db: &Arc<Database>, s: &str, p: &str, o: &str) {
+fn add(db: &Arc<GraphDatabase>, s: &str, p: &str, o: &str) {
     let mut batch = QuadBatch::new(0);
     let terms = [TermRef::Iri(s), TermRef::Iri(p), TermRef::string(o)].map(|t| batch.term(t));
     let g = batch.id(TermId::DEFAULT_GRAPH);
@@ -56,7 +57,7 @@ fn add(db: &Arc<Database>, s: &str, p: &str, o: &str) {
 }
 
 /// Bytes of records that each of these commits appended.
-fn each(db: &Arc<Database>, commits: std::ops::Range<u64>, commit: impl Fn(u64)) -> u64 {
+fn each(db: &Arc<GraphDatabase>, commits: std::ops::Range<u64>, commit: impl Fn(u64)) -> u64 {
     let stats = || -> JournalStats { db.store().journal_stats() };
     let before = stats();
     let n = commits.end - commits.start;
@@ -66,7 +67,7 @@ fn each(db: &Arc<Database>, commits: std::ops::Range<u64>, commit: impl Fn(u64))
     (after.appended_bytes - before.appended_bytes) / n
 }
 
-fn pages(db: &Arc<Database>) -> (u64, u64) {
+fn pages(db: &Arc<GraphDatabase>) -> (u64, u64) {
     let trees = db.store().tree_stats();
     let sum = |of: fn(&snowmelt_store::TreeStats) -> u64| trees.iter().map(of).sum();
     (sum(|t| t.journaled.images), sum(|t| t.journaled.diffs))
@@ -101,7 +102,7 @@ fn a_quad_alone_is_few_bytes() {
     assert!(subjects <= 400, "{subjects} bytes a commit");
     drop(db);
     // Changes logged by rows are read back by rows.
-    let db = Database::open(dir.path(), &options()).unwrap();
+    let db = GraphDatabase::open(dir.path(), &options()).unwrap();
     assert!(db.store().recovery().commits > 0);
     let report = db.check(&mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);

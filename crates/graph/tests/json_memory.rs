@@ -5,9 +5,10 @@ use std::io::Cursor;
 use std::sync::atomic::AtomicBool;
 
 use oxrdfio::RdfFormat;
+use snowmelt_database::OpenOptions;
 use snowmelt_grammar::languages;
 use snowmelt_graph::load::{Contexts, Source};
-use snowmelt_graph::{ChangeProgress, Database, GraphDocument, OpenOptions, StageInto};
+use snowmelt_graph::{ChangeProgress, GraphDatabase, GraphDocument, StageInto};
 
 /// Allocated beside what is charged: buffers of a document, and what a reservation rounds up.
 const BESIDE: u64 = 16 << 20;
@@ -17,7 +18,7 @@ fn no_production_takes_more_than_what_is_reserved_for_it() {
     const COPIES: usize = 60_000;
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 4 << 30, ..OpenOptions::default() };
-    let database = Database::create(&dir.path().join("db"), &[], &options).unwrap();
+    let database = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
     let grammar = languages().into_iter().find(|language| language.name == "json-ld").unwrap().grammar;
     let sites = grammar.sites();
     let mut random = snowmelt_base::test_seed(1);

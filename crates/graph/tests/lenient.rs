@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use oxrdfio::RdfFormat;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{self, LoadError, LoadOptions, LoadReport, OddTerms, Source};
-use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_graph::{DumpFormat, GraphDatabase};
 
 fn options(format: RdfFormat) -> LoadOptions {
     LoadOptions { format: Some(format), threads: 2, lenient_most: 1.0, ..LoadOptions::default() }
@@ -19,7 +20,7 @@ fn run(db: &Path, text: &str, options: &LoadOptions) -> Result<LoadReport, LoadE
 }
 
 fn lines(db: &Path) -> Vec<String> {
-    let database = Database::open(db, &OpenOptions::default()).unwrap();
+    let database = GraphDatabase::open(db, &OpenOptions::default()).unwrap();
     let mut out = Vec::new();
     database.dump(DumpFormat::NQuads, &mut out).unwrap();
     let mut lines: Vec<String> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();

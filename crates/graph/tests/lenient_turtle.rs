@@ -12,8 +12,9 @@ use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Dataset, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{self, LoadError, LoadOptions, LoadReport, Source};
-use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_graph::{DumpFormat, GraphDatabase};
 
 const HEAD: &str = "@prefix e: <http://e/> . PREFIX f: <http://f/x#>\n@prefix : <http://g/> .\n";
 
@@ -357,7 +358,7 @@ fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
 }
 
 fn stored(db: &Path) -> Vec<String> {
-    let database = Database::open(db, &OpenOptions::default()).unwrap();
+    let database = GraphDatabase::open(db, &OpenOptions::default()).unwrap();
     let mut out = Vec::new();
     database.dump(DumpFormat::NQuads, &mut out).unwrap();
     canonical(RdfParser::from_format(RdfFormat::NQuads).for_slice(&out).map(Result::unwrap))

@@ -16,7 +16,7 @@ use snowmelt_graph::dict::{self, GraphFormat, GraphMeta};
 use snowmelt_graph::load::{
     Fill, LoadError, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
 };
-use snowmelt_graph::{Database, DumpFormat, Index, Kind, Lexical, Term, TermId, TermRef, Tree};
+use snowmelt_graph::{DumpFormat, GraphDatabase, Index, Kind, Lexical, Term, TermId, TermRef, Tree};
 use snowmelt_store::{
     Columns, Keys, Matches, Mode, Reader, ScanBounds, Store, StoreConfig, StringTree, TupleTree,
 };
@@ -487,7 +487,7 @@ fn terms_longer_than_the_longest_are_refused_on_every_way() {
         assert!(said.contains(why) && said.contains("--longest-term"), "{format}: {said}");
         assert!(why == known || !said.contains("from here on"), "{format}: {said}");
         // And in a transaction.
-        let db = Database::create(&dir.path().join("db"), &[], &store).unwrap();
+        let db = GraphDatabase::create(&dir.path().join("db"), &[], &store).unwrap();
         let mut txn = db.begin().unwrap();
         let done = txn.insert_source(
             self::text(text.as_bytes(), "input"),
@@ -566,7 +566,7 @@ fn a_filled_database_takes_more_either_way() {
         assert_eq!(report.quads, want.len() as u64, "{fill:?}");
         assert_eq!(report.triples, second.iter().filter(|&&b| b == b'\n').count() as u64 - comments(second));
         assert!(!db.join("load.tmp").exists());
-        let database = Database::open(&db, &config()).unwrap();
+        let database = GraphDatabase::open(&db, &config()).unwrap();
         let report = database.check(&mut |_| {}).unwrap();
         assert!(report.is_sound(), "{fill:?} {sizes:?}: {:?}", report.problems);
         let mut nq = Vec::new();
@@ -579,7 +579,7 @@ fn a_filled_database_takes_more_either_way() {
         drop(database);
         // And once more, by the other way, nothing new.
         load_text(&db, first, &LoadOptions { fill: Some(Fill::Merge), ..nquads() }).unwrap();
-        let database = Database::open(&db, &config()).unwrap();
+        let database = GraphDatabase::open(&db, &config()).unwrap();
         assert!(database.check(&mut |_| {}).unwrap().is_sound());
     }
 }
@@ -694,7 +694,7 @@ fn bsbm_comes_back() {
         assert_eq!((report.triples, report.quads), (374_911, 374_911));
         assert_eq!(report.temporary_bytes > 0, name == "spilled");
         bytes.push(bytes_of(&db));
-        let database = Database::open(&db, &config()).unwrap();
+        let database = GraphDatabase::open(&db, &config()).unwrap();
         let checked = database.check(&mut |_| {}).unwrap();
         assert!(checked.is_sound(), "{:?}", checked.problems);
         let mut dump = Vec::new();

@@ -6,17 +6,18 @@ use std::sync::atomic::AtomicBool;
 use std::{fs, thread};
 
 use parking_lot::Mutex;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{
     Contexts, Fill, FormatToldBy, LoadOptions, LoadProgress, OddTerms, Progress, Source, load_into,
 };
-use snowmelt_graph::{BlankNodes, Database, DumpFormat, Index, OpenOptions, QuadBatch, TermId, TermRef};
+use snowmelt_graph::{BlankNodes, DumpFormat, GraphDatabase, Index, QuadBatch, TermId, TermRef};
 use snowmelt_store::FileOpener;
 use tempfile::TempDir;
 
-fn database() -> (TempDir, Arc<Database>) {
+fn database() -> (TempDir, Arc<GraphDatabase>) {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 512 << 20, extent_pages: 8, ..OpenOptions::default() };
-    let database = Database::create(&dir.path().join("db"), &[], &options).unwrap();
+    let database = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
     (dir, database)
 }
 
@@ -25,16 +26,16 @@ fn triples(subjects: std::ops::Range<usize>) -> Source {
     Source::Reader { name: "made".into(), read: Box::new(std::io::Cursor::new(text)) }
 }
 
-fn load(database: &Arc<Database>, source: Source, fill: Option<Fill>) -> u64 {
+fn load(database: &Arc<GraphDatabase>, source: Source, fill: Option<Fill>) -> u64 {
     let options = LoadOptions { fill, threads: 2, ..LoadOptions::default() };
     load_into(database, vec![source], &options, &(), &AtomicBool::new(false)).unwrap().quads
 }
 
-fn count(database: &Arc<Database>) -> u64 {
+fn count(database: &Arc<GraphDatabase>) -> u64 {
     database.session().unwrap().count(Index::Psog, &[], None).unwrap()
 }
 
-fn insert(database: &Arc<Database>, subject: &str) {
+fn insert(database: &Arc<GraphDatabase>, subject: &str) {
     let mut txn = database.begin().unwrap();
     let mut batch = QuadBatch::new(0);
     let terms = [TermRef::Iri(subject), TermRef::Iri("urn:p"), TermRef::string("x")].map(|t| batch.term(t));
@@ -127,7 +128,7 @@ fn a_database_in_memory_leaves_no_data_on_disk() {
         files: Some(FileOpener::in_memory()),
         ..OpenOptions::default()
     };
-    let database = Database::create(dir.path(), &[], &options).unwrap();
+    let database = GraphDatabase::create(dir.path(), &[], &options).unwrap();
     assert_eq!(load(&database, triples(0..5000), None), 5000);
     insert(&database, "urn:one-more");
     assert_eq!(count(&database), 5001);
@@ -136,7 +137,7 @@ fn a_database_in_memory_leaves_no_data_on_disk() {
     assert!(on_disk < 10_000, "{on_disk} bytes");
     drop(database);
     // as long as the opener lives, so do the files
-    assert_eq!(count(&Database::open(dir.path(), &options).unwrap()), 5001);
+    assert_eq!(count(&GraphDatabase::open(dir.path(), &options).unwrap()), 5001);
 }
 
 /// A reader that comes slowly, and a document that is inserted, keep no writer waiting while they

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_base::random::Random;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::dict::{GraphMeta, RECORD_META};
 use snowmelt_graph::load::{Fill, LoadOptions, Source, load};
 use snowmelt_graph::{
-    BlankNodes, Columns, Database, Graphs, Index, OpenOptions, QuadBatch, Session, TermId, TermRef,
-    Transaction,
+    BlankNodes, Columns, GraphDatabase, Graphs, Index, QuadBatch, Session, TermId, TermRef, Transaction,
 };
 use snowmelt_store::Activity;
 
@@ -173,7 +173,7 @@ fn after_every_two_changes_the_claim_is_right() {
     for start in [&[][..], DEFAULT_ONLY, NAMED_ONLY, MIXED] {
         let dir = tempfile::tempdir().unwrap();
         fill(dir.path(), start, None);
-        let db = Database::open(dir.path(), &options()).unwrap();
+        let db = GraphDatabase::open(dir.path(), &options()).unwrap();
         agrees(db.session().unwrap(), true, &format!("loaded {start:?}"));
         for (first, second, ask) in changes
             .iter()
@@ -209,12 +209,12 @@ fn the_claim_is_kept_and_made() {
         fill(&dir, start, None);
         for change in changes {
             // No session asks in between, and each is the first after an opening.
-            let db = Database::open(&dir, &options()).unwrap();
+            let db = GraphDatabase::open(&dir, &options()).unwrap();
             let mut txn = db.begin().unwrap();
             change.run(&mut txn);
             txn.commit().unwrap();
         }
-        let db = Database::open(&dir, &options()).unwrap();
+        let db = GraphDatabase::open(&dir, &options()).unwrap();
         assert!(db.state().unwrap().meta().plain, "{start:?}, {changes:?}");
     }
 }
@@ -225,7 +225,7 @@ fn the_claim_is_kept_and_made() {
 fn after_random_changes_the_claim_is_right() {
     let mut random = Random(snowmelt_io::test_seed(1));
     let dir = tempfile::tempdir().unwrap();
-    let mut db = Database::create(dir.path(), &[], &options()).unwrap();
+    let mut db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let (mut plain, mut claims) = (0, 0);
     for round in 0..300 {
         match random.below(12) {
@@ -236,12 +236,12 @@ fn after_random_changes_the_claim_is_right() {
                 let way = [Fill::Insert, Fill::Merge][random.below(2) as usize];
                 drop(db);
                 fill(dir.path(), &quads, Some(way));
-                db = Database::open(dir.path(), &options()).unwrap();
+                db = GraphDatabase::open(dir.path(), &options()).unwrap();
                 agrees(db.session().unwrap(), true, &format!("round {round}, loaded {quads:?} by {way:?}"));
             }
             1 => {
                 drop(db);
-                db = Database::open(dir.path(), &options()).unwrap();
+                db = GraphDatabase::open(dir.path(), &options()).unwrap();
             }
             _ => {
                 let mut txn = db.begin().unwrap();
@@ -265,7 +265,7 @@ fn after_random_changes_the_claim_is_right() {
 }
 
 /// Writes what is to be the graph's record.
-fn forge(db: &Arc<Database>, meta: GraphMeta) {
+fn forge(db: &Arc<GraphDatabase>, meta: GraphMeta) {
     let mut txn = db.store().begin().unwrap();
     txn.put_record(RECORD_META, 1, &meta.to_bytes());
     txn.append().unwrap().wait().unwrap();
@@ -281,11 +281,11 @@ fn a_check_finds_a_wrong_claim() {
     ] {
         let dir = dir.path().join(name);
         fill(&dir, quads, None);
-        let db = Database::open(&dir, &options()).unwrap();
+        let db = GraphDatabase::open(&dir, &options()).unwrap();
         assert_eq!(db.check(&mut |_| {}).unwrap().problems, [""; 0], "{name}: sound before");
         forge(&db, GraphMeta { plain: true, ..*db.state().unwrap().meta() });
         drop(db);
-        let db = Database::open(&dir, &options()).unwrap();
+        let db = GraphDatabase::open(&dir, &options()).unwrap();
         let problems = db.check(&mut |_| {}).unwrap().problems;
         assert_eq!(problems.len(), usize::from(problem.is_some()), "{name}: {problems:?}");
         assert!(problem.is_none_or(|why| problems[0].contains(why)), "{name}: {problems:?}");
@@ -299,7 +299,7 @@ fn a_cold_open_with_the_claim_reads_no_page() {
     let quads: Vec<Quad> = (0..20_000).map(|subject| (subject, 0)).collect();
     fill(dir.path(), &quads, None);
     for claimed in [true, false] {
-        let db = Database::open(dir.path(), &options()).unwrap();
+        let db = GraphDatabase::open(dir.path(), &options()).unwrap();
         let meta = *db.state().unwrap().meta();
         assert_eq!(meta.plain, claimed);
         let mut session = db.session().unwrap();

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_base::random::lcg;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::Source;
-use snowmelt_graph::{Database, DumpFormat, OpenOptions, RepairReport};
+use snowmelt_graph::{DumpFormat, GraphDatabase, RepairReport};
 use snowmelt_store::{PAGE_BYTES, PageId};
 
 const EXTENT_PAGES: u32 = 8;
@@ -20,7 +21,7 @@ fn options() -> OpenOptions {
     OpenOptions { extent_pages: EXTENT_PAGES, read_ahead: snowmelt_store::ReadAhead::none(), ..quiet }
 }
 
-fn insert(db: &Arc<Database>, lines: String) {
+fn insert(db: &Arc<GraphDatabase>, lines: String) {
     let mut txn = db.begin().unwrap();
     let source = Source::Reader { name: "made".into(), read: Box::new(std::io::Cursor::new(lines)) };
     let format = Some(oxrdfio::RdfFormat::NQuads);
@@ -54,7 +55,7 @@ impl World {
         snowmelt_io::set_notice(|_| {});
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("db");
-        let db = Database::create(&path, &[], &options()).unwrap();
+        let db = GraphDatabase::create(&path, &[], &options()).unwrap();
         insert(&db, quads(0..20_000));
         let before = std::fs::read(path.join("stripe-0")).unwrap();
         // Into all leaves: what was there before is a version that counted.
@@ -109,19 +110,19 @@ impl World {
     }
 }
 
-fn content(db: &Arc<Database>) -> BTreeSet<String> {
+fn content(db: &Arc<GraphDatabase>) -> BTreeSet<String> {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 
 fn repair(dir: &Path) -> RepairReport {
-    let db = Database::open(dir, &options()).unwrap();
+    let db = GraphDatabase::open(dir, &options()).unwrap();
     db.repair(MEMORY, &(), &AtomicBool::new(false)).unwrap()
 }
 
 fn assert_whole(dir: &Path, world: &World, context: &str) {
-    let db = Database::open(dir, &options()).unwrap();
+    let db = GraphDatabase::open(dir, &options()).unwrap();
     let problems = db.check(&mut |_| {}).unwrap().problems;
     assert_eq!(problems, [] as [String; 0], "{context}");
     assert!(content(&db) == world.content, "{context}: other quads");
@@ -211,7 +212,7 @@ fn a_repair_that_is_stopped_changes_nothing() {
     let dir = world.damaged(|bytes| bytes[page.0 as usize * PAGE_BYTES + 100] ^= 1);
     for dir in [dir.path(), world.damaged(|_| {}).path()] {
         // Also while it reads, before anything is known to be damaged.
-        let db = Database::open(dir, &options()).unwrap();
+        let db = GraphDatabase::open(dir, &options()).unwrap();
         assert!(db.repair(MEMORY, &(), &AtomicBool::new(true)).is_err());
     }
     let report = repair(dir.path());

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadError, Source};
 use snowmelt_graph::{
-    BlankNodes, ChangeFor, ChangePhase, ChangeProgress, Database, DumpFormat, GraphDocument, GraphStored,
-    GraphWrite, OpenOptions, QuadBatch, TermRef,
+    BlankNodes, ChangeFor, ChangePhase, ChangeProgress, DumpFormat, GraphDatabase, GraphDocument,
+    GraphStored, GraphWrite, QuadBatch, TermRef,
 };
 
-fn database(memory_bytes: u64) -> (tempfile::TempDir, Arc<Database>) {
+fn database(memory_bytes: u64) -> (tempfile::TempDir, Arc<GraphDatabase>) {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes, direct: false, ..OpenOptions::default() };
-    let db = Database::create(dir.path(), &[], &options).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options).unwrap();
     (dir, db)
 }
 
@@ -50,7 +51,7 @@ fn document(read: impl Read + Send + 'static) -> GraphDocument {
 }
 
 fn store(
-    db: &Arc<Database>,
+    db: &Arc<GraphDatabase>,
     write: GraphWrite,
     document: GraphDocument,
     (stop, progress): (&AtomicBool, &ChangeProgress),
@@ -61,7 +62,7 @@ fn store(
 }
 
 /// A change of one quad, given up when it does not get its turn at once.
-fn small_change(db: &Arc<Database>, number: u32) -> bool {
+fn small_change(db: &Arc<GraphDatabase>, number: u32) -> bool {
     let asked = AtomicU32::new(0);
     let begun = db.begin_while(&|| asked.fetch_add(1, Ordering::Relaxed) < 50).unwrap();
     let Some(mut txn) = begun else { return false };

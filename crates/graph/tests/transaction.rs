@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{
-    BlankNodes, Database, Document, DocumentReading, DumpFormat, GraphError, Graphs, Index, Interrupt,
-    OpenOptions, QuadBatch, Session, TermId, TermRef, Transaction, Tree,
+    BlankNodes, Document, DocumentReading, DumpFormat, GraphDatabase, GraphError, Graphs, Index, Interrupt,
+    QuadBatch, Session, TermId, TermRef, Transaction, Tree,
 };
 use snowmelt_store::{Relocation, TupleTree};
 
@@ -106,7 +107,7 @@ fn ids(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
 }
 
 /// All quads, as a transaction or anybody else sees them.
-fn dump(db: &Arc<Database>) -> Model {
+fn dump(db: &Arc<GraphDatabase>) -> Model {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(parse).collect()
@@ -123,19 +124,19 @@ fn parse(line: &str) -> Quad {
     [s.to_owned(), p.to_owned(), o.to_owned(), g]
 }
 
-fn sound(db: &Arc<Database>) {
+fn sound(db: &Arc<GraphDatabase>) {
     let report = db.check(&mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
 }
 
-fn loaded(dir: &Path, quads: &Model) -> Arc<Database> {
+fn loaded(dir: &Path, quads: &Model) -> Arc<GraphDatabase> {
     let lines: Vec<String> = quads.iter().map(|[s, p, o, g]| format!("{s} {p} {o} {g} .\n")).collect();
     let read = Box::new(Cursor::new(lines.concat()));
     let load_options = LoadOptions { store: options(), ..LoadOptions::default() };
     let format = Some(oxrdfio::RdfFormat::NQuads);
     let sources = vec![Source::Reader { name: "model".into(), read }];
     load(dir, sources, &LoadOptions { format, ..load_options }, &(), &AtomicBool::new(false)).unwrap();
-    Database::open(dir, &options()).unwrap()
+    GraphDatabase::open(dir, &options()).unwrap()
 }
 
 /// One random operation, on the transaction and on the model.
@@ -186,7 +187,7 @@ fn operation(random: &mut Random, round: u64, txn: &mut Transaction, model: &mut
     }
 }
 
-fn run(random: &mut Random, db: &Arc<Database>, model: &mut Model, rounds: u64) {
+fn run(random: &mut Random, db: &Arc<GraphDatabase>, model: &mut Model, rounds: u64) {
     let mut held: Vec<(Session, u64)> = Vec::new();
     for round in 0..rounds {
         let mut txn = db.begin().unwrap();
@@ -224,7 +225,7 @@ fn run(random: &mut Random, db: &Arc<Database>, model: &mut Model, rounds: u64) 
 fn random_changes_of_an_empty_database() {
     let mut random = Random(snowmelt_io::test_seed(1));
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     run(&mut random, &db, &mut Model::new(), 25);
 }
 
@@ -240,7 +241,7 @@ fn random_changes_of_a_loaded_database() {
 #[test]
 fn blank_nodes_are_new_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let text = "_:a <http://p> _:b . _:b <http://p> _:a .";
     let document = Document {
         name: "text",
@@ -263,7 +264,7 @@ fn blank_nodes_are_new_ones() {
 #[test]
 fn half_a_document_is_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let mut txn = db.begin().unwrap();
     let document = Document {
         name: "text",
@@ -284,7 +285,7 @@ fn half_a_document_is_nothing() {
 #[test]
 fn distinct_values_follow() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let quad = |s: u32, o: u32| -> Quad {
         [format!("<http://s/{s}>"), "<http://p>".into(), format!("<http://o/{o}>"), String::new()]
     };
@@ -313,7 +314,7 @@ fn distinct_values_follow() {
 #[test]
 fn scattered_leaves_are_moved_and_stay_what_they_were() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(&dir.path().join("db"), &[], &options()).unwrap();
+    let db = GraphDatabase::create(&dir.path().join("db"), &[], &options()).unwrap();
     let mut random = Random(7);
     let mut model = Model::new();
     for _ in 0..4 {
@@ -361,12 +362,12 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
     let pages = used.iter().sum::<usize>();
     assert!(pages * 10 > used.len() * 8 * 6, "{pages} pages in {} extents of 8", used.len());
     drop(db);
-    let db = Database::open(&dir.path().join("db"), &options()).unwrap();
+    let db = GraphDatabase::open(&dir.path().join("db"), &options()).unwrap();
     assert!(dump(&db) == model);
 }
 
 /// How far the leaves of a tree are from key order.
-fn disorder(db: &Arc<Database>, tree: Option<&TupleTree>) -> f64 {
+fn disorder(db: &Arc<GraphDatabase>, tree: Option<&TupleTree>) -> f64 {
     let tree = tree.unwrap();
     assert!(tree.leaves() > 10, "{} leaves are too few to be out of order", tree.leaves());
     let mut txn = db.store().begin().unwrap();
@@ -378,7 +379,7 @@ fn disorder(db: &Arc<Database>, tree: Option<&TupleTree>) -> f64 {
 #[test]
 fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Database::create(dir.path(), &[], &options()).unwrap();
+    let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let mut random = Random(11);
     for round in 0..4 {
         // New subjects, whose hashes go everywhere; objects in no order, so that each batch

@@ -22,7 +22,6 @@ mod grammars;
 mod graph;
 #[cfg(test)]
 mod hostile;
-mod memory_wait;
 mod reads;
 mod result;
 mod template;
@@ -43,8 +42,8 @@ use spargebra::term::NamedNode;
 
 use crate::algebra::{Algebra, Form, Var};
 use crate::bounds::{
-    Active, Deep, Limits, Line, MemoryShare, Shares, TextKind, TextLimits, TextMemory, TextRoom, text_bytes,
-    with_room,
+    Active, Deep, Limits, Line, MemoryShare, MemoryWait, Shares, TextKind, TextLimits, TextMemory, TextRoom,
+    text_bytes, with_room,
 };
 use crate::error::QueryError;
 use crate::exec::source::Source;
@@ -56,7 +55,6 @@ use crate::text::parameter::GroundTerm;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
 use crate::value::{LocalTerms, Terms};
-use memory_wait::MemoryWait;
 use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
@@ -374,7 +372,7 @@ impl Engine {
         let room = TextRoom { total: budget.total(), pool, least };
         let bytes = text_bytes(kind, text.len(), Weight::of(text).bytes(), room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
-        let waits = MemoryWait::new(&self.db, sign);
+        let waits = self.memory_waiting(sign);
         let sleep_ns = |ns| waits.sleep_ns(ns);
         let what = "the text of a query";
         let mut reserved = self.texts.reserve(budget, what, bytes + least, wait, limits, &sleep_ns)?;
@@ -415,8 +413,13 @@ impl Engine {
             return Ok(MemoryShare::of(shares, budget, least));
         }
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let waits = MemoryWait::new(&self.db, sign_of(&options.account));
-        MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| waits.sleep_ns(ns))
+        let waits = self.memory_waiting(sign_of(&options.account));
+        Ok(MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| waits.sleep_ns(ns))?)
+    }
+
+    /// The wait for memory of a request whose waits are shown at `sign`.
+    fn memory_waiting<'a>(&'a self, sign: Option<&'a WaitSign>) -> MemoryWait<'a> {
+        MemoryWait::new(&self.db.store().upper_waits().memory, self.db.clock(), sign)
     }
 
     fn run(
@@ -435,7 +438,7 @@ impl Engine {
         };
         let (default_graphs, named_graphs) =
             (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
-        let longest = self.db.longest_term_bytes();
+        let longest = self.db.longest_string_bytes();
         let locals = Arc::new(LocalTerms::held_by(memory.held()));
         // the calendar takes its time
         let now = if template.is_volatile { DateTime::now() } else { DateTime::MIN };

@@ -11,7 +11,6 @@
 mod access;
 mod batch;
 mod build;
-mod channel;
 mod checked;
 mod distinct;
 mod extend;

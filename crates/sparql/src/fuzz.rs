@@ -148,7 +148,7 @@ mod tests {
         let body = move || {
             let dir = tempfile::tempdir().unwrap();
             let engine = engine(dir.path());
-            crate::bounds::stack::scarcity::set(2);
+            snowmelt_query::scarcity::set(2, crate::bounds::text_limits::BASE_BYTES);
             let (mut planned, mut refused) = (0, 0);
             for round in 0..rounds() {
                 let mut random = StdRng::seed_from_u64(seed + round);

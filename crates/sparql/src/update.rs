@@ -30,7 +30,7 @@ use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
 
-use crate::bounds::{Limits, TextKind, with_room};
+use crate::bounds::{Limits, TextKind, stopped, with_room};
 use crate::engine::{Engine, Parsed, sign_of};
 use crate::error::QueryError;
 use crate::text::bind::bind_update;
@@ -293,7 +293,7 @@ impl UpdateRun<'_> {
         };
         let changed = self.txn.clear(graphs, &self.limits);
         changed.map_err(|error| match error {
-            GraphError::Stopped => self.limits.stopped(),
+            GraphError::Stopped => stopped(&self.limits),
             other => other.into(),
         })
     }

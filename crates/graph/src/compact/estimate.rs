@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Columns, ScanBounds};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::dict::code::PLAIN;
 use crate::error::Result;
@@ -37,7 +37,7 @@ impl DeadTerms {
     }
 }
 
-impl Database {
+impl GraphDatabase {
     /// Estimates the dead terms.
     pub(super) fn dead_terms(self: &Arc<Self>) -> Result<DeadTerms> {
         let mut session = self.session()?;

@@ -19,6 +19,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use snowmelt_database::LayerState;
 use snowmelt_store::{Snapshot, StringTree, TupleTree};
 
 use crate::dict::code::{Annotation, Codes, IN_STRING};
@@ -50,9 +51,21 @@ pub struct GraphState {
     pub(crate) plain: OnceLock<bool>,
 }
 
+impl LayerState for GraphState {
+    type Error = GraphError;
+
+    fn read(snapshot: &Snapshot, txn: u64) -> Result<Self> {
+        Self::read_generation(snapshot, txn, "")
+    }
+
+    fn txn(&self) -> u64 {
+        self.txn
+    }
+}
+
 impl GraphState {
     /// Reads the catalog records of transaction `txn`.
-    pub(crate) fn read(txn: u64, record: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self> {
+    pub(crate) fn read_records(txn: u64, record: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self> {
         let meta = match record(RECORD_META) {
             Some(bytes) => GraphMeta::from_bytes(&bytes)?,
             None => without_record(&record),
@@ -91,15 +104,10 @@ impl GraphState {
         Ok(state)
     }
 
-    /// The state that a snapshot sees.
-    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Result<Self> {
-        Self::read(snapshot.txn(), |name| snapshot.record(name).map(|bytes| bytes.to_vec()))
-    }
-
-    /// The state of the generation whose names end so.
-    pub(crate) fn of_generation(snapshot: &Snapshot, suffix: &str) -> Result<Self> {
+    /// The state of the generation whose names end in `suffix`, as of transaction `txn`.
+    pub(crate) fn read_generation(snapshot: &Snapshot, txn: u64, suffix: &str) -> Result<Self> {
         let record = |name: &str| snapshot.record(&format!("{name}{suffix}")).map(|bytes| bytes.to_vec());
-        Self::read(snapshot.txn(), record)
+        Self::read_records(txn, record)
     }
 
     /// Tells dictionaries apart: ids of one mean other terms, or none, in another. What is kept

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::TempSpace;
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
@@ -39,7 +39,7 @@ impl Read for AtHand {
 
 /// The sources, of which the readers were read to their end: their bytes are at hand.
 pub(super) fn all(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     sources: Vec<Source>,
     cancel: &AtomicBool,
 ) -> Result<Vec<Source>, LoadError> {
@@ -51,12 +51,12 @@ pub(super) fn all(
 }
 
 fn one(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     name: String,
     mut read: Box<dyn Read + Send>,
     cancel: &AtomicBool,
 ) -> Result<Source, LoadError> {
-    let (space, mut pieces) = (database.temp_space()?, VecDeque::new());
+    let (space, mut pieces) = (database.database().temp_space()?, VecDeque::new());
     let (mut buffer, mut filled) = (vec![0; PIECE_BYTES], 0);
     loop {
         cancelled(cancel)?;

@@ -17,7 +17,7 @@ use super::dictionary::DictionaryCounts;
 use super::merge::Old;
 use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
 use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::input::error::LoadError;
 use crate::input::left_out::AllLeftOut;
@@ -43,14 +43,14 @@ pub(super) fn load(
 ) -> Result<LoadReport, LoadError> {
     let memory = options.store.memory_bytes;
     let config = StoreConfig { pool_bytes: Some(filled_pool_bytes(memory)), ..options.store.clone() };
-    let database = Database::open(path, &config)?;
+    let database = GraphDatabase::open(path, &config)?;
     let build = database.store().begin_build()?;
     fill(&database, build, sources, options, progress, cancel)
 }
 
 /// Loads into an open database that holds something, whose turn to write `build` has.
 pub(super) fn fill(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     build: Build,
     sources: Vec<Source>,
     options: &LoadOptions,
@@ -90,7 +90,7 @@ fn most_statements(sources: &[Source]) -> Option<u64> {
 
 /// One transaction for all sources.
 pub(super) fn insert(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     sources: Vec<Source>,
     options: &LoadOptions,
     progress: &dyn LoadProgress,
@@ -100,7 +100,7 @@ pub(super) fn insert(
     let mut teller = Teller::new(progress, bytes_total);
     let read_bytes = Arc::new(AtomicU64::new(0));
     let (mut triples, mut left_out) = (0, AllLeftOut::default());
-    let mut staged = Staged::new(database, Some(&database.account(ACCOUNT)));
+    let mut staged = Staged::new(database, Some(&database.database().account(ACCOUNT)));
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
         progress.input(&input.name, input.format, input.told_by);
@@ -125,7 +125,7 @@ pub(super) fn insert(
     left_out.check(triples, options.lenient_most)?;
     let begun = database.begin_while(&|| !cancel.load(Ordering::Relaxed))?;
     let mut txn = begun.ok_or(LoadError::Cancelled)?;
-    txn.charge_to(&database.account(ACCOUNT));
+    txn.charge_to(&database.database().account(ACCOUNT));
     txn.insert_staged(staged, cancel, &ChangeProgress::default())?;
     teller.phase(Phase::Commit, None);
     super::cancelled(cancel)?;
@@ -148,7 +148,7 @@ pub(super) fn insert(
         database_bytes: database.store().bytes(),
         seconds: teller.seconds,
         peak_bytes: peak_bytes(),
-        meters: Some(database.report()),
+        meters: Some(database.database().report()),
         ..LoadReport::default()
     })
 }

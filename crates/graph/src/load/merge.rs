@@ -19,7 +19,7 @@ use super::ACCOUNT;
 use super::numbering::Numbering;
 use super::read::GraphsSeen;
 use super::sorter::{Merge, Sorter};
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::{Tree, dictionary_error, literal};
 use crate::error::GraphError;
 use crate::index::Index;
@@ -41,8 +41,8 @@ pub(super) struct Old {
 
 impl Old {
     /// The newest state of a database.
-    pub(super) fn of(database: &Arc<Database>) -> Result<Self, LoadError> {
-        Ok(Old { session: database.session()?.charged_to(&database.account(ACCOUNT)) })
+    pub(super) fn of(database: &Arc<GraphDatabase>) -> Result<Self, LoadError> {
+        Ok(Old { session: database.session()?.charged_to(&database.database().account(ACCOUNT)) })
     }
 
     /// Its quads.

@@ -13,14 +13,14 @@ use super::progress::{LoadProgress, Teller};
 use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use super::temp::TempSpace;
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::index::Index;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 
 /// Inputs of a rebuild.
 pub(crate) struct Rebuild<'a> {
-    pub(crate) database: &'a Arc<Database>,
+    pub(crate) database: &'a Arc<GraphDatabase>,
     /// The trees to be written.
     pub(crate) indexes: &'a [Index],
     pub(crate) memory_bytes: u64,
@@ -62,7 +62,7 @@ impl Rebuild<'_> {
     ) -> Result<Rebuilt, LoadError> {
         let teller = &mut Teller::new(progress, None);
         let sizes = Sizes::of(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
-        let temp = TempSpace::create(&self.database.work_dir())?;
+        let temp = TempSpace::create(&self.database.database().work_dir())?;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let rows = |index: &Index| match index.arity() {

@@ -34,7 +34,7 @@ use super::read::GraphsSeen;
 use super::runs::{Run, RunReader, RunStore, RunWriter};
 use super::sorter::{Merge, Sorter};
 use super::temp::TempSpace;
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::dict::{self, GraphMeta, Tree, dictionary_error};
 use crate::error::GraphError;
@@ -61,7 +61,7 @@ pub(crate) enum Keep {
 
 /// Inputs of a rewrite.
 pub(crate) struct Rewrite<'a> {
-    pub(crate) database: &'a Arc<Database>,
+    pub(crate) database: &'a Arc<GraphDatabase>,
     pub(crate) keep: Keep,
     pub(crate) memory_bytes: u64,
     pub(crate) threads: usize,
@@ -87,7 +87,7 @@ impl Rewrite<'_> {
     pub(crate) fn run(&self, build: Build, progress: &dyn LoadProgress) -> Result<(), LoadError> {
         let teller = &mut Teller::new(progress, None);
         let sizes = Sizes::of(self.memory_bytes, self.threads, self.sizes);
-        let temp = TempSpace::create(&self.database.work_dir())?;
+        let temp = TempSpace::create(&self.database.database().work_dir())?;
         let account = Account::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let hash_rows = (sizes.batch_rows / 2).max(1);

@@ -16,7 +16,7 @@ use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 use snowmelt_store::{Columns, Keys, Matches};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
@@ -96,7 +96,7 @@ impl DumpFormat {
     }
 }
 
-impl Database {
+impl GraphDatabase {
     /// Writes all quads to `out` and answers how many were written: in formats without graphs a
     /// triple that is in several graphs is written once for each.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
@@ -106,7 +106,7 @@ impl Database {
 
 impl Session {
     /// Writes the quads that the session sees, on behalf of its account, until it is interrupted,
-    /// and answers how many were written, as [`Database::dump`] does; of a view, its graphs alone.
+    /// and answers how many were written, as [`GraphDatabase::dump`] does; of a view, its graphs alone.
     ///
     /// # Errors
     /// Those of reading and of writing; [`GraphError::Stopped`].

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use snowmelt_store::{PAGE_BYTES, TreeId};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::error::Result;
@@ -78,7 +78,7 @@ pub struct TreeSize {
     pub bytes: u64,
 }
 
-impl Database {
+impl GraphDatabase {
     /// Counts and sizes; reads a few pages.
     pub fn stats(self: &Arc<Self>) -> Result<Stats> {
         let mut session = self.session()?;

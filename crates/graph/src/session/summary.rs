@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use snowmelt_store::Columns;
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub struct Part {
     pub count: u64,
 }
 
-impl Database {
+impl GraphDatabase {
     /// Counts what it holds; at most `most` properties, classes and graphs are listed. Reads some
     /// pages for each.
     ///

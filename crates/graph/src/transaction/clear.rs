@@ -74,7 +74,7 @@ impl Transaction {
         let state = Arc::make_mut(&mut self.state);
         for index in Index::ALL {
             let name = format!("{}{suffix}", index.name());
-            state.indexes[index as usize] = Some(TupleTree::create(&mut self.txn, &name, index.arity())?);
+            state.indexes[index as usize] = Some(TupleTree::create(self.txn.trees(), &name, index.arity())?);
         }
         state.meta.quads = 0;
         state.changed += quads;

@@ -89,7 +89,7 @@ impl Transaction {
     ) -> Result<Changed, LoadError> {
         let db = self.db.clone();
         let mut blanks = BlankNodes::default();
-        let mut charge = db.memory().charge("a document");
+        let mut charge = db.database().memory().charge("a document");
         let mut changed = Changed::default();
         let full = |parsed: Parsed| {
             cancelled(cancel)?;
@@ -97,7 +97,7 @@ impl Transaction {
             changed += self.insert_parsed(&parsed, &mut blanks, &mut charge)?;
             Ok(())
         };
-        let options = document.options(db.longest_term_bytes(), db.memory())?;
+        let options = document.options(db.database().longest_string_bytes(), db.database().memory())?;
         parse_document(read, options, cancel, || Ok(Parsed::default()), full)
             .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })?;
         Ok(changed)

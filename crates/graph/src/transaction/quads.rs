@@ -185,10 +185,10 @@ impl Transaction {
             Some(tree) => tree,
             None => {
                 let name = format!("{}{suffix}", index.name());
-                slot.insert(TupleTree::create(&mut self.txn, &name, arity)?)
+                slot.insert(TupleTree::create(self.txn.trees(), &name, arity)?)
             }
         };
-        Ok(tree.apply(&mut self.txn, &changes)?)
+        Ok(tree.apply(self.txn.trees(), &changes)?)
     }
 
     /// Brings the pairs of an index up to date with quads that came and went.

@@ -4,7 +4,7 @@
 //! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of
 //!   whose leaves it has changed anyway. Not those of the hash trees: no query asks for
 //!   neighbouring hashes, and a leaf that is moved is journaled whole.
-//! * [`Database::relocate`] moves all shuffled subtrees, in transactions of bounded size:
+//! * [`GraphDatabase::relocate`] moves all shuffled subtrees, in transactions of bounded size:
 //!   offline, for `snowmelt compact`.
 //!
 //! String trees grow at their end only, so they have no order to lose.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Relocated, Relocation, Waiter};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
@@ -24,7 +24,7 @@ use crate::transaction::Transaction;
 /// Quads changed by a transaction from which on it looks for subtrees to move.
 const LARGE: u64 = 4096;
 
-/// Leaves moved by one transaction of [`Database::relocate`]: 32 MiB, which the journal then
+/// Leaves moved by one transaction of [`GraphDatabase::relocate`]: 32 MiB, which the journal then
 /// holds once.
 const PART: u64 = 4096;
 
@@ -58,7 +58,7 @@ impl Transaction {
         let trees = state.indexes.iter_mut().chain(hashes).flatten();
         let mut sum = Relocated::default();
         for tree in trees {
-            let done = tree.relocate(&mut self.txn, &rule)?;
+            let done = tree.relocate(self.txn.trees(), &rule)?;
             rule.most_leaves -= done.leaves;
             sum += done;
         }
@@ -66,7 +66,7 @@ impl Transaction {
     }
 }
 
-impl Database {
+impl GraphDatabase {
     /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago,
     /// part by part; after each, `moved` is told how many were.
     ///
@@ -80,7 +80,7 @@ impl Database {
         self.relocate_until(moved, Growth::AsNeeded, &Waiter::PATIENT)
     }
 
-    /// Moves leaves as [`Database::relocate`] does, within the files as they are if asked for; ends
+    /// Moves leaves as [`GraphDatabase::relocate`] does, within the files as they are if asked for; ends
     /// in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says
     /// so, and in a wait when the waiter gives up.
     ///
@@ -95,7 +95,7 @@ impl Database {
         let mut sum = Relocated::default();
         loop {
             let mut txn = self.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
-            txn.txn.use_reserve();
+            txn.txn.trees().use_reserve();
             let most_leaves = match growth {
                 Growth::AsNeeded => PART,
                 Growth::Never => PART.min(self.leaves_for_free_extents()),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use snowmelt_store::{Account, Charge, TempSpace, WaitFor};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
 use crate::input::cancelled;
 use crate::input::document::parse_document;
@@ -41,7 +41,7 @@ const KEPT_BYTES: usize = 8 << 20;
 
 /// Statements on their way into a transaction.
 pub struct Staged {
-    database: Arc<Database>,
+    database: Arc<GraphDatabase>,
     /// whose waits are shown
     account: Option<Arc<Account>>,
     chunks: VecDeque<StagedChunk>,
@@ -65,9 +65,9 @@ enum ChunkPlace {
 
 impl Staged {
     /// Of no document yet; what it waits for is shown at `account`.
-    pub fn new(database: &Arc<Database>, account: Option<&Arc<Account>>) -> Self {
+    pub fn new(database: &Arc<GraphDatabase>, account: Option<&Arc<Account>>) -> Self {
         Staged {
-            charge: database.memory().charge("a document"),
+            charge: database.database().memory().charge("a document"),
             database: database.clone(),
             account: account.cloned(),
             chunks: VecDeque::new(),
@@ -111,14 +111,15 @@ impl Staged {
         let database = self.database.clone();
         let sign = self.account.as_ref().map(|account| account.sign());
         let waits = || {
-            let metered = database.store().upper_waits().parsing.wait(database.clock());
+            let metered = database.database().parsing_waits().wait(database.database().clock());
             (sign.map(|sign| sign.show(WaitFor::Parsing)), metered)
         };
-        let turn = database.parsing.take(database.memory().total(), waits, cancel);
+        let turn = database.parsing.take(database.database().memory().total(), waits, cancel);
         let _turn = turn.ok_or(LoadError::Cancelled)?;
-        let mut options = document.options(database.longest_term_bytes(), database.memory())?;
+        let mut options =
+            document.options(database.database().longest_string_bytes(), database.database().memory())?;
         // They are inserted when other things have memory, too.
-        let free = database.memory().free() as usize;
+        let free = database.database().memory().free() as usize;
         options.chunk_rows = options.chunk_rows.min(free / 8192).max(256);
         options.chunk_bytes = options.chunk_bytes.min(free / 128).max(64 << 10);
         let mut begins = true;
@@ -150,7 +151,7 @@ impl Staged {
         self.statements += parsed.rows.len() as u64;
         parsed.shrink();
         let held = self.kept_bytes + parsed.held_bytes();
-        let most = KEPT_BYTES.min(self.database.memory().free() as usize / 8);
+        let most = KEPT_BYTES.min(self.database.database().memory().free() as usize / 8);
         let is_kept = self.space.is_none() && held <= most && self.charge.set(held as u64).is_ok();
         let place = if is_kept {
             self.kept_bytes = held;
@@ -158,7 +159,7 @@ impl Staged {
         } else {
             let space = match &self.space {
                 Some(space) => space,
-                None => self.space.insert(self.database.temp_space()?),
+                None => self.space.insert(self.database.database().temp_space()?),
             };
             let mut bytes = Vec::new();
             parsed.write(&mut bytes);
@@ -216,7 +217,7 @@ impl Transaction {
         blanks: &mut BlankNodes,
         (cancel, progress): (&dyn Interrupt, &ChangeProgress),
     ) -> Result<Changed, LoadError> {
-        let mut charge = self.db.memory().charge("a document");
+        let mut charge = self.db.database().memory().charge("a document");
         let mut changed = Changed::default();
         for _ in 0..chunks {
             let Some((parsed, begins)) = staged.next()? else { break };

@@ -192,11 +192,11 @@ impl Transaction {
             Some(handle) => handle,
             None => {
                 let name = format!("{}{suffix}", tree.name());
-                slot.insert(StringTree::create(&mut self.txn, &name)?)
+                slot.insert(StringTree::create(self.txn.trees(), &name)?)
             }
         };
         let expected = handle.len();
-        let first = handle.append(&mut self.txn, &strings)?;
+        let first = handle.append(self.txn.trees(), &strings)?;
         if first != expected {
             let why = format!("its first new string has number {first} instead of {expected}");
             return Err(GraphError::record(tree.name(), why));
@@ -244,10 +244,10 @@ impl Transaction {
             Some(handle) => handle,
             None => {
                 let name = format!("{}{suffix}", tree.hash_name());
-                slot.insert(TupleTree::create(&mut self.txn, &name, arity)?)
+                slot.insert(TupleTree::create(self.txn.trees(), &name, arity)?)
             }
         };
-        let applied = handle.apply(&mut self.txn, &changes)?;
+        let applied = handle.apply(self.txn.trees(), &changes)?;
         if applied.inserted != rows.len() as u64 {
             let why = format!(
                 "{} of {} new rows were there before",

@@ -9,7 +9,7 @@ use oxrdfio::RdfFormat;
 use snowmelt_jsonld::Contexts;
 use snowmelt_store::Account;
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::input::error::LoadError;
@@ -96,7 +96,7 @@ pub struct ChangeFor<'a> {
     pub progress: &'a ChangeProgress,
 }
 
-impl Database {
+impl GraphDatabase {
     /// Puts documents into a graph, the default graph without a name; durable when it returns.
     /// Their statements name no graph of their own. Relative IRIs are resolved against `base`.
     /// They are parsed before the turn of the writer, so others change the database meanwhile.

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::dict::code::Codes;
 use snowmelt_graph::dict::prefix::PrefixEncoder;
-use snowmelt_graph::{Database, Index, OpenOptions, Term, TermId};
+use snowmelt_graph::{GraphDatabase, Index, Term, TermId};
 use snowmelt_store::{Build, Store, StringTreeBuilder, TupleTreeBuilder};
 
 /// Subject, predicate, object, graph (`None`: default).
@@ -140,16 +141,16 @@ fn write_tuples<'a>(build: &Build, name: &str, arity: usize, rows: impl Iterator
 }
 
 /// A database of these quads in `dir`.
-pub fn database(dir: &Path, quads: &[Quad]) -> (Arc<Database>, Builder) {
+pub fn database(dir: &Path, quads: &[Quad]) -> (Arc<GraphDatabase>, Builder) {
     let mut builder = Builder::default();
     quads.iter().for_each(|quad| builder.quad(quad));
     (build(dir, &builder), builder)
 }
 
 /// A database of what the builder holds, closed and opened again.
-pub fn build(dir: &Path, builder: &Builder) -> Arc<Database> {
+pub fn build(dir: &Path, builder: &Builder) -> Arc<GraphDatabase> {
     let store = Store::create(dir, &[], options()).unwrap();
     builder.write(&store, |_| {});
     drop(store);
-    Database::open(dir, &options()).unwrap()
+    GraphDatabase::open(dir, &options()).unwrap()
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_base::test_seed;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::dict::blank_number;
 use snowmelt_graph::load::LoadSizes;
 use snowmelt_graph::{
-    BlankNodes, CompactOptions, CompactTerms, Database, DumpFormat, Graphs, OpenOptions, QuadBatch, Session,
-    Term, TermId, TermRef, TermsCompacted,
+    BlankNodes, CompactOptions, CompactTerms, DumpFormat, GraphDatabase, Graphs, QuadBatch, Session, Term,
+    TermId, TermRef, TermsCompacted,
 };
 use tempfile::TempDir;
 
@@ -83,13 +84,13 @@ pub fn lines_of(session: Session) -> BTreeSet<String> {
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 
-pub fn lines(database: &Arc<Database>) -> BTreeSet<String> {
+pub fn lines(database: &Arc<GraphDatabase>) -> BTreeSet<String> {
     lines_of(database.session().unwrap())
 }
 
 /// A database and what it should hold.
 pub struct World {
-    pub database: Arc<Database>,
+    pub database: Arc<GraphDatabase>,
     pub model: BTreeMap<String, Quad>,
     pub random: Random,
     /// what numbers and names are drawn from
@@ -99,7 +100,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(database: Arc<Database>, seed: u64) -> Self {
+    pub fn new(database: Arc<GraphDatabase>, seed: u64) -> Self {
         World { database, model: BTreeMap::new(), random: Random(seed), range: 300, name: "" }
     }
 
@@ -251,22 +252,22 @@ impl World {
     }
 }
 
-pub fn is_sound(database: &Arc<Database>) {
+pub fn is_sound(database: &Arc<GraphDatabase>) {
     let report = database.check(&mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:#?}", report.problems);
 }
 
 /// No tree or record of a half-made generation is left.
-pub fn nothing_is_left(database: &Arc<Database>) {
+pub fn nothing_is_left(database: &Arc<GraphDatabase>) {
     let catalog = database.store().catalog_all();
     let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
     assert!(names.iter().all(|name| !name.contains("next")), "{names:?}");
     assert_eq!(catalog.trees.len(), 11);
 }
 
-pub fn database() -> (TempDir, Arc<Database>) {
+pub fn database() -> (TempDir, Arc<GraphDatabase>) {
     let dir = tempfile::tempdir().unwrap();
-    let database = Database::create(&dir.path().join("db"), &[], &options()).unwrap();
+    let database = GraphDatabase::create(&dir.path().join("db"), &[], &options()).unwrap();
     (dir, database)
 }
 

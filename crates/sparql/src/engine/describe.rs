@@ -42,7 +42,7 @@ impl Described {
         resources.dedup();
         resources.retain(|id| self.done.insert(*id));
         self.open.append(&mut resources);
-        self.held.set(self.done.capacity() * 9 + self.open.capacity() * 8, "described resources")
+        Ok(self.held.set(self.done.capacity() * 9 + self.open.capacity() * 8, "described resources")?)
     }
 
     /// The triples of some of them.

@@ -11,13 +11,14 @@ use snowmelt_grammar::{Language, Site, languages};
 use snowmelt_graph::{Database, OpenOptions};
 
 use super::{Engine, QueryOptions};
-use crate::bounds::limits::looks;
-use crate::bounds::stack::scarcity;
+use crate::bounds::text_limits::BASE_BYTES;
 use crate::bounds::with_room;
 use crate::results::ResultFormat;
 use crate::text::syntax::parse_update;
 use crate::text::weight::Weight;
 use crate::{QueryError, QueryKind, UpdateOptions};
+use snowmelt_query::looks;
+use snowmelt_query::scarcity;
 
 /// Twice the text, or the weight, takes twice the work, and some more where tables grow.
 const MOST_RATIO: f64 = 2.6;
@@ -92,7 +93,7 @@ fn the_smallest_text_of_each_production_is_valid() {
 #[test]
 fn a_quarter_of_the_stack_suffices_for_each_production() {
     let body = || {
-        scarcity::set(4);
+        scarcity::set(4, BASE_BYTES);
         let (_dir, engine) = engine();
         for (language, site) in sample(24) {
             for n in [95, 900, 100_000] {

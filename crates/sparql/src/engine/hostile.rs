@@ -9,8 +9,9 @@
 use snowmelt_graph::{Database, OpenOptions};
 
 use super::{Engine, QueryOptions};
-use crate::bounds::stack::scarcity;
+use crate::bounds::text_limits::BASE_BYTES;
 use crate::{QueryError, UpdateOptions};
+use snowmelt_query::scarcity;
 
 /// How a text ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +87,10 @@ fn check(run: fn(&Engine, &str) -> End, cases: Vec<Case>) {
             assert_eq!(run(&engine, text), *end, "{name}");
         }
         drop(engine);
-        scarcity::set(std::env::var("SNOWMELT_SCARCITY").ok().and_then(|n| n.parse().ok()).unwrap_or(4));
+        scarcity::set(
+            std::env::var("SNOWMELT_SCARCITY").ok().and_then(|n| n.parse().ok()).unwrap_or(4),
+            BASE_BYTES,
+        );
         let (_dir, engine) = self::engine();
         for (name, text, _) in cases.iter().filter(|c| matches!(c.2, Rows(_) | Done | NoQuery)) {
             println!("{name}: {} bytes, with a quarter of the stack", text.len());

@@ -17,7 +17,6 @@ use std::thread::JoinHandle;
 
 use snowmelt_graph::{Activity, Index, TermId};
 
-use super::channel::{Receiver, Sender, channel};
 use super::run::Part;
 use super::shared::SharedScan;
 use super::{Boxed, Operator, Profile, Result, Run, build};
@@ -25,6 +24,7 @@ use crate::bounds::{Held, with_room};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::plan::{Access, Op, Plan, PlanNode, Src};
+use snowmelt_query::{Receiver, Sender, channel};
 
 /// A thread is worth its start from here on.
 const LEAST_MICROSECONDS: f64 = 5000.0;

@@ -143,7 +143,7 @@ impl Run {
             // Each thread would have them all.
             self.threads = 1;
         }
-        self.wide.set(many * COLUMN_BYTES, "the columns of so many operators")
+        Ok(self.wide.set(many * COLUMN_BYTES, "the columns of so many operators")?)
     }
 
     /// Called by every operator for every batch.

@@ -61,7 +61,7 @@ impl SliceBy {
     /// Takes memory for the combinations, which are as many as there are contexts.
     fn account(&mut self) -> Result<()> {
         let bytes = self.counts.capacity() * (8 + 8 + 8 * self.per.len());
-        if bytes > self.held.bytes() { self.held.set(bytes, "LIMIT in EXISTS") } else { Ok(()) }
+        if bytes > self.held.bytes() { Ok(self.held.set(bytes, "LIMIT in EXISTS")?) } else { Ok(()) }
     }
 }
 

@@ -12,9 +12,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use snowmelt_graph::{Database, TermId};
+use snowmelt_query::SpillSpace;
 
 use super::rows::{Queue, append};
-use super::spill::{Reader, SpillSpace, Writer};
+use super::spill::{self, Reader, Writer};
 use super::{Boxed, Operator, Result, Run};
 use crate::bounds::{Held, Limits, MemoryShare};
 use crate::error::QueryError;
@@ -162,7 +163,7 @@ impl Gather<'_> {
         if self.held.is_tight(bytes) && self.rows.batch.rows > 0 {
             return self.spill();
         }
-        if bytes > self.held.bytes() { self.held.set(bytes, "sort") } else { Ok(()) }
+        if bytes > self.held.bytes() { Ok(self.held.set(bytes, "sort")?) } else { Ok(()) }
     }
 
     /// Sorts what is held and writes it.
@@ -170,9 +171,9 @@ impl Gather<'_> {
         let order = self.rows.order(self.limit.unwrap_or(usize::MAX), self.limits)?;
         let space = match &self.space {
             Some(space) => space,
-            None => self.space.insert(SpillSpace::new(&self.database)?),
+            None => self.space.insert(spill::space(&self.database)?),
         };
-        let mut writer = space.writer();
+        let mut writer = Writer::new(space);
         let mut rest = &order[..];
         while !rest.is_empty() {
             self.limits.check()?;
@@ -278,7 +279,7 @@ impl Merge {
     }
 
     fn account(&mut self) -> Result<()> {
-        self.held.set(self.runs.iter().map(|run| run.rows.held()).sum(), "sort")
+        Ok(self.held.set(self.runs.iter().map(|run| run.rows.held()).sum(), "sort")?)
     }
 
     /// Appends the next row to `out`, and its key to `keys`; false when there is none.
@@ -405,7 +406,7 @@ impl Sort {
                 let some = runs.drain(..runs.len().min(FAN_IN)).collect();
                 let merge = Merge::new(some, run.memory.held())?;
                 longer.push(merge.write(
-                    space.writer(),
+                    Writer::new(&space),
                     self.keep.len(),
                     block_bytes(&run.memory),
                     &limits,

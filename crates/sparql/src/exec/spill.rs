@@ -1,18 +1,10 @@
-//! Temporary space: batches written in lz4 blocks and read back in order.
+//! Batches put aside in temporary space and read back in order; rows spread over parts by hash.
 //!
-//! | bytes | block                              |
-//! |-------|------------------------------------|
-//! | 4     | rows                               |
-//! | 4     | columns                            |
-//! | …     | the columns, little-endian, lz4    |
-//!
-//! An operator has one space, however many runs or partitions it writes: each keeps a list of
-//! where its blocks are. So what a spill needs in memory does not grow with it. The space is given
-//! back when the operator ends, however it ends.
+//! The head of a block is its rows and columns, four bytes each; its bytes are the columns,
+//! little-endian.
 
-use std::sync::Arc;
-
-use snowmelt_graph::{Database, GraphError, TempSpace, TermId};
+use snowmelt_graph::{Database, TermId};
+use snowmelt_query::{BlockReader, BlockWriter, SpillSpace};
 
 use super::rows::{append, columns, hash_row};
 use super::{Result, Run};
@@ -22,95 +14,54 @@ use crate::exec::Batch;
 /// Parts of one partitioning; a part that is still too large is an error of the memory share.
 const PARTITIONS: usize = 64;
 
-/// Bytes of a block that a writer keeps memory for.
-const BLOCK_BYTES: usize = 64 << 10;
-
-/// Temporary space of one operator.
-#[derive(Clone)]
-pub(super) struct SpillSpace(Arc<TempSpace>);
-
-/// A place in it.
-#[derive(Clone, Copy)]
-struct BlockPlace {
-    at: u64,
-    len: u32,
-}
-
 /// A list of batches being written.
-pub(super) struct Writer {
-    space: SpillSpace,
-    blocks: Vec<BlockPlace>,
-    raw: Vec<u8>,
-}
+pub(super) struct Writer(BlockWriter);
 
 /// A list of batches being read.
-pub(super) struct Reader {
-    space: SpillSpace,
-    blocks: Vec<BlockPlace>,
-    next: usize,
-}
+pub(super) struct Reader(BlockReader);
 
-impl SpillSpace {
-    pub fn new(database: &Database) -> Result<Self> {
-        Ok(Self(Arc::new(database.temp_space()?)))
-    }
-
-    /// A list of batches in this space.
-    pub fn writer(&self) -> Writer {
-        Writer { space: self.clone(), blocks: Vec::new(), raw: Vec::new() }
-    }
-
-    fn append(&self, head: [u8; 8], packed: &[u8]) -> Result<BlockPlace> {
-        let at = self.0.append(&[&head, packed]).map_err(GraphError::from)?;
-        Ok(BlockPlace { at, len: (head.len() + packed.len()) as u32 })
-    }
-}
-
-/// A block that does not say what was written.
-fn damaged(what: impl std::fmt::Display) -> QueryError {
-    QueryError::Spill { what: what.to_string() }
+/// Temporary space of one operator.
+pub(super) fn space(database: &Database) -> Result<SpillSpace> {
+    Ok(database.temp_space()?.into())
 }
 
 impl Writer {
+    pub fn new(space: &SpillSpace) -> Self {
+        Self(space.writer())
+    }
+
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
         batch.check();
         assert!(u32::try_from(batch.rows).is_ok(), "a block has fewer than 2^32 rows");
-        self.raw.clear();
-        for col in &batch.cols {
-            col.iter().for_each(|id| self.raw.extend(id.0.to_le_bytes()));
-        }
-        let packed = lz4_flex::block::compress(&self.raw);
-        self.raw.shrink_to(BLOCK_BYTES);
         let mut head = [0; 8];
         head[..4].copy_from_slice(&(batch.rows as u32).to_le_bytes());
         head[4..].copy_from_slice(&(batch.cols.len() as u32).to_le_bytes());
-        self.blocks.push(self.space.append(head, &packed)?);
-        Ok(())
+        let columns = |raw: &mut Vec<u8>| {
+            for col in &batch.cols {
+                col.iter().for_each(|id| raw.extend(id.0.to_le_bytes()));
+            }
+        };
+        Ok(self.0.write(head, columns)?)
     }
 
     pub fn read(self) -> Reader {
-        Reader { space: self.space, blocks: self.blocks, next: 0 }
+        Reader(self.0.read())
     }
 }
 
 impl Reader {
     /// Back to the first batch.
     pub fn rewind(&mut self) {
-        self.next = 0;
+        self.0.rewind();
     }
 
     pub fn next(&mut self) -> Result<Option<Batch>> {
-        let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
-        self.next += 1;
-        let block = self.space.0.read(place.at, place.len as usize).map_err(GraphError::from)?;
+        let Some((head, raw)) = self.0.next_block()? else { return Ok(None) };
         let number =
-            |i: usize| u32::from_le_bytes(block[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
-        assert!(place.len >= 8, "a block is written with its head");
+            |i: usize| u32::from_le_bytes(head[i * 4..i * 4 + 4].try_into().expect("four bytes")) as usize;
         let (rows, width) = (number(0), number(1));
-        let raw = lz4_flex::block::decompress(&block[8..], rows * width * 8);
-        let raw = raw.map_err(damaged)?;
         if raw.len() != rows * width * 8 {
-            return Err(damaged("a block lacks rows"));
+            return Err(QueryError::Spill { what: "a block lacks rows".to_owned() });
         }
         let col = |c: usize| {
             let bytes = &raw[c * rows * 8..(c + 1) * rows * 8];
@@ -134,9 +85,9 @@ pub(super) struct Partitions {
 
 impl Partitions {
     pub fn new(run: &Run) -> Result<Self> {
-        let space = SpillSpace::new(run.source.session.database())?;
+        let space = space(run.source.session.database())?;
         Ok(Self {
-            writers: (0..PARTITIONS).map(|_| space.writer()).collect(),
+            writers: (0..PARTITIONS).map(|_| Writer::new(&space)).collect(),
             waiting: vec![Batch::default(); PARTITIONS],
             waiting_bytes: (run.memory.least() / 8 / PARTITIONS).clamp(1 << 10, 32 << 10),
             readers: Vec::new().into_iter(),
@@ -200,8 +151,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = snowmelt_store::StoreConfig { memory_bytes: 8 << 20, ..Default::default() };
         let store = snowmelt_store::Store::create(dir.path(), &[], config).unwrap();
-        let space = SpillSpace(Arc::new(Arc::new(store).temp_space().unwrap()));
-        let (mut writer, mut other) = (space.writer(), space.writer());
+        let space = SpillSpace::from(store.temp_space().unwrap());
+        let (mut writer, mut other) = (Writer::new(&space), Writer::new(&space));
         let a = Batch::from_cols(vec![(0..1000).map(TermId).collect(), (5..1005).map(TermId).collect()]);
         let none = Batch { cols: Vec::new(), rows: 3 };
         writer.write(&a).unwrap();

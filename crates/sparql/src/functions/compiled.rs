@@ -9,7 +9,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::TextPattern;
-use crate::QueryError;
 use crate::bounds::Held;
 use crate::value::{TermError, Terms};
 
@@ -90,10 +89,7 @@ impl Patterns {
             compiled
         });
         if let Some(compiled) = &compiled {
-            self.held.add(compiled.bytes(), "compiled patterns").map_err(|error| match error {
-                QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
-                _ => TermError::TooMuch,
-            })?;
+            self.held.add(compiled.bytes(), "compiled patterns")?;
         }
         Ok(compiled)
     }

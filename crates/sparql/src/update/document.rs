@@ -13,7 +13,7 @@ use spargebra::GraphUpdateOperation;
 use spargebra::term::{GraphName, NamedNode};
 
 use super::{UpdateOptions, UpdateRun};
-use crate::bounds::Limits;
+use crate::bounds::{Limits, document_failed};
 use crate::engine::Engine;
 use crate::error::QueryError;
 
@@ -94,7 +94,7 @@ impl Engine {
             options.account.as_ref(),
             (limits, &options.progress),
         );
-        staged.map_err(|error| limits.of_load(error))
+        staged.map_err(|error| document_failed(limits, error))
     }
 }
 
@@ -136,7 +136,7 @@ impl UpdateRun<'_> {
             None => self.engine.stage_load(source, into, self.options, &self.limits)?,
         };
         let changed = self.txn.insert_staged(staged, &self.limits, &self.options.progress);
-        changed.map_err(|error| self.limits.of_load(error))
+        changed.map_err(|error| document_failed(&self.limits, error))
     }
 }
 

@@ -8,7 +8,7 @@ use spargebra::GraphUpdateOperation;
 
 use super::data::stage;
 use super::{Begun, UpdateOptions, Updated, parse_bound};
-use crate::bounds::{Limits, TextKind, with_room};
+use crate::bounds::{Limits, TextKind, document_failed, with_room};
 use crate::engine::{Engine, sign_of};
 use crate::error::QueryError;
 use crate::text::pieces::{PIECE_BYTES, Piece, Pieces};
@@ -154,7 +154,7 @@ impl<'a> PieceLine<'a> {
                 WaitingPiece::Data { chunks } => {
                     let watch = (limits as &dyn Interrupt, &*options.progress);
                     let inserted = txn.insert_chunks(&mut self.staged, chunks, &mut begun.blanks, watch);
-                    inserted.map_err(|error| limits.of_load(error))?
+                    inserted.map_err(|error| document_failed(limits, error))?
                 }
                 WaitingPiece::Text { piece, at, len } => {
                     memory.set((len + begun.blanks.bytes()) as u64).map_err(GraphError::from)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use snowmelt_graph::GraphError;
+use snowmelt_query::Exceeded;
 
 use crate::QueryError;
 use crate::bounds::Stop;
@@ -62,12 +63,12 @@ impl From<Stop> for TermError {
     }
 }
 
-/// Of memory that could not be had.
-impl From<QueryError> for TermError {
-    fn from(error: QueryError) -> Self {
-        match error {
-            QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
-            _ => TermError::TooMuch,
+impl From<Exceeded> for TermError {
+    fn from(exceeded: Exceeded) -> Self {
+        match exceeded {
+            Exceeded::Stopped(stop) => stop.into(),
+            Exceeded::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
+            Exceeded::TextMemory { .. } | Exceeded::Busy { .. } => TermError::TooMuch,
         }
     }
 }

@@ -24,8 +24,8 @@ use snowmelt_graph::{Kind, TermId, TermRef};
 
 use super::TermError;
 use super::arena::{Stored, TermArena};
-use crate::QueryError;
 use crate::bounds::Held;
+use snowmelt_query::Exceeded;
 
 /// Set in ids that live only until their expression's batch is done; never seen outside
 /// expressions.
@@ -88,8 +88,7 @@ impl LocalArena {
         const AHEAD: usize = 64 << 10;
         let bytes = self.bytes() + more;
         if bytes > self.held.bytes()
-            && let Err(QueryError::Memory { share_bytes, .. }) =
-                self.held.set(bytes + AHEAD, "computed terms")
+            && let Err(Exceeded::Memory { share_bytes, .. }) = self.held.set(bytes + AHEAD, "computed terms")
         {
             self.over = Some(share_bytes);
         }

@@ -30,7 +30,6 @@ use snowmelt_graph::{
 use super::arena::{Stored, TermArena};
 use super::local::{self, Known, LocalTerms, is_scratch};
 use super::{Decimal, Temporal, TermError, TooMuch, Value, iri, parse_literal};
-use crate::QueryError;
 use crate::bounds::{Held, Limits};
 
 /// Where stored terms come from: a session, or [`NoStore`].
@@ -145,10 +144,7 @@ impl Guard {
         }
         let beyond = bytes.saturating_sub(limit);
         if beyond > self.held.bytes() {
-            self.held.set(beyond + AHEAD, "texts of a batch").map_err(|error| match error {
-                QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
-                _ => TermError::TooMuch,
-            })?;
+            self.held.set(beyond + AHEAD, "texts of a batch")?;
         }
         Ok(())
     }

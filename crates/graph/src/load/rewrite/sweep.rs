@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::{Columns, Keys, Matches};
 
-use crate::database::Database;
+use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::error::GraphError;
 use crate::index::Index;
@@ -30,7 +30,7 @@ const PART: usize = 65_536;
 /// See the head of the file.
 #[derive(Clone, Copy)]
 pub(super) struct Sweep<'a> {
-    pub(super) database: &'a Arc<Database>,
+    pub(super) database: &'a Arc<GraphDatabase>,
     pub(super) renew_rows: u64,
     pub(super) cancel: &'a AtomicBool,
 }
@@ -38,7 +38,7 @@ pub(super) struct Sweep<'a> {
 impl Sweep<'_> {
     /// A session of the newest state.
     pub(super) fn session(&self) -> Result<Session, LoadError> {
-        Ok(self.database.session()?.charged_to(&self.database.account(ACCOUNT)))
+        Ok(self.database.session()?.charged_to(&self.database.database().account(ACCOUNT)))
     }
 
     /// All quads in the order of PSOG.

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use snowmelt_store::{BackupPart, BackupSet, CopyProgress, RestoreAt, StoreConfig};
+use snowmelt_store::{BackupPart, BackupSet, CopyProgress, RestoreAt, StoreConfig, StoreError};
 
-use super::Database;
-use crate::error::Result;
+use crate::database::Database;
+
+type Result<T> = std::result::Result<T, StoreError>;
 
 impl Database {
     /// Copies the database as of now into `target`, while readers and writers go on.
@@ -19,7 +20,7 @@ impl Database {
         stripes: &[PathBuf],
         told: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
-        Ok(self.store().backup_until(target, stripes, told)?)
+        self.store().backup_until(target, stripes, told)
     }
 
     /// Adds the database as of now to the set of backups in a directory: what changed since the
@@ -32,7 +33,7 @@ impl Database {
         set: &Path,
         told: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<Option<(BackupPart, CopyProgress)>> {
-        Ok(BackupSet::read(set)?.add(self.store(), told)?)
+        BackupSet::read(set)?.add(self.store(), told)
     }
 }
 
@@ -47,5 +48,5 @@ pub fn restore_backup(
     config: &StoreConfig,
     told: impl FnMut(CopyProgress) -> ControlFlow<()>,
 ) -> Result<CopyProgress> {
-    Ok(BackupSet::read(set)?.restore(at, target, config, told)?)
+    BackupSet::read(set)?.restore(at, target, config, told)
 }

@@ -20,19 +20,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use snowmelt_graph::{MemoryBudget, Reservation};
+use snowmelt_store::{MemoryBudget, Reservation};
 
-use crate::bounds::Limits;
-use crate::error::QueryError;
+use crate::exceeded::Exceeded;
+use crate::limits::QueryLimits;
 
-type Result<T> = std::result::Result<T, QueryError>;
+type Result<T> = std::result::Result<T, Exceeded>;
 
 /// Pause between two looks at the budget of a query that waits.
 const LOOK_NS: u64 = 2_000_000;
 
 /// Shares of queries, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shares {
+pub struct Shares {
     /// most of one query
     pub share: usize,
     /// least of one query, reserved before it begins
@@ -57,7 +57,7 @@ impl Shares {
 
 /// The fate of a text that takes more than it can ever have.
 #[derive(Clone, Copy)]
-pub(crate) enum TextKind {
+pub enum TextKind {
     /// It is refused.
     Bounded,
     /// It gets what there is: an update that a program makes in one piece, with parameters or in a
@@ -67,7 +67,7 @@ pub(crate) enum TextKind {
 
 /// Memory that the pool leaves for texts, and what a query needs beside its text.
 #[derive(Clone, Copy)]
-pub(crate) struct TextRoom {
+pub struct TextRoom {
     /// the budget
     pub total: u64,
     /// what the pool took of it
@@ -80,14 +80,14 @@ pub(crate) struct TextRoom {
 /// Three quarters of what the pool leaves, less what a server holds of the same request, is the
 /// most that any text gets, so that others can run beside it. One that needs more will never have
 /// it: it is refused.
-pub(crate) fn text_bytes(kind: TextKind, len: usize, wanted: usize, room: TextRoom) -> Result<usize> {
+pub fn text_bytes(kind: TextKind, len: usize, wanted: usize, room: TextRoom) -> Result<usize> {
     /// Of the text, by the one that asks: the body of a request, and the text in it.
     const COPIES: u64 = 2;
     let held = len as u64 * COPIES + room.least as u64;
     let most = (room.total.saturating_sub(room.pool) / 4 * 3).saturating_sub(held) as usize;
     match kind {
         TextKind::Bounded if wanted > most => {
-            Err(QueryError::TextMemory { text_bytes: len, needed_bytes: wanted, most_bytes: most })
+            Err(Exceeded::TextMemory { text_bytes: len, needed_bytes: wanted, most_bytes: most })
         }
         _ => Ok(wanted.min(most)),
     }
@@ -95,10 +95,12 @@ pub(crate) fn text_bytes(kind: TextKind, len: usize, wanted: usize, room: TextRo
 
 /// The reservation of a long text. It is to be dropped after the trees and the plan: then their
 /// memory goes back to the system.
-pub(crate) struct TextMemory {
+pub struct TextMemory {
+    /// Where it is from.
     pub budget: MemoryBudget,
+    /// For trees and plan.
     pub reserved: Reservation,
-    /// the least of its query, which does not wait for that again while it holds the text
+    /// The least of its query, which does not wait for that again while it holds the text
     pub least: Option<Reservation>,
 }
 
@@ -115,7 +117,7 @@ impl Drop for TextMemory {
 /// budget goes. So a query waits only while memory is short: a line of queries that each slept
 /// until its own turn came would let one query begin per pause, with all memory free.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub struct Line {
     order: LineOrder,
     state: Mutex<LineState>,
 }
@@ -186,7 +188,7 @@ impl Line {
         what: &'static str,
         bytes: usize,
         wait: Duration,
-        limits: &Limits,
+        limits: &QueryLimits,
         sleep_ns: &dyn Fn(u64),
     ) -> Result<Reservation> {
         let place = self.join(bytes as u64);
@@ -200,7 +202,7 @@ impl Line {
             // looks, not only time: a clock that stands still must not keep it here
             let waited = begun.get_or_insert_with(Instant::now).elapsed();
             if waited >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
-                return Err(QueryError::Busy {
+                return Err(Exceeded::Busy {
                     waited: wait,
                     least_bytes: bytes,
                     free_bytes: budget.free(),
@@ -244,7 +246,7 @@ impl Drop for PlaceInLine<'_> {
 
 /// The memory of one query; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct MemoryShare {
+pub struct MemoryShare {
     inner: Arc<Account>,
 }
 
@@ -264,7 +266,7 @@ impl MemoryShare {
         budget: MemoryBudget,
         line: &Line,
         wait: Duration,
-        limits: &Limits,
+        limits: &QueryLimits,
         sleep_ns: impl Fn(u64),
     ) -> Result<Self> {
         let reserved = line.reserve(&budget, "a query", shares.least, wait, limits, &sleep_ns)?;
@@ -323,7 +325,7 @@ impl MemoryShare {
         let used = inner.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let failed = || {
             inner.used.fetch_sub(bytes, Ordering::Relaxed);
-            Err(QueryError::Memory { share_bytes: inner.shares.share, what })
+            Err(Exceeded::Memory { share_bytes: inner.shares.share, what })
         };
         if used > inner.shares.share {
             return failed();
@@ -365,7 +367,7 @@ impl Drop for Account {
 
 /// Bytes that one part of a query holds; given back when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub struct Held {
     /// absent for what no query owns
     share: Option<MemoryShare>,
     bytes: usize,
@@ -443,7 +445,7 @@ mod tests {
 
     fn admit(shares: Shares, budget: &MemoryBudget) -> Result<MemoryShare> {
         let wait = Duration::from_millis(20);
-        MemoryShare::admit(shares, budget.clone(), &Line::default(), wait, &Limits::default(), |_| {})
+        MemoryShare::admit(shares, budget.clone(), &Line::default(), wait, &QueryLimits::default(), |_| {})
     }
 
     #[test]
@@ -470,7 +472,7 @@ mod tests {
         let share = admit(Shares { share: 1000, least: 1000 }, &budget).unwrap();
         let mut held = share.held();
         assert!(held.is_tight(501) && !held.is_tight(500));
-        assert!(matches!(held.set(1001, "test"), Err(QueryError::Memory { share_bytes: 1000, .. })));
+        assert!(matches!(held.set(1001, "test"), Err(Exceeded::Memory { share_bytes: 1000, .. })));
     }
 
     #[test]
@@ -478,7 +480,7 @@ mod tests {
         let budget = MemoryBudget::new(64 << 20);
         let line = Line::default();
         let begin = || {
-            line.reserve(&budget, "test", 1 << 20, Duration::from_secs(1), &Limits::default(), &|_| {
+            line.reserve(&budget, "test", 1 << 20, Duration::from_secs(1), &QueryLimits::default(), &|_| {
                 panic!("there is memory")
             })
         };
@@ -506,7 +508,7 @@ mod tests {
         let budget = MemoryBudget::new(4 << 20);
         let shares = Shares { share: 4 << 20, least: 3 << 20 };
         let first = admit(shares, &budget).unwrap();
-        assert!(matches!(admit(shares, &budget), Err(QueryError::Busy { free_bytes: 1048576, .. })));
+        assert!(matches!(admit(shares, &budget), Err(Exceeded::Busy { free_bytes: 1048576, .. })));
         // what runs may take all that is left, but what can spill leaves it
         let mut held = first.held();
         assert!(held.is_tight(3 << 20), "the next one could not begin");
@@ -524,12 +526,12 @@ mod tests {
         let running = Mutex::new(Some(admit(shares, &budget).unwrap()));
         let wait = Duration::from_secs(1);
         let now = |wait, pause: &dyn Fn()| {
-            MemoryShare::admit(shares, budget.clone(), &line, wait, &Limits::default(), |_| pause())
+            MemoryShare::admit(shares, budget.clone(), &line, wait, &QueryLimits::default(), |_| pause())
         };
         let first = now(wait, &|| {
             // Room comes free while another one begins: it is not the first.
             drop(running.lock().take());
-            assert!(matches!(now(Duration::ZERO, &|| ()), Err(QueryError::Busy { .. })));
+            assert!(matches!(now(Duration::ZERO, &|| ()), Err(Exceeded::Busy { .. })));
         });
         drop(first.unwrap());
         drop(now(Duration::ZERO, &|| ()).unwrap());
@@ -555,7 +557,7 @@ mod tests {
         let of = |kind, len: usize| text_bytes(kind, len, 64 * len, room);
         assert_eq!(of(TextKind::Bounded, 1 << 20).unwrap(), 64 << 20);
         let refused = of(TextKind::Bounded, 8 << 20).unwrap_err();
-        assert!(matches!(refused, QueryError::TextMemory { .. }), "{refused}");
+        assert!(matches!(refused, Exceeded::TextMemory { .. }), "{refused}");
         assert!(of(TextKind::Own, 16 << 20).unwrap() < 96 << 20, "a program's own gets what there is");
     }
 

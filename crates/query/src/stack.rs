@@ -6,8 +6,8 @@
 //! per thread stay right; the memory is mapped, and only what is touched counts.
 
 /// Runs `f` with at least so much stack.
-pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
-    #[cfg(test)]
+pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "scarcity")]
     if let Some(less) = scarcity::less(bytes) {
         return stacker::grow(less, f);
     }
@@ -16,32 +16,33 @@ pub(crate) fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
 }
 
 /// For tests: calls that ask for room on this thread get a part of it, and no more.
-#[cfg(test)]
-pub(crate) mod scarcity {
+#[cfg(feature = "scarcity")]
+pub mod scarcity {
     use std::cell::Cell;
 
-    thread_local!(static PART: Cell<usize> = const { Cell::new(1) });
+    thread_local!(static PART: Cell<(usize, usize)> = const { Cell::new((1, 0)) });
 
-    /// From now on, one n-th of what exceeds `BASE_BYTES`.
-    pub(crate) fn set(n: usize) {
-        PART.set(n);
+    /// From now on, `base` bytes and one n-th of what exceeds them.
+    pub fn set(n: usize, base: usize) {
+        PART.set((n, base));
     }
 
     pub(super) fn less(bytes: usize) -> Option<usize> {
-        let base = crate::bounds::text_limits::BASE_BYTES;
-        (PART.get() > 1).then(|| base + bytes.saturating_sub(base) / PART.get())
+        let (part, base) = PART.get();
+        (part > 1).then(|| base + bytes.saturating_sub(base) / part)
     }
 }
 
 /// A value whose parts hang together as deep as a query: dropped with room for it.
 #[derive(Debug)]
-pub(crate) struct Deep<T> {
+pub struct Deep<T> {
     // there until it is dropped
     value: Option<T>,
     bytes: usize,
 }
 
 impl<T> Deep<T> {
+    /// Guards a value that takes so many bytes of stack.
     pub fn new(value: T, bytes: usize) -> Self {
         Self { value: Some(value), bytes }
     }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts a query among the active ones while it lives.
-pub(crate) struct Active {
+pub struct Active {
     count: Arc<AtomicUsize>,
     /// queries that were active when it began
     pub others: usize,
 }
 
 impl Active {
+    /// One more is under way.
     pub fn new(count: &Arc<AtomicUsize>) -> Self {
         Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
     }

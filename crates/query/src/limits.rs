@@ -5,40 +5,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::load::LoadError;
-use snowmelt_graph::{GraphError, Interrupt};
-
-use crate::error::QueryError;
+use snowmelt_base::Interrupt;
 
 /// Limits that end a query.
 #[derive(Clone, Default)]
-pub(crate) struct Limits {
+pub struct QueryLimits {
+    /// The time it may take.
     pub timeout: Option<Duration>,
+    /// When that is over.
     pub deadline: Option<Instant>,
+    /// Set from outside.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// Rows it may give.
     pub max_rows: Option<u64>,
-    /// set when another thread of the query failed, or its result was dropped
+    /// Set when another thread of the query failed, or its result was dropped
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// Why a query has to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// The caller asked, or another thread of the query failed.
+    #[error("the query was cancelled")]
     Cancelled,
+    /// Its time is over.
+    #[error("the query was stopped after its time limit of {0:?}")]
     Timeout(Duration),
 }
 
-impl Limits {
+impl QueryLimits {
     /// Those of work that begins now.
     pub fn from_now(timeout: Option<Duration>, cancel: Option<Arc<AtomicBool>>) -> Self {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         Self { timeout, deadline, cancel, max_rows: None, stop: None }
     }
 
+    /// Whether the query goes on.
+    ///
+    /// # Errors
+    /// It has to end.
+    ///
     /// Asked by every operator for every batch, and by whatever loops longer than some
     /// milliseconds in between.
     pub fn check(&self) -> Result<(), Stop> {
-        #[cfg(test)]
+        #[cfg(feature = "scarcity")]
         looks::count();
         let set = |flag: &Option<Arc<AtomicBool>>| flag.as_ref().is_some_and(|c| c.load(Ordering::Relaxed));
         if set(&self.cancel) || set(&self.stop) {
@@ -51,41 +61,15 @@ impl Limits {
     }
 }
 
-impl Limits {
-    /// The error of work that these have stopped.
-    pub fn stopped(&self) -> QueryError {
-        self.check().err().map_or(QueryError::Cancelled, QueryError::from)
-    }
-
-    /// The error of documents under these.
-    pub fn of_load(&self, error: LoadError) -> QueryError {
-        match error {
-            LoadError::Cancelled => self.stopped(),
-            LoadError::Graph(error) => error.into(),
-            LoadError::Store(error) => GraphError::from(error).into(),
-            other => other.into(),
-        }
-    }
-}
-
-impl From<Stop> for QueryError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::Timeout(limit) => Self::Timeout(limit),
-        }
-    }
-}
-
-impl Interrupt for Limits {
+impl Interrupt for QueryLimits {
     fn is_set(&self) -> bool {
         self.check().is_err()
     }
 }
 
 /// For tests: how often this thread has looked.
-#[cfg(test)]
-pub(crate) mod looks {
+#[cfg(feature = "scarcity")]
+pub mod looks {
     use std::cell::Cell;
 
     thread_local!(static LOOKS: Cell<u64> = const { Cell::new(0) });
@@ -94,7 +78,8 @@ pub(crate) mod looks {
         LOOKS.set(LOOKS.get() + 1);
     }
 
-    pub(crate) fn so_far() -> u64 {
+    /// Looks until now.
+    pub fn so_far() -> u64 {
         LOOKS.get()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use snowmelt_graph::{Clock, EventCount};
+use snowmelt_store::{Clock, EventCount};
 
 /// State of one channel.
 struct Channel<T> {
@@ -21,13 +21,13 @@ struct Ends<T> {
 }
 
 /// The end of a thread. The channel ends with the last of them.
-pub(super) struct Sender<T>(Arc<Channel<T>>);
+pub struct Sender<T>(Arc<Channel<T>>);
 
 /// The end that messages come out of.
-pub(super) struct Receiver<T>(Arc<Channel<T>>);
+pub struct Receiver<T>(Arc<Channel<T>>);
 
 /// `senders` ends of a channel that holds `most` messages, and the other end.
-pub(super) fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>, Receiver<T>) {
+pub fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>, Receiver<T>) {
     assert!(senders > 0 && most > 0, "a message comes through");
     let ends = Ends { messages: VecDeque::with_capacity(most), senders, has_receiver: true };
     let channel = Arc::new(Channel { ends: Mutex::new(ends), changed: EventCount::new(clock), most });

@@ -1,0 +1,99 @@
+//! States of a layer: what its sessions and transactions work with instead of reading the catalog
+//! each time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use snowmelt_store::{Snapshot, StoreError};
+
+/// What a layer knows of its trees as of one transaction. It never changes once a session has it.
+pub trait LayerState: Sized + Send + Sync {
+    /// Why a state cannot be read.
+    type Error: From<StoreError>;
+
+    /// The state that a snapshot sees, as of transaction `txn`.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    fn read(snapshot: &Snapshot, txn: u64) -> Result<Self, Self::Error>;
+
+    /// The last transaction that it contains.
+    fn txn(&self) -> u64;
+}
+
+/// The states of an open layer.
+///
+/// A commit is *appended* before it is durable: the next writer builds on it, sessions see it
+/// later. A commit of another layer makes no state here; the one after it is read from the catalog.
+pub struct States<S> {
+    /// The newest that a session has asked for.
+    newest: RwLock<Arc<S>>,
+    /// Those of commits that no session has asked for yet.
+    appended: Mutex<BTreeMap<u64, Arc<S>>>,
+}
+
+impl<S: LayerState> States<S> {
+    /// Those of a layer that is opened, as a snapshot sees it.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    pub fn open(snapshot: &Snapshot) -> Result<Self, S::Error> {
+        let newest = S::read(snapshot, snapshot.txn())?;
+        Ok(Self { newest: RwLock::new(Arc::new(newest)), appended: Mutex::default() })
+    }
+
+    /// The state that a snapshot sees.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    pub fn seen_by(&self, snapshot: &Snapshot) -> Result<Arc<S>, S::Error> {
+        let newest = self.newest.read().clone();
+        if newest.txn() == snapshot.txn() {
+            return Ok(newest);
+        }
+        let appended = self.appended.lock().get(&snapshot.txn()).cloned();
+        let state = match appended {
+            Some(state) => state,
+            None => Arc::new(S::read(snapshot, snapshot.txn())?),
+        };
+        let mut newest = self.newest.write();
+        if newest.txn() < state.txn() {
+            *newest = state.clone();
+            // The newest appended state stays for the next writer.
+            let mut appended = self.appended.lock();
+            if let Some((last, _)) = appended.last_key_value() {
+                let keep = state.txn().min(*last);
+                *appended = appended.split_off(&keep);
+            }
+        }
+        Ok(state)
+    }
+
+    /// The state that a transaction builds on which has just begun with the snapshot `base`, after
+    /// transaction `txn`.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    pub fn appended(&self, base: &Snapshot, txn: u64) -> Result<Arc<S>, S::Error> {
+        if let Some(state) = self.appended.lock().get(&txn) {
+            return Ok(state.clone());
+        }
+        let newest = self.newest.read().clone();
+        if newest.txn() == txn {
+            return Ok(newest);
+        }
+        Ok(Arc::new(S::read(base, txn)?))
+    }
+
+    /// The commit of a state is about to be appended.
+    pub fn append(&self, state: Arc<S>) {
+        assert!(state.txn() > self.newest.read().txn(), "commits are appended in order");
+        self.appended.lock().insert(state.txn(), state);
+    }
+
+    /// It was not appended.
+    pub fn forget(&self, txn: u64) {
+        self.appended.lock().remove(&txn);
+    }
+}

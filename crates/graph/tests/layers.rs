@@ -1,0 +1,109 @@
+//! The graph and another layer in one transaction of the database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use snowmelt_database::{Layer, OpenOptions, Transaction as DatabaseTransaction, Waiter};
+use snowmelt_graph::{BlankNodes, GraphDatabase, QuadBatch, TermId, TermRef};
+use snowmelt_store::TupleTree;
+
+const TREE: &str = "rows";
+
+/// Another layer: one tree of numbers, and commits counted.
+struct Rows(Arc<AtomicU64>);
+
+impl Layer for Rows {
+    fn append(&mut self) {}
+
+    fn appended(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn failed(&mut self) {
+        panic!("no commit fails here")
+    }
+}
+
+fn add_row(txn: &mut DatabaseTransaction, row: u64, commits: &Arc<AtomicU64>) {
+    let record = txn.trees().record(TREE);
+    let mut tree = match record {
+        Some(bytes) => TupleTree::from_bytes(&bytes).unwrap(),
+        None => TupleTree::create(txn.trees(), TREE, 1).unwrap(),
+    };
+    let mut changes = snowmelt_store::Changes::new(1);
+    changes.push(&[row], true);
+    tree.apply(txn.trees(), &changes).unwrap();
+    txn.trees().put_record(TREE, 2, &tree.to_bytes());
+    let left = txn.take::<Rows>().unwrap_or_else(|| Box::new(Rows(commits.clone())));
+    txn.leave(left);
+}
+
+fn rows(graphs: &GraphDatabase) -> u64 {
+    let record = graphs.database().snapshot().record(TREE).map(|bytes| bytes.to_vec());
+    record.map_or(0, |bytes| TupleTree::from_bytes(&bytes).unwrap().rows())
+}
+
+fn quads(graphs: &Arc<GraphDatabase>) -> u64 {
+    let mut report = graphs.check(&mut |_| {}).unwrap();
+    // The graph knows its own trees alone, so far: the other one is strange to its check.
+    let other = graphs.database().store().catalog_all().trees.into_iter().find(|(_, name)| *name == TREE);
+    if let Some((id, _)) = other {
+        let other = format!("tree {} ", id.0);
+        report.problems.retain(|problem| !problem.contains(&other));
+    }
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    graphs.stats().unwrap().quads
+}
+
+/// A quad with terms of its own.
+fn batch(number: u64) -> QuadBatch {
+    let mut batch = QuadBatch::new(0);
+    let iri = format!("http://example.org/{number}");
+    let subject = batch.term(TermRef::Iri(&iri));
+    let graph = batch.id(TermId::DEFAULT_GRAPH);
+    batch.push([subject, subject, subject, graph]);
+    batch
+}
+
+#[test]
+fn quads_and_rows_come_with_one_commit_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let options =
+        OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
+    let mut graphs = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
+    let commits = Arc::new(AtomicU64::new(0));
+    let (mut expected_rows, mut expected_quads, mut expected_commits) = (0, 0, 0);
+    for round in 0..20u64 {
+        let mut txn = graphs.database().begin_for(&Waiter::PATIENT).unwrap().unwrap();
+        // The graph joins before the other layer and after it, and sees what it did before.
+        for part in 0..2 {
+            let mut graph = graphs.join(txn).unwrap();
+            graph.insert(&batch(2 * round + part), &mut BlankNodes::default()).unwrap();
+            assert_eq!(graph.session().state().terms(), expected_quads + part + 1);
+            txn = graph.leave().unwrap();
+            add_row(&mut txn, 2 * round + part, &commits);
+        }
+        match round % 3 {
+            0 => drop(txn),
+            _ => {
+                txn.commit().unwrap();
+                expected_rows += 2;
+                expected_quads += 2;
+                expected_commits += 1;
+            }
+        }
+        assert_eq!((quads(&graphs), rows(&graphs)), (expected_quads, expected_rows), "round {round}");
+        if round % 5 == 4 {
+            // A commit of the other layer alone, and the graph after it.
+            let mut txn = graphs.database().begin_for(&Waiter::PATIENT).unwrap().unwrap();
+            add_row(&mut txn, 1000 + round, &commits);
+            txn.commit().unwrap();
+            expected_rows += 1;
+            expected_commits += 1;
+            drop(graphs);
+            graphs = GraphDatabase::open(&dir.path().join("db"), &options).unwrap();
+            assert_eq!((quads(&graphs), rows(&graphs)), (expected_quads, expected_rows));
+        }
+    }
+    assert_eq!(commits.load(Ordering::Relaxed), expected_commits);
+}
