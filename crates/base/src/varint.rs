@@ -29,8 +29,8 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a varint from the front, which has at most `MOST_BYTES`: 10 hold every value, 5 those below
-/// 2³⁵.
+/// Takes a varint from the front, which has at most `MOST_BYTES`: 10 hold every value, 5 those
+/// below 2³⁵.
 ///
 /// # Errors
 /// There is none.

@@ -135,7 +135,7 @@ impl Database {
         &self.store.upper_waits().parsing
     }
 
-    /// What a page costs to read, per device, as it is known now.
+    /// Times of reading absent pages, all devices together.
     pub fn page_times(&self) -> PageTimes {
         self.store.page_times()
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use snowmelt_store::{Snapshot, StoreError};
 
-/// What a layer knows of its trees as of one transaction. It never changes once a session has it.
+/// A layer as of one transaction: its trees and small tables. It never changes once a session has
+/// it.
 pub trait LayerState: Sized + Send + Sync {
     /// Why a state cannot be read.
     type Error: From<StoreError>;

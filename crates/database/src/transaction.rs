@@ -20,7 +20,7 @@ use crate::database::Database;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// What a layer left with a transaction.
+/// A layer that left a transaction and hears of its end.
 pub trait Layer: Any + Send {
     /// The commit is about to be appended. What is told here is known before anyone can see the
     /// commit.
@@ -58,7 +58,7 @@ impl Transaction {
         self.store.txn()
     }
 
-    /// What it sees: all that was done so far.
+    /// A view of all that was done so far.
     pub fn snapshot(&self) -> Snapshot {
         self.store.snapshot()
     }
@@ -83,7 +83,7 @@ impl Transaction {
         self.layers.push(left);
     }
 
-    /// What a layer left, if it was here: it joins again.
+    /// Takes back what [`Transaction::leave`] was given, if the layer was here: it joins again.
     pub fn take<L: Layer>(&mut self) -> Option<Box<L>> {
         let is_its = |left: &Box<dyn Layer>| (&**left as &dyn Any).is::<L>();
         let left = self.layers.remove(self.layers.iter().position(is_its)?);

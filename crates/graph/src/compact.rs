@@ -6,9 +6,9 @@
 //!    transactions, until little is left. One commit makes that and switches.
 //! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
 //!    written once more, to the front, so that the files can be cut.
-//! 3. *pages*: scattered leaves are moved into key order ([`GraphDatabase::relocate`]) as far as free
-//!    extents take them, so that no file grows; all is written back, free space at the end goes
-//!    back to the system.
+//! 3. *pages*: scattered leaves are moved into key order ([`GraphDatabase::relocate`]) as far as
+//!    free extents take them, so that no file grows; all is written back, free space at the end
+//!    goes back to the system.
 //!
 //! Readers of the old generation keep its trees: its ids mean nothing in the new one. What is
 //! kept by id asks [`crate::GraphState::dictionary`].

@@ -1,6 +1,7 @@
 //! The write transaction of a graph: quads and terms come and go, all or nothing.
 //!
-//! 1. [`GraphDatabase::begin`] waits for the turn of the writer and takes the newest appended state;
+//! 1. [`GraphDatabase::begin`] waits for the turn of the writer and takes the newest appended
+//!    state;
 //! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes
 //!    (`transaction::quads`), graphs are cleared (`transaction::clear`); a [`Session`] of the
 //!    transaction sees all of it, no other session does;

@@ -1,5 +1,5 @@
-//! What every query engine on the store needs, whatever its language: it is asked before or while
-//! a query works, never after.
+//! The needs of every query engine on the store, whatever its language. Bounds are asked before or
+//! while a query works, never after.
 //!
 //! | module        | holds                                                                     |
 //! |---------------|---------------------------------------------------------------------------|

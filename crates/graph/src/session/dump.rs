@@ -106,7 +106,8 @@ impl GraphDatabase {
 
 impl Session {
     /// Writes the quads that the session sees, on behalf of its account, until it is interrupted,
-    /// and answers how many were written, as [`GraphDatabase::dump`] does; of a view, its graphs alone.
+    /// and answers how many were written, as [`GraphDatabase::dump`] does; of a view, its graphs
+    /// alone.
     ///
     /// # Errors
     /// Those of reading and of writing; [`GraphError::Stopped`].

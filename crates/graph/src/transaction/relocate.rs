@@ -80,9 +80,9 @@ impl GraphDatabase {
         self.relocate_until(moved, Growth::AsNeeded, &Waiter::PATIENT)
     }
 
-    /// Moves leaves as [`GraphDatabase::relocate`] does, within the files as they are if asked for; ends
-    /// in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved` says
-    /// so, and in a wait when the waiter gives up.
+    /// Moves leaves as [`GraphDatabase::relocate`] does, within the files as they are if asked for;
+    /// ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved`
+    /// says so, and in a wait when the waiter gives up.
     ///
     /// # Errors
     /// Those of the store; what was moved by then stays moved.
