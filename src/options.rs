@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use snowmelt_graph::{Database as Graph, OpenOptions};
-use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead};
+use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead, Seams};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -127,7 +127,10 @@ impl Options {
     pub fn in_memory(&self) -> Result<Database> {
         let made = tempfile::Builder::new().prefix("snowmelt-").tempdir();
         let dir = made.map_err(|error| Error::Other(Box::new(error)))?;
-        let store = OpenOptions { files: Some(FileOpener::in_memory()), ..self.store.clone() };
+        let store = OpenOptions {
+            seams: Seams { files: Some(FileOpener::in_memory()), ..self.store.clone().seams },
+            ..self.store.clone()
+        };
         Ok(Database::of(Open::new(Graph::create(dir.path(), &[], &store)?, Some(dir))))
     }
 }

@@ -15,7 +15,7 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
 use snowmelt_graph::{OpenOptions, Report};
-use snowmelt_store::{FirstUses, PAGE_BYTES, Store};
+use snowmelt_store::{FirstUses, PAGE_BYTES, Seams, Store};
 
 use super::optimum::{Caps, Optimum};
 use super::warm_up::course::{Course, Interval};
@@ -100,12 +100,15 @@ impl Plan<'_> {
     pub fn run(&self) -> Result<ColdRun> {
         let proof = cold::make_cold(self.db)?;
         (self.on_proof)(&proof);
-        let clock = &self.options.clock;
+        let clock = &self.options.seams.clock;
         let exec_to_open_s = process::seconds_since_exec().unwrap_or(0.0);
         let begun_ns = clock.now_ns();
         let cpu_s = process::cpu_seconds();
         let first_uses = self.caps.map(|_| Arc::new(FirstUses::default()));
-        let options = OpenOptions { first_uses: first_uses.clone(), ..self.options.clone() };
+        let options = OpenOptions {
+            seams: Seams { first_uses: first_uses.clone(), ..self.options.clone().seams },
+            ..self.options.clone()
+        };
         let mut bench = Bench::open(self.db, &options, self.load)?;
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
         let store = bench.database.store().clone();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice, Troubles};
-use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, Seams, StoreConfig};
 
 /// Memory for queries beside the pool, in bytes.
 const QUERY_BYTES: u64 = 256 << 20;
@@ -23,12 +23,15 @@ pub fn store_config(
         Ok(Arc::new(device.expect("models made in code are in bounds")) as Arc<dyn Device>)
     };
     StoreConfig {
-        clock: clock.clone(),
-        devices: Some(DeviceWrap::new(wrap)),
         direct: false,
-        background: Background::Caller,
         memory_bytes: pool + QUERY_BYTES,
         pool_bytes: Some(pool),
+        seams: Seams {
+            clock: clock.clone(),
+            devices: Some(DeviceWrap::new(wrap)),
+            background: Background::Caller,
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     }
 }

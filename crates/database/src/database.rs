@@ -91,7 +91,7 @@ impl Database {
 
     /// Its clock, which may be virtual: work on it waits by no other.
     pub fn clock(&self) -> &Clock {
-        &self.store.config().clock
+        &self.store.config().seams.clock
     }
 
     /// Temporary space for what a query cannot hold in memory.

@@ -149,7 +149,7 @@ fn both_layers_hear_that_a_commit_was_not_appended() {
     let device: Arc<Mutex<Vec<Arc<FaultyDevice>>>> = Arc::default();
     let devices = device.clone();
     let mut options = options();
-    options.journal.devices = Some(DeviceWrap::new(move |_, file| {
+    options.seams.journal_devices = Some(DeviceWrap::new(move |_, file| {
         let faulty = Arc::new(FaultyDevice::new(file, FaultRates::default(), 1));
         devices.lock().unwrap().push(faulty.clone());
         Ok(faulty)

@@ -20,7 +20,7 @@ use snowmelt_graph::{
     TermRef, TermsCompacted,
 };
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, StoreError};
+use snowmelt_store::{Seams, Background, FileOpener, JournalConfig, ReadAhead, StoreError};
 use tempfile::TempDir;
 use world::*;
 
@@ -440,13 +440,16 @@ fn on_disk(disk: &PowerDisk) -> OpenOptions {
     OpenOptions {
         pool_bytes: Some(64 * 8192),
         read_ahead: ReadAhead::none(),
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         journal: JournalConfig {
             file_bytes: 64 << 10,
             checkpoint_bytes: 32 << 10,
             checkpoint_s: 1_000_000,
             ..JournalConfig::default()
+        },
+        seams: Seams {
+            background: Background::Caller,
+            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+            ..Seams::default()
         },
         ..options()
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::{BlankNodes, DumpFormat, GraphDatabase, Index, QuadBatch, TermId, TermRef};
-use snowmelt_store::{Background, JournalConfig};
+use snowmelt_store::{Background, JournalConfig, Seams};
 use support::Random;
 
 use damage::{Damaged, FAULTS, Fault, damaged};
@@ -51,12 +51,15 @@ fn options() -> OpenOptions {
         memory_bytes: 16 << 20,
         direct: false,
         extent_pages: 8,
-        // A seed is a run.
-        background: Background::Caller,
         journal: JournalConfig {
             file_bytes: 256 << 10,
             checkpoint_bytes: 64 << 10,
             ..JournalConfig::default()
+        },
+        seams: Seams {
+            // A seed is a run.
+            background: Background::Caller,
+            ..Seams::default()
         },
         ..OpenOptions::default()
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{BlankNodes, GraphDatabase, QuadBatch, TermId, TermRef};
-use snowmelt_store::{Background, JournalConfig, JournalStats};
+use snowmelt_store::{Background, JournalConfig, JournalStats, Seams};
 
 const SUBJECTS: u64 = 6000;
 
@@ -17,10 +17,13 @@ fn options() -> OpenOptions {
     OpenOptions {
         memory_bytes: 256 << 20,
         direct: false,
-        // Checkpoints only when the test asks for one.
-        background: Background::Caller,
         close_ms: 0,
         journal: JournalConfig { checkpoint_bytes: u64::MAX, ..JournalConfig::default() },
+        seams: Seams {
+            // Checkpoints only when the test asks for one.
+            background: Background::Caller,
+            ..Seams::default()
+        },
         ..OpenOptions::default()
     }
 }

@@ -11,7 +11,7 @@ use snowmelt_graph::load::{
     Contexts, Fill, FormatToldBy, LoadOptions, LoadProgress, OddTerms, Progress, Source, load_into,
 };
 use snowmelt_graph::{BlankNodes, DumpFormat, GraphDatabase, Index, QuadBatch, TermId, TermRef};
-use snowmelt_store::FileOpener;
+use snowmelt_store::{FileOpener, Seams};
 use tempfile::TempDir;
 
 fn database() -> (TempDir, Arc<GraphDatabase>) {
@@ -125,7 +125,7 @@ fn a_database_in_memory_leaves_no_data_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions {
         memory_bytes: 512 << 20,
-        files: Some(FileOpener::in_memory()),
+        seams: Seams { files: Some(FileOpener::in_memory()), ..Seams::default() },
         ..OpenOptions::default()
     };
     let database = GraphDatabase::create(dir.path(), &[], &options).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use snowmelt_graph::{Database, OpenOptions, TermRef};
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{Background, FileOpener};
+use snowmelt_store::{Background, FileOpener, Seams};
 
 use support::{Running, config};
 
@@ -18,10 +18,13 @@ fn on(disk: &PowerDisk) -> OpenOptions {
     OpenOptions {
         memory_bytes: 128 << 20,
         extent_pages: 8,
-        // Only the client's changes may meet the fault.
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         close_ms: 0,
+        seams: Seams {
+            // Only the client's changes may meet the fault.
+            background: Background::Caller,
+            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+            ..Seams::default()
+        },
         ..OpenOptions::default()
     }
 }

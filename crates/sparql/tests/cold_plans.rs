@@ -13,7 +13,7 @@ use snowmelt_graph::load::{LoadOptions, Source, format_named, load};
 use snowmelt_graph::{Database, Index, OpenOptions};
 use snowmelt_io::{Clock, DeviceModel, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
-use snowmelt_store::{Background, DeviceWrap, ReadAhead, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, ReadAhead, Seams, StoreConfig};
 
 const ITEMS: u64 = 600_000;
 const OF_THE_KIND: u64 = 300;
@@ -54,14 +54,17 @@ fn open(path: &Path, model: &DeviceModel, clock: &Clock) -> Engine {
 fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -> Engine {
     let (model, in_time_of) = (model.clone(), clock.clone());
     let config = OpenOptions {
-        devices: Some(DeviceWrap::new(move |_, file| {
-            Ok(Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of)))
-        })),
-        clock: clock.clone(),
         read_ahead: ReadAhead { planned: true, scan: true, ..ReadAhead::none() },
-        background: Background::Caller,
         memory_bytes: 512 << 20,
         pool_bytes: Some(pool_bytes),
+        seams: Seams {
+            devices: Some(DeviceWrap::new(move |_, file| {
+                Ok(Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of)))
+            })),
+            clock: clock.clone(),
+            background: Background::Caller,
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     };
     Engine::new(Database::open(path, &config).unwrap())

@@ -16,7 +16,7 @@ use made_up::{Cpu, Random, Row, made_up};
 use snowmelt_io::{Clock, DeviceModel, SimulatedDevice};
 use snowmelt_store::{
     AheadStats, Background, Changes, Columns, DeviceWrap, Keys, Matches, ReadAhead, Reader, Relocation,
-    ScanBounds, Store, StoreConfig, TupleTree, TupleTreeBuilder,
+    ScanBounds, Seams, Store, StoreConfig, TupleTree, TupleTreeBuilder,
 };
 
 mod made_up;
@@ -164,9 +164,12 @@ fn run(
         memory_bytes: 1 << 30,
         pool_bytes: Some(pool),
         read_ahead: ReadAhead { warm_list: false, ..ReadAhead::auto() },
-        devices: Some(wrap),
-        background: Background::Caller,
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(wrap),
+            background: Background::Caller,
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     };
     let store = Store::open(dir, config).expect("the store just made");

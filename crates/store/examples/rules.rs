@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use snowmelt_io::{Clock, DeviceModel, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Background, DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, TreeId,
+    Background, DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Seams, Store, StoreConfig, TreeId,
     WishKind,
 };
 
@@ -87,9 +87,12 @@ fn run(
         pool_bytes: Some((pages * percent / 100 + 64) * 8192),
         read_ahead: ReadAhead { warm_list: false, ..ReadAhead::parse(rules).expect("a list of rules") },
         queue: QueueConfig::default(),
-        devices: Some(wrap),
-        background: Background::Caller,
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(wrap),
+            background: Background::Caller,
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     };
     let store = Store::open(dir, config).expect("the store just built");

@@ -93,7 +93,7 @@ pub(crate) struct Lengths {
 impl Commits {
     /// A snapshot of the newest durable state.
     pub fn snapshot(&self) -> Snapshot {
-        self.snapshots.take(self.config.clock.now_ns(), || self.states.visible())
+        self.snapshots.take(self.config.seams.clock.now_ns(), || self.states.visible())
     }
 
     /// The number of the next tree after those of a catalog.
@@ -211,7 +211,7 @@ impl Commits {
 
     /// Makes a new super-block durable.
     pub fn switch_block(&self, change: impl FnOnce(&SuperBlock) -> SuperBlock) -> Result<()> {
-        self.block.switch(&self.journal.meters.block_hold, &self.config.clock, change)
+        self.block.switch(&self.journal.meters.block_hold, &self.config.seams.clock, change)
     }
 
     /// Bytes of journal that make a recovery take as long as it may.
@@ -351,7 +351,7 @@ impl Commits {
         if let Some(e) = self.checkpointer.stalled() {
             return Some(e.to_string());
         }
-        let ns = self.room.waited_ns(&self.config.clock);
+        let ns = self.room.waited_ns(&self.config.seams.clock);
         (ns >= LONG_NS).then(|| {
             format!(
                 "writers have waited for {} s until a checkpoint gives back journal, which is at {} of {} bytes",
@@ -373,7 +373,7 @@ impl Commits {
         let held_bytes =
             held.map_or(0, |oldest| self.journal.bytes_since(self.journal.first_file_after(oldest.txn)));
         let (used_bytes, free_bytes) = self.journal.file_bytes();
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         let failure = self.poison.get().filter(|why| !matches!(***why, StoreError::ReadOnly { .. }));
         JournalStats {
             bytes_to_recover,

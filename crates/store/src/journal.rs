@@ -223,14 +223,14 @@ impl Journal {
             synced_place: Mutex::new(found.place),
             block,
             leading: AtomicBool::new(false),
-            changed: EventCount::named(&config.clock, "a sync of the journal"),
+            changed: EventCount::named(&config.seams.clock, "a sync of the journal"),
             unsynced: Mutex::new(unsynced),
             poison,
             unpacked: Mutex::default(),
-            maker: room::Maker::new(&config.clock),
+            maker: room::Maker::new(&config.seams.clock),
             writes: Mutex::new(WriteCosts::new(&cost)),
             watch,
-            looked_ns: AtomicU64::new(config.clock.now_ns()),
+            looked_ns: AtomicU64::new(config.seams.clock.now_ns()),
             meters: JournalMeters::new(),
             config: config.clone(),
         }
@@ -368,7 +368,7 @@ impl Journal {
         let (pieces, end) = self.take_pieces();
         let begins = pieces.iter().any(|p| p.begin == 0);
         let mut unsynced = self.unsynced.lock();
-        let begun = self.config.clock.now_ns();
+        let begun = self.config.seams.clock.now_ns();
         let done = (|| {
             for p in pieces {
                 let mut block = AlignedBuf::new(p.bytes.len().next_multiple_of(BLOCK));
@@ -381,9 +381,9 @@ impl Journal {
             }
             for f in &*unsynced {
                 if !self.config.is_planted(Plant::SkipJournalSync) {
-                    let begun_ns = self.config.clock.now_ns();
+                    let begun_ns = self.config.seams.clock.now_ns();
                     f.sync()?;
-                    let taken_ns = self.config.clock.now_ns().saturating_sub(begun_ns);
+                    let taken_ns = self.config.seams.clock.now_ns().saturating_sub(begun_ns);
                     self.writes.lock().flushed(taken_ns);
                 }
             }
@@ -392,13 +392,13 @@ impl Journal {
             *self.synced_place.lock() = end;
             if begins {
                 // From now on a file that is not there is missed.
-                self.block.switch(&self.meters.block_hold, &self.config.clock, |block| {
+                self.block.switch(&self.meters.block_hold, &self.config.seams.clock, |block| {
                     block.clone().with_tail(end)
                 })?;
             }
             let before = self.synced.swap(end.sequence, Ordering::Release);
             assert!(before <= end.sequence, "what is durable grows");
-            self.meters.synced(end.sequence - before, self.config.clock.now_ns() - begun);
+            self.meters.synced(end.sequence - before, self.config.seams.clock.now_ns() - begun);
             Ok(())
         })();
         done.inspect_err(|e| self.poisoned_by(e))
@@ -406,7 +406,7 @@ impl Journal {
 
     /// Writes so many bytes by `act`, and learns how long that takes.
     fn learn(&self, bytes: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        let clock = &self.config.clock;
+        let clock = &self.config.seams.clock;
         let begun_ns = clock.now_ns();
         let beside = self.writes.lock().started(bytes, begun_ns);
         let done = act();
@@ -447,7 +447,7 @@ impl Journal {
         /// A look takes microseconds.
         const PAUSE_NS: u64 = 10_000_000;
         let looked_ns = self.looked_ns.load(Ordering::Relaxed);
-        self.watch.is_needed() && self.config.clock.now_ns().saturating_sub(looked_ns) >= PAUSE_NS
+        self.watch.is_needed() && self.config.seams.clock.now_ns().saturating_sub(looked_ns) >= PAUSE_NS
     }
 
     /// An error when a file of the database no longer has its name.
@@ -462,7 +462,7 @@ impl Journal {
         };
         files.iter().try_for_each(|file| file.look())?;
         self.look_at_making()?;
-        self.looked_ns.store(self.config.clock.now_ns(), Ordering::Relaxed);
+        self.looked_ns.store(self.config.seams.clock.now_ns(), Ordering::Relaxed);
         Ok(())
     }
 

@@ -100,7 +100,8 @@ pub use report::{AccountStats, DeviceStats, PoolStats, Report};
 #[cfg(feature = "plant")]
 pub use settings::config::Plant;
 pub use settings::config::{
-    Background, BlockDevices, Checkpoints, DeviceWrap, DiskHints, JournalConfig, Mode, Salvage, StoreConfig,
+    Background, BlockDevices, Checkpoints, DeviceWrap, DiskHints, JournalConfig, Mode, Salvage, Seams,
+    StoreConfig,
 };
 pub use settings::first_uses::{FirstUse, FirstUses};
 pub use settings::opener::FileOpener;

@@ -103,7 +103,7 @@ pub(crate) fn recover(
     state: (Catalog, Vec<Extent>),
     devices: &Devices,
 ) -> Result<Recovered> {
-    let begun = config.clock.now_ns();
+    let begun = config.seams.clock.now_ns();
     let memory = config.memory();
     let bytes = config.recovery_bytes();
     let _held = memory.reserve("the recovery", bytes.min(memory.free()))?;
@@ -143,7 +143,7 @@ pub(crate) fn recover(
         passes.run(replays, &mut extents)?;
     }
     let mut trace = trace(&found, &pages, &newest, &passes);
-    (trace.commits, trace.seconds) = (commits, (config.clock.now_ns() - begun) as f64 / 1e9);
+    (trace.commits, trace.seconds) = (commits, (config.seams.clock.now_ns() - begun) as f64 / 1e9);
     assert!(last_number >= txn, "the newest commit has no higher number than the newest record");
     debug_assert!(pages.iter().all(|p| p.txn <= txn), "pages are as of commits that were found");
     debug_assert!(pages.iter().all(|p| p.txn > block.txn), "older states are on the stripes");

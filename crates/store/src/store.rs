@@ -373,7 +373,8 @@ impl Store {
         if commits.poison.get().is_some() {
             return;
         }
-        let until_ns = commits.config.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
+        let until_ns =
+            commits.config.seams.clock.now_ns().saturating_add(commits.config.close_ms * 1_000_000);
         let done = commits.settle().and_then(|()| {
             // So that nothing in it is needed later, also not the leavings of large transactions
             // that were dropped.
@@ -384,7 +385,7 @@ impl Store {
             if self.config.journal.checkpoints == Checkpoints::Held {
                 return Ok(false);
             }
-            commits.checkpoint_all(&|| commits.config.clock.now_ns() < until_ns)
+            commits.checkpoint_all(&|| commits.config.seams.clock.now_ns() < until_ns)
         });
         // The records left in the journal must be there at the next opening.
         let done = done.and_then(|_| commits.write_tail());

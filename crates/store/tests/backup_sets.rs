@@ -13,17 +13,17 @@ use std::sync::Arc;
 
 use rounds::Pages;
 use snowmelt_store::{
-    Background, BackupSet, JournalConfig, ReadAhead, RestoreAt, Store, StoreConfig, StoreError,
+    Background, BackupSet, JournalConfig, ReadAhead, RestoreAt, Seams, Store, StoreConfig, StoreError,
 };
 use support::{Random, seed};
 
 fn config() -> StoreConfig {
     StoreConfig {
-        background: Background::Caller,
         direct: false,
         close_ms: 1_000_000,
         reserve_bytes: Some(0),
         journal: JournalConfig { file_bytes: 1 << 20, ..rounds::small() },
+        seams: Seams { background: Background::Caller, ..support::config(64, ReadAhead::none()).seams },
         ..support::config(64, ReadAhead::none())
     }
 }

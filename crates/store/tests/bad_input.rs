@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use snowmelt_io::CostModel;
-use snowmelt_store::{Damage, ReadAhead, Store, StoreConfig, StoreError, WishKind, superblock};
+use snowmelt_store::{Damage, ReadAhead, Seams, Store, StoreConfig, StoreError, WishKind, superblock};
 use support::{Mood, Random, TestTree, build_tree, config, page, reader, reopen, seed, try_build_tree};
 
 fn plain() -> StoreConfig {
@@ -291,7 +291,10 @@ fn read_errors_reach_every_waiter_and_pass() {
             let dir = tempfile::tempdir().unwrap();
             let mood = Mood::new();
             let rules = ReadAhead { planned: true, ..ReadAhead::none() };
-            let c = StoreConfig { devices: Some(mood.wrap(cost)), ..config(64, rules) };
+            let c = StoreConfig {
+                seams: Seams { devices: Some(mood.wrap(cost)), ..Seams::default() },
+                ..config(64, rules)
+            };
             let store = Store::create(dir.path(), &[], c.clone()).unwrap();
             let tree = build_tree(&store, "t", 1, 10);
             let store = reopen(dir.path(), store, c);
@@ -333,7 +336,10 @@ fn a_build_that_fails_anywhere_leaves_the_old_state() {
         loop {
             let dir = tempfile::tempdir().unwrap();
             let mood = Mood::new();
-            let c = StoreConfig { devices: Some(mood.wrap(CostModel::nvme())), ..plain() };
+            let c = StoreConfig {
+                seams: Seams { devices: Some(mood.wrap(CostModel::nvme())), ..Seams::default() },
+                ..plain()
+            };
             let store =
                 Store::create(dir.path(), &[dir.path().join("a"), dir.path().join("b")], c.clone()).unwrap();
             let old = build_tree(&store, "t", 1, 20);

@@ -6,13 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Background, Checkpoints, JournalConfig, PageId, ReadAhead, Reader, Store, StoreConfig, TreeId,
+    Background, Checkpoints, JournalConfig, PageId, ReadAhead, Reader, Seams, Store, StoreConfig, TreeId,
 };
 use support::{Random, config};
 
 /// Nothing happens but what the test does, and nothing depends on the time.
 fn quiet(journal: JournalConfig) -> StoreConfig {
-    StoreConfig { background: Background::Caller, journal, ..config(64, ReadAhead::none()) }
+    StoreConfig {
+        journal,
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    }
 }
 
 fn slow_time() -> JournalConfig {

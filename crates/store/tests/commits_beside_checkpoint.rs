@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use snowmelt_io::{ClientTicket, Clock, Device, DeviceModel, FileBeside, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Background, BuildPlace, Checkpoints, DeviceWrap, JournalConfig, JournalStats, PageKind, ReadAhead, Store,
-    StoreConfig, Waiter,
+    Background, BuildPlace, Checkpoints, DeviceWrap, JournalConfig, JournalStats, PageKind, ReadAhead, Seams,
+    Store, StoreConfig, Waiter,
 };
 use support::{Random, TestTree, build_tree, config};
 
@@ -37,7 +37,11 @@ impl Bed {
     fn new() -> Bed {
         let dir = tempfile::tempdir().unwrap();
         let journal = JournalConfig { file_bytes: 1 << 20, ..held() };
-        let c = StoreConfig { journal, background: Background::Caller, ..config(512, ReadAhead::none()) };
+        let c = StoreConfig {
+            journal,
+            seams: Seams { background: Background::Caller, ..Seams::default() },
+            ..config(512, ReadAhead::none())
+        };
         let store = Store::create(&dir.path().join("db"), &[], c.clone()).unwrap();
         let tree = build_tree(&store, "t", 1, PAGES as u64);
         let dirty: Vec<_> = (0..DIRTY).map(|n| tree.pages[n * APART]).collect();
@@ -152,11 +156,15 @@ impl Run {
     fn open(&self, db: &Path, clock: &Clock) -> Arc<Store> {
         let (devices, journal_devices) = on_one_device(&self.model, self.is_spent, clock);
         let c = StoreConfig {
-            devices: Some(devices),
-            journal: JournalConfig { devices: Some(journal_devices), ..self.journal.clone() },
-            background: Background::Participant,
-            clock: clock.clone(),
+            journal: self.journal.clone(),
             queue: QueueConfig::default(),
+            seams: Seams {
+                devices: Some(devices),
+                journal_devices: Some(journal_devices),
+                background: Background::Participant,
+                clock: clock.clone(),
+                ..Seams::default()
+            },
             ..config(4000, ReadAhead::none())
         };
         Store::open(db, c).unwrap()

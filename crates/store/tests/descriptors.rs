@@ -7,14 +7,14 @@ mod support;
 
 use rounds::{Pages, dir, small};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use snowmelt_store::{Background, ReadAhead, Store, StoreConfig, StoreError};
+use snowmelt_store::{Background, ReadAhead, Seams, Store, StoreConfig, StoreError};
 
 #[test]
 fn a_shortage_of_descriptors_passes() {
     let at = dir();
     let c = StoreConfig {
-        background: Background::Caller,
         journal: small(),
+        seams: Seams { background: Background::Caller, ..support::config(64, ReadAhead::none()).seams },
         ..support::config(64, ReadAhead::none())
     };
     let path = at.path().join("db");

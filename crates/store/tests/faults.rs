@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use snowmelt_io::{FaultRates, FaultyDevice};
-use snowmelt_store::{DeviceWrap, ReadAhead, Store, StoreConfig, StoreError, WishKind};
+use snowmelt_store::{DeviceWrap, ReadAhead, Seams, Store, StoreConfig, StoreError, WishKind};
 use support::{Random, build_tree, config, page, reader, seed, try_build_tree};
 
 type Faulty = Arc<Mutex<Option<Arc<FaultyDevice>>>>;
@@ -19,7 +19,7 @@ fn faulty(rates: FaultRates, seed: u64, rules: ReadAhead) -> (StoreConfig, Fault
         *shared.lock() = Some(device.clone());
         Ok(device)
     });
-    (StoreConfig { devices: Some(wrap), ..config(64, rules) }, slot)
+    (StoreConfig { seams: Seams { devices: Some(wrap), ..Seams::default() }, ..config(64, rules) }, slot)
 }
 
 #[test]

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rounds::{dir, on, small};
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, Changes, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, StoreError,
-    TreeId, TupleTree,
+    Background, Changes, JournalConfig, PageId, PageKind, ReadAhead, Reader, Seams, Store, StoreConfig,
+    StoreError, TreeId, TupleTree,
 };
 
 /// Trees of a few pages each, added until the disk is full.
@@ -234,8 +234,8 @@ fn on_a_real_disk(kind: &str, bytes: u64, free: u64) {
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, taken).unwrap();
     for background in [Background::Thread, Background::Caller] {
         let config = || StoreConfig {
-            background,
             journal: JournalConfig { file_bytes: 1 << 20, checkpoint_bytes: 4 << 20, ..small() },
+            seams: Seams { background, ..support::config(64, ReadAhead::none()).seams },
             ..support::config(64, ReadAhead::none())
         };
         let path = disk.at.join(format!("{background:?}"));

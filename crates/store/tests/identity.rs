@@ -15,16 +15,18 @@ use std::time::Duration;
 
 use rounds::Pages;
 use snowmelt_io::set_notice;
-use snowmelt_store::{Background, JournalConfig, Lost, Mode, ReadAhead, Store, StoreConfig, StoreError};
+use snowmelt_store::{
+    Background, JournalConfig, Lost, Mode, ReadAhead, Seams, Store, StoreConfig, StoreError,
+};
 use support::{Random, seed};
 
 /// Files that fill after a few commits, so that new ones are made all the time.
 fn config() -> StoreConfig {
     StoreConfig {
-        background: Background::Caller,
         direct: false,
         close_ms: 0,
         journal: JournalConfig { file_bytes: 256 << 10, ..rounds::small() },
+        seams: Seams { background: Background::Caller, ..support::config(64, ReadAhead::none()).seams },
         ..support::config(64, ReadAhead::none())
     }
 }

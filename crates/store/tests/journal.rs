@@ -13,7 +13,7 @@ use rounds::{Pages, dir, on, small, with_journal};
 use snowmelt_io::{CostModel, PowerDisk};
 use snowmelt_store::journal::record;
 use snowmelt_store::{
-    Background, JournalConfig, PageKind, ReadAhead, Reader, Salvage, Store, StoreConfig, StoreError,
+    Background, JournalConfig, PageKind, ReadAhead, Reader, Salvage, Seams, Store, StoreConfig, StoreError,
 };
 use support::{Mood, Random, build_tree, config, page, reader, seed};
 
@@ -498,7 +498,10 @@ fn commits_that_wait_together_are_synced_together() {
 fn small_changes_take_few_bytes() {
     let at = dir();
     // No checkpoint comes between: after one every page is logged whole once.
-    let c = StoreConfig { background: Background::Caller, ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let store = Store::create(&at.path().join("db"), &[], c).unwrap();
     let pages = Pages::create(&store, 10);
     pages.write(&store, 1).unwrap();
@@ -518,7 +521,11 @@ fn small_changes_take_few_bytes() {
 #[test]
 fn a_reader_that_takes_too_long_is_told_so() {
     let at = dir();
-    let c = StoreConfig { reader_age_s: 0, background: Background::Caller, ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        reader_age_s: 0,
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let store = Store::create(&at.path().join("db"), &[], c).unwrap();
     let pages = Pages::create(&store, 20);
     pages.write(&store, 1).unwrap();
@@ -581,8 +588,8 @@ fn a_reader_given_up_sees_no_older_state() {
     let at = dir();
     let c = StoreConfig {
         reader_age_s: 0,
-        background: Background::Caller,
         journal: JournalConfig { checkpoint_s: 0, ..small() },
+        seams: Seams { background: Background::Caller, ..Seams::default() },
         ..config(64, ReadAhead::none())
     };
     let store = Store::create(&at.path().join("db"), &[], c).unwrap();
@@ -604,14 +611,17 @@ fn a_reader_given_up_sees_no_older_state() {
 
 /// Journal files of about one record, whose reads have a mood.
 fn of_one_record(mood: &Arc<Mood>) -> StoreConfig {
-    let journal = JournalConfig {
-        file_bytes: 16 << 10,
-        private_pages: Some(8),
-        version_pages: Some(8),
-        devices: Some(mood.wrap(CostModel::memory())),
-        ..small()
-    };
-    StoreConfig { journal, background: Background::Caller, ..config(64, ReadAhead::none()) }
+    let journal =
+        JournalConfig { file_bytes: 16 << 10, private_pages: Some(8), version_pages: Some(8), ..small() };
+    StoreConfig {
+        journal,
+        seams: Seams {
+            journal_devices: Some(mood.wrap(CostModel::memory())),
+            background: Background::Caller,
+            ..Seams::default()
+        },
+        ..config(64, ReadAhead::none())
+    }
 }
 
 /// A reader is about to read a version from a journal file, when the version is written back

@@ -6,12 +6,12 @@ mod support;
 use std::path::Path;
 
 use snowmelt_io::{CostModel, CostSource, Evidence, Hints, KeptModel, KernelFiles};
-use snowmelt_store::{DiskHints, Mode, ReadAhead, Store, StoreConfig, StoreError, learned_path};
+use snowmelt_store::{DiskHints, Mode, ReadAhead, Seams, Store, StoreConfig, StoreError, learned_path};
 use support::{build_tree, config, reader};
 
 /// On the real device, of which nothing is set.
 fn real() -> StoreConfig {
-    StoreConfig { devices: None, ..config(128, ReadAhead::none()) }
+    StoreConfig { seams: Seams { devices: None, ..Seams::default() }, ..config(128, ReadAhead::none()) }
 }
 
 /// A model of the disk below a stripe, of a volume slower than any cap of this machine.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rounds::Pages;
 use snowmelt_io::{CostModel, PowerDisk};
 use snowmelt_store::{
-    Background, Damage, JournalConfig, PageId, ReadAhead, Store, StoreConfig, StoreError, WishKind,
+    Background, Damage, JournalConfig, PageId, ReadAhead, Seams, Store, StoreConfig, StoreError, WishKind,
     page::seal,
 };
 use support::{Mood, Random, build_tree, config, page, reader, reopen, seed};
@@ -135,7 +135,10 @@ fn every_page_as_it_was_before_is_found() {
 fn a_backup_stops_at_a_lost_write() {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("db");
-    let c = StoreConfig { background: Background::Caller, ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let store = Store::create(&db, &[], c.clone()).unwrap();
     let pages = create(&store, 30);
     store.checkpoint().unwrap();
@@ -174,8 +177,11 @@ fn a_read_under_way_while_its_page_is_written_back_is_no_lost_write() {
     let mood = Mood::new();
     let rules = ReadAhead { planned: true, ..ReadAhead::none() };
     let c = StoreConfig {
-        devices: Some(mood.wrap(CostModel::nvme())),
-        background: Background::Caller,
+        seams: Seams {
+            devices: Some(mood.wrap(CostModel::nvme())),
+            background: Background::Caller,
+            ..Seams::default()
+        },
         ..config(64, rules)
     };
     let store = Store::create(dir.path(), &[], c.clone()).unwrap();
@@ -215,7 +221,11 @@ fn nothing_else_is_taken_for_a_lost_write() {
     let seed = seed();
     let dir = tempfile::tempdir().unwrap();
     let rules = ReadAhead { planned: true, extent: true, ..ReadAhead::none() };
-    let c = StoreConfig { background: Background::Caller, direct: false, ..config(40, rules) };
+    let c = StoreConfig {
+        direct: false,
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(40, rules)
+    };
     let store = Store::create(&dir.path().join("db"), &[], c).unwrap();
     let pages = create(&store, 200);
     store.checkpoint().unwrap();

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use snowmelt_io::{Class, Clock, DeviceModel, Engine, InPlace, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
     Account, Activity, Background, Checkpoints, DeviceWrap, JournalConfig, MeterScope, PAGE_BYTES, PageKind,
-    Priority, ReadAhead, Reader, Report, Store, StoreConfig, TreeId, WaitLog, WaitStats, WishKind,
+    Priority, ReadAhead, Reader, Report, Seams, Store, StoreConfig, TreeId, WaitLog, WaitStats, WishKind,
 };
 use support::{Random, TestTree, build_tree, config, page, reader, reopen};
 
@@ -25,14 +25,17 @@ impl Counting {
     fn config(&self, model: DeviceModel, frames: u64, read_ahead: ReadAhead, clock: &Clock) -> StoreConfig {
         let (devices, device_clock) = (self.0.clone(), clock.clone());
         StoreConfig {
-            devices: Some(DeviceWrap::new(move |_, inner| {
-                let device = Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock));
-                devices.lock().push(device.clone());
-                Ok(device)
-            })),
             queue: QueueConfig { engine: Engine::Uring, ..QueueConfig::default() },
-            clock: clock.clone(),
-            background: Background::Caller,
+            seams: Seams {
+                devices: Some(DeviceWrap::new(move |_, inner| {
+                    let device = Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock));
+                    devices.lock().push(device.clone());
+                    Ok(device)
+                })),
+                clock: clock.clone(),
+                background: Background::Caller,
+                ..Seams::default()
+            },
             ..config(frames, read_ahead)
         }
     }
@@ -340,7 +343,11 @@ fn a_version_in_the_journal_is_waited_for_there() {
     // Few versions are kept in memory.
     let journal =
         JournalConfig { checkpoints: Checkpoints::Held, version_pages: Some(8), ..JournalConfig::default() };
-    let c = StoreConfig { background: Background::Caller, journal, ..config(200, ReadAhead::none()) };
+    let c = StoreConfig {
+        journal,
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(200, ReadAhead::none())
+    };
     let store = Store::open(&dir.path().join("db"), c.clone()).unwrap();
     change(&store, &tree, 40);
     let store = reopen(&dir.path().join("db"), store, c);

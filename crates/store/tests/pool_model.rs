@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 
 use snowmelt_io::{CostModel, Engine, Policy, QueueConfig};
-use snowmelt_store::{PageRef, ReadAhead, Store, StoreConfig, StoreError, WishKind};
+use snowmelt_store::{PageRef, ReadAhead, Seams, Store, StoreConfig, StoreError, WishKind};
 use support::{Mood, Random, TestTree, build_tree, config, page, reader, reopen, seed};
 
 /// Random reads, wishes and held pages by one thread.
@@ -118,14 +118,23 @@ fn extents_of_one_page() {
 #[test]
 fn demand_reads_through_the_queue() {
     let mood = Mood::new();
-    run(StoreConfig { devices: Some(mood.wrap(CostModel::hdd())), ..config(64, ReadAhead::all()) }, 4);
+    run(
+        StoreConfig {
+            seams: Seams { devices: Some(mood.wrap(CostModel::hdd())), ..Seams::default() },
+            ..config(64, ReadAhead::all())
+        },
+        4,
+    );
 }
 
 #[test]
 fn one_read_serves_all_who_ask() {
     let mood = Mood::new();
     let dir = tempfile::tempdir().unwrap();
-    let c = StoreConfig { devices: Some(mood.wrap(CostModel::nvme())), ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        seams: Seams { devices: Some(mood.wrap(CostModel::nvme())), ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let store = Store::create(dir.path(), &[], c.clone()).unwrap();
     let tree = build_tree(&store, "a", 1, 10);
     let store = reopen(dir.path(), store, c);

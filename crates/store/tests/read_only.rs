@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use rounds::{Pages, on};
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{Background, Checkpoints, JournalConfig, Mode, Store, StoreConfig, StoreError};
+use snowmelt_store::{Background, Checkpoints, JournalConfig, Mode, Seams, Store, StoreConfig, StoreError};
 
 /// Small, in files of the real file system.
 fn config(mode: Mode) -> StoreConfig {
@@ -18,12 +18,12 @@ fn config(mode: Mode) -> StoreConfig {
         mode,
         memory_bytes: 8 << 20,
         direct: false,
-        background: Background::Caller,
         journal: JournalConfig {
             file_bytes: 256 << 10,
             checkpoints: Checkpoints::Held,
             ..JournalConfig::default()
         },
+        seams: Seams { background: Background::Caller, ..Seams::default() },
         ..StoreConfig::default()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, Checkpoints, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Store,
+    Background, Checkpoints, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Seams, Store,
     StoreConfig, TreeId,
 };
 use support::{Random, config, page, seed};
@@ -18,8 +18,6 @@ use support::{Random, config, page, seed};
 fn on(disk: &PowerDisk, recovery_bytes: Option<u64>) -> StoreConfig {
     let disk = disk.clone();
     StoreConfig {
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         journal: JournalConfig {
             file_bytes: 256 << 10,
             part_bytes: 16 << 10,
@@ -29,6 +27,11 @@ fn on(disk: &PowerDisk, recovery_bytes: Option<u64>) -> StoreConfig {
             ..JournalConfig::default()
         },
         close_ms: 0,
+        seams: Seams {
+            background: Background::Caller,
+            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+            ..Seams::default()
+        },
         ..config(64, ReadAhead::none())
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use snowmelt_io::{Clock, DeviceModel, SimulatedDevice, VolumeModel};
-use snowmelt_store::{Background, DeviceWrap, ReadAhead, Rule, Store, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, ReadAhead, Rule, Seams, Store, StoreConfig};
 use support::{Random, TestTree, build_tree, config, reader};
 
 const EXTENT_PAGES: u32 = 16;
@@ -55,9 +55,12 @@ fn whole_extents_of_the_wanted_half_and_pages_of_the_other() {
         DeviceWrap::new(move |_, file| Ok(Arc::new(SimulatedDevice::new(volume(), file, &in_time_of))));
     let read_ahead = ReadAhead { auto: true, start_up: true, extent: true, ..ReadAhead::none() };
     let config = StoreConfig {
-        devices: Some(devices),
-        background: Background::Caller,
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(devices),
+            background: Background::Caller,
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..config(read_ahead)
     };
     let store = Store::open(dir.path(), config).unwrap();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use snowmelt_io::CostModel;
 use snowmelt_store::{
-    AheadStats, Background, FirstUses, PAGE_BYTES, PageId, ReadAhead, Reader, Rule, Store, StoreConfig,
-    TreeStats, Waited, WishKind,
+    AheadStats, Background, FirstUses, PAGE_BYTES, PageId, ReadAhead, Reader, Rule, Seams, Store,
+    StoreConfig, TreeStats, Waited, WishKind,
 };
 use support::{Mood, TestTree, build_tree, config, reader, reopen};
 
@@ -28,8 +28,11 @@ fn bed(frames: u64, read_ahead: ReadAhead) -> Bed {
 fn bed_on(frames: u64, read_ahead: ReadAhead, cost: CostModel) -> Bed {
     let dir = tempfile::tempdir().unwrap();
     let c = StoreConfig {
-        devices: Some(Mood::new().wrap(cost)),
-        background: Background::Caller,
+        seams: Seams {
+            devices: Some(Mood::new().wrap(cost)),
+            background: Background::Caller,
+            ..Seams::default()
+        },
         ..config(frames, read_ahead)
     };
     let store =
@@ -158,7 +161,10 @@ fn planned_pages_are_exactly_those_wished_for() {
 fn each_page_that_is_used_is_in_the_record_once_however_it_came() {
     let uses = Arc::new(FirstUses::default());
     let mut b = bed(64, only(|r| (r.planned, r.extent) = (true, true)));
-    let c = StoreConfig { first_uses: Some(uses.clone()), ..b.config.clone() };
+    let c = StoreConfig {
+        seams: Seams { first_uses: Some(uses.clone()), ..b.config.clone().seams },
+        ..b.config.clone()
+    };
     b.store = reopen(b.dir.path(), b.store, c);
     let mut r = reader(&b.store);
     // Planned, and with them the rest of their extent; one that is waited for; one never used.
@@ -290,7 +296,7 @@ fn a_thread_does_the_background_work() {
     let mut r = reader(&b.store);
     (0..10).for_each(|n| b.tree.check(&mut r, n));
     drop(r);
-    b.config.background = Background::Thread;
+    b.config.seams.background = Background::Thread;
     let store = reopen(b.dir.path(), b.store, b.config.clone());
     let b = Bed { store, ..b };
     for _ in 0..2000 {

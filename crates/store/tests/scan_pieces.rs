@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use snowmelt_io::{Clock, DeviceModel, Policy, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Background, Columns, DeviceWrap, ReadAhead, Reader, ScanBounds, ScanPieces, Store, StoreConfig,
+    Background, Columns, DeviceWrap, ReadAhead, Reader, ScanBounds, ScanPieces, Seams, Store, StoreConfig,
     TupleTree, TupleTreeBuilder,
 };
 
@@ -38,13 +38,16 @@ fn open(dir: &Path, clock: &Clock, frames: u64, policy: Policy) -> Arc<Store> {
     let config = StoreConfig {
         memory_bytes: 256 << 20,
         pool_bytes: Some(frames * 8192),
-        devices: Some(DeviceWrap::new(move |_, file| {
-            Ok(Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of)))
-        })),
         queue: QueueConfig { policy, ..QueueConfig::default() },
         read_ahead: ReadAhead { scan: true, planned: true, ..ReadAhead::none() },
-        background: Background::Caller,
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(DeviceWrap::new(move |_, file| {
+                Ok(Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of)))
+            })),
+            background: Background::Caller,
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     };
     Store::open(dir, config).unwrap()

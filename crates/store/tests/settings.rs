@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use snowmelt_io::{Class, Clock, DeviceModel, InPlace, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Background, DeviceWrap, PageId, ReadAhead, Reader, Rule, Store, StoreConfig, StoreError, TreeStats,
-    Waited, WishKind,
+    Background, DeviceWrap, PageId, ReadAhead, Reader, Rule, Seams, Store, StoreConfig, StoreError,
+    TreeStats, Waited, WishKind,
 };
 use support::{TestTree, build_tree, config, disk, reader};
 
@@ -39,13 +39,16 @@ impl Bed {
         let (in_time_of, made) = (clock.clone(), Arc::new(Mutex::new(None)));
         let keep = made.clone();
         let mut c = StoreConfig {
-            devices: Some(DeviceWrap::new(move |_, file| {
-                let device = Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of));
-                *keep.lock().unwrap() = Some(device.clone());
-                Ok(device)
-            })),
-            background: Background::Caller,
-            clock: clock.clone(),
+            seams: Seams {
+                devices: Some(DeviceWrap::new(move |_, file| {
+                    let device = Arc::new(SimulatedDevice::new(model.clone(), file, &in_time_of));
+                    *keep.lock().unwrap() = Some(device.clone());
+                    Ok(device)
+                })),
+                background: Background::Caller,
+                clock: clock.clone(),
+                ..Seams::default()
+            },
             ..config(128, ReadAhead::none())
         };
         change(&mut c);
@@ -234,7 +237,10 @@ fn the_depth_bounds_what_is_outstanding() {
 #[test]
 fn a_stripe_has_as_many_descriptors_as_are_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    let c = StoreConfig { background: Background::Caller, ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        seams: Seams { background: Background::Caller, ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let store = Store::create(dir.path(), &[], StoreConfig { descriptors: 3, ..c.clone() }).unwrap();
     let stripe = dir.path().join("stripe-0").canonicalize().unwrap();
     let open = || {

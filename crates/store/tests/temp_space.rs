@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use snowmelt_io::{Class, Clock, Device, DeviceModel, SimulatedDevice};
-use snowmelt_store::{Background, DeviceWrap, Mode, PAGE_BYTES, Store, StoreConfig, StoreError};
+use snowmelt_store::{Background, DeviceWrap, Mode, PAGE_BYTES, Seams, Store, StoreConfig, StoreError};
 use support::Random;
 
 /// Extents of 64 KiB, so that a few writes take several.
@@ -14,8 +14,8 @@ fn config() -> StoreConfig {
     StoreConfig {
         extent_pages: 8,
         memory_bytes: 4 << 20,
-        background: Background::Caller,
         reserve_bytes: Some(0),
+        seams: Seams { background: Background::Caller, ..Seams::default() },
         ..StoreConfig::default()
     }
 }
@@ -135,7 +135,7 @@ fn a_disk_without_room_refuses_and_goes_on() {
     let disk = snowmelt_io::PowerDisk::new(1);
     let opened = disk.clone();
     let files = snowmelt_store::FileOpener::new(move |path, access| opened.open(path, access));
-    let config = StoreConfig { files: Some(files), ..config() };
+    let config = StoreConfig { seams: Seams { files: Some(files), ..config().seams }, ..config() };
     let store = Store::create(dir.path(), &[dir.path().join("a")], config).unwrap();
     let space = store.temp_space().unwrap();
     let at = space.append(&[&vec![9; 64 << 10]]).unwrap();
@@ -159,7 +159,10 @@ fn it_goes_through_the_queue_of_the_device() {
     let wrap = DeviceWrap::new(move |_, file| {
         Ok(Arc::new(SimulatedDevice::new(DeviceModel::hdd(), file, &wrap_clock)) as Arc<dyn Device>)
     });
-    let config = StoreConfig { devices: Some(wrap), clock: clock.clone(), ..config() };
+    let config = StoreConfig {
+        seams: Seams { devices: Some(wrap), clock: clock.clone(), ..config().seams },
+        ..config()
+    };
     let store = Store::create(dir.path(), &[dir.path().join("a")], config).unwrap();
     let begun = clock.now_ns();
     let space = store.temp_space().unwrap();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use snowmelt_io::{Class, Clock, DeviceModel, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
-    Background, DeviceWrap, PageId, ReadAhead, Rule, Store, StoreConfig, StoreError, TreeStats, Waited,
-    WishKind,
+    Background, DeviceWrap, PageId, ReadAhead, Rule, Seams, Store, StoreConfig, StoreError, TreeStats,
+    Waited, WishKind,
 };
 use support::{TestTree, build_tree, config, disk, reader};
 
@@ -41,10 +41,13 @@ impl Bed {
             Ok(Arc::new(SimulatedDevice::new(models[stripe].clone(), file, &clock)))
         });
         let c = StoreConfig {
-            devices: Some(devices),
-            background: Background::Caller,
-            clock: self.clock.clone(),
             queue: QueueConfig { gap_bytes: Some(0), ..QueueConfig::default() },
+            seams: Seams {
+                devices: Some(devices),
+                background: Background::Caller,
+                clock: self.clock.clone(),
+                ..Seams::default()
+            },
             ..config(1000, read_ahead)
         };
         let store = Store::open(&self.dir.path().join("db"), c).unwrap();
@@ -173,7 +176,10 @@ fn a_scan_is_ahead_as_far_as_each_device_needs() {
 fn a_device_for_a_stripe_that_is_not_there_is_refused() {
     let bed = Bed::new();
     let devices = DeviceWrap::new(|_, file| Ok(file)).for_stripes(3);
-    let c = StoreConfig { devices: Some(devices), ..config(64, ReadAhead::none()) };
+    let c = StoreConfig {
+        seams: Seams { devices: Some(devices), ..Seams::default() },
+        ..config(64, ReadAhead::none())
+    };
     let refused = Store::open(&bed.dir.path().join("db"), c);
     let Err(StoreError::Config(why)) = refused else { panic!("opened") };
     assert!(why.contains("stripe 2") && why.contains("2: 0 to 1"), "{why}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::{Clock, DeviceModel, Engine, Policy, QueueConfig, SimulatedDevice};
-use snowmelt_store::{Activity, DeviceWrap, ReadAhead, Store, StoreConfig, WishKind};
+use snowmelt_store::{Activity, DeviceWrap, ReadAhead, Seams, Store, StoreConfig, WishKind};
 use support::{Random, TestTree, build_tree, config, reader};
 
 const PAGES: u64 = 2000;
@@ -27,11 +27,14 @@ fn simulated(
 ) -> StoreConfig {
     let device_clock = clock.clone();
     StoreConfig {
-        devices: Some(DeviceWrap::new(move |_, inner| {
-            Ok(Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock)))
-        })),
         queue: QueueConfig { engine: Engine::Uring, policy, ..QueueConfig::default() },
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(DeviceWrap::new(move |_, inner| {
+                Ok(Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock)))
+            })),
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..config(frames, rules)
     }
 }
@@ -39,7 +42,7 @@ fn simulated(
 /// `clients` clients, each reading `batches` batches of 64 random pages; milliseconds of
 /// virtual time and what it took.
 fn run(dir: &Path, tree: &TestTree, c: StoreConfig, clients: usize, batches: usize) -> (u64, Activity) {
-    let clock = c.clock.clone();
+    let clock = c.seams.clock.clone();
     let store = Store::open(dir, c).unwrap();
     let begun = clock.now_ns();
     let tickets = clock.reserve(clients);

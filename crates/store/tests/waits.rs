@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use snowmelt_io::{Clock, PowerDisk};
 use snowmelt_store::{
-    Background, JournalConfig, PageId, Plant, Reader, Store, StoreConfig, Transaction, TreeId, WaitFor,
-    WaitSign, Waiter,
+    Background, JournalConfig, PageId, Plant, Reader, Seams, Store, StoreConfig, Transaction, TreeId,
+    WaitFor, WaitSign, Waiter,
 };
 use support::{Random, tiny};
 
@@ -144,11 +144,15 @@ fn a_wait_for_room_is_shown_and_ends() {
     let clock = Clock::virtual_time(1);
     let _taking_part = clock.enter();
     let (dir, disk) = (tempfile::tempdir().unwrap(), PowerDisk::in_time(4, &clock));
+    let config = config(&disk);
     let config = StoreConfig {
-        background: Background::Participant,
-        plant: Some(Plant::KeepDeadJournal),
-        clock: clock.clone(),
-        ..config(&disk)
+        seams: Seams {
+            background: Background::Participant,
+            plant: Some(Plant::KeepDeadJournal),
+            clock: clock.clone(),
+            ..config.seams
+        },
+        ..config
     };
     let (store, tree, pages) = create(dir.path(), config, &disk);
     drop(fill(&store, tree, &pages, 1));

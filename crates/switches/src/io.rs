@@ -3,7 +3,7 @@
 
 use snowmelt_base::size;
 use snowmelt_io::{Engine, InPlace, QueueConfig, TunedPolicy};
-use snowmelt_store::{DiskHints, JournalConfig, PAGE_BYTES, ReadAhead, StoreConfig};
+use snowmelt_store::{DiskHints, JournalConfig, PAGE_BYTES, ReadAhead, Seams, StoreConfig};
 
 use crate::device::{DeviceArg, StripeDevices};
 
@@ -125,11 +125,9 @@ impl IoArgs {
             ..QueueConfig::default()
         };
         let config = StoreConfig::default();
-        let (devices, journal_devices) = devices.or_as(&self.device).wrap(&config.clock).unzip();
+        let (devices, journal_devices) = devices.or_as(&self.device).wrap(&config.seams.clock).unzip();
         StoreConfig {
             queue,
-            devices,
-            journal: JournalConfig { devices: journal_devices, ..config.journal },
             direct: self.direct,
             descriptors: self.descriptors,
             hints: if self.no_hints { DiskHints::Hidden } else { DiskHints::Used },
@@ -140,6 +138,7 @@ impl IoArgs {
                 scan_after: self.scan_after,
                 ..self.read_ahead.clone()
             },
+            seams: Seams { devices, journal_devices, ..config.seams },
             ..config
         }
     }
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(format!("{:?}", is.queue), format!("{:?}", should.queue));
         assert_eq!((is.read_ahead, is.descriptors), (should.read_ahead, should.descriptors));
         assert_eq!(is.hints, DiskHints::Used);
-        assert!(is.direct && is.devices.is_none() && is.journal.devices.is_none());
+        assert!(is.direct && is.seams.devices.is_none() && is.seams.journal_devices.is_none());
     }
 
     #[test]

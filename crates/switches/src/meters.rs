@@ -98,7 +98,7 @@ impl SessionArgs {
     pub fn account(&self, database: &Database, name: &str) -> anyhow::Result<Logged> {
         let log = self.waits.as_ref().map(|path| {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            let clock = &database.store().config().clock;
+            let clock = &database.store().config().seams.clock;
             let log = WaitLog::new(clock, Box::new(BufWriter::new(file)));
             anyhow::Ok((path.clone(), Arc::new(log)))
         });

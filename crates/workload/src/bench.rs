@@ -113,7 +113,7 @@ impl Bench {
     /// Opens the database in `db`, in real time.
     pub fn with_stream(db: &Path, options: &OpenOptions, load: ClientLoad, stream: Stream) -> Result<Self> {
         let database = Database::open(db, options)?;
-        let clock = options.clock.clone();
+        let clock = options.seams.clock.clone();
         let engine = Arc::new(Engine::new(database.clone()));
         let queries = QueryOptions { threads: load.threads, costs: load.costs, ..QueryOptions::default() };
         let target = InProcess::new(engine, clock.clone(), queries);
@@ -169,7 +169,7 @@ impl Bench {
 pub fn count_products(db: &Path, options: &OpenOptions) -> Result<u32> {
     let options = OpenOptions { read_ahead: ReadAhead::none(), ..options.clone() };
     let engine = Engine::new(Database::open(db, &options)?);
-    let target = InProcess::new(Arc::new(engine), options.clock.clone(), QueryOptions::default());
+    let target = InProcess::new(Arc::new(engine), options.seams.clock.clone(), QueryOptions::default());
     products_of(&target).with_context(|| db.display().to_string())
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Class, Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
-use snowmelt_store::{IDLE_NS, Report, Store, StoreConfig};
+use snowmelt_store::{IDLE_NS, Report, Seams, Store, StoreConfig};
 
 use super::view::{View, WarmLists, pool_bytes};
 use super::{Ablation, Conditions, Setting};
@@ -108,7 +108,7 @@ pub(super) fn run(
     let config = StoreConfig {
         queue: setting.turned.queue(conditions.policy),
         read_ahead: setting.rules.clone(),
-        clock: clock.clone(),
+        seams: Seams { clock: clock.clone(), ..Seams::default() },
         ..memory(view.source.pages, conditions.pool_percent)
     };
     let (model, in_time_of) = (conditions.model.device(view.source.bytes), clock.clone());

@@ -18,7 +18,7 @@ use snowmelt_graph::Database;
 use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts};
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
-use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Store, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Seams, Store, StoreConfig};
 
 use super::{Ablation, Conditions, Load, Model, cell};
 use snowmelt_workload::drive::{Drive, Mixes};
@@ -122,10 +122,10 @@ impl View<'_> {
         list: Option<&[u8]>,
     ) -> Result<Arc<Database>> {
         let memory = self.source.memory.get(&self.stripes).cloned().unwrap_or_default();
-        config.devices =
+        config.seams.devices =
             Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
         config.direct = false;
-        config.background = Background::Caller;
+        config.seams.background = Background::Caller;
         let path = self.list_path();
         match list {
             Some(list) => fs::write(&path, list)?,
@@ -160,7 +160,10 @@ impl WarmLists {
             let clock = Clock::virtual_time(1);
             let config = StoreConfig {
                 read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),
-                clock: clock.clone(),
+                seams: Seams {
+                    clock: clock.clone(),
+                    ..cell::memory(source.pages, conditions.pool_percent).seams
+                },
                 ..cell::memory(source.pages, conditions.pool_percent)
             };
             let (model, in_time_of) = (Model::Nvme.device(source.bytes), clock.clone());

@@ -17,7 +17,7 @@ use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
 use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
 use snowmelt_sparql::PlanCosts;
-use snowmelt_store::{DeviceWrap, ReadAhead};
+use snowmelt_store::{DeviceWrap, ReadAhead, Seams};
 use snowmelt_workload::bench::{Bench, ClientLoad, Until};
 use snowmelt_workload::cold;
 use snowmelt_workload::dataset;
@@ -188,7 +188,11 @@ impl Demo<'_> {
         let devices = DeviceWrap::new(move |_, file| {
             Ok(Arc::new(SimulatedDevice::new(DeviceModel::wide_slow(), file, &in_time_of)) as Arc<dyn Device>)
         });
-        let options = OpenOptions { read_ahead, devices: Some(devices), clock, ..OpenOptions::default() };
+        let options = OpenOptions {
+            read_ahead,
+            seams: Seams { devices: Some(devices), clock, ..Seams::default() },
+            ..OpenOptions::default()
+        };
         cold::make_cold(self.db)?;
         let (entry, bench) = self.run(title, &options, until)?;
         Ok((entry, bench.database.report()))
@@ -200,7 +204,7 @@ impl Demo<'_> {
         let options = OpenOptions { read_ahead, ..OpenOptions::default() };
         let (_, mut bench) = self.run("warming", &options, Until::seconds(WARM_S))?;
         let bar = spinner("warm, on the real device");
-        let begun_ns = options.clock.now_ns();
+        let begun_ns = options.seams.clock.now_ns();
         let run = bench.run(Until::seconds(WARM_S), 0.5, self.stop, &|sample| show(&bar, sample));
         bar.finish_and_clear();
         self.go_on()?;
@@ -209,7 +213,7 @@ impl Demo<'_> {
 
     fn run(&self, title: &str, options: &OpenOptions, until: Until<'_>) -> Result<(Entry, Bench)> {
         let bar = spinner(title);
-        let begun_ns = options.clock.now_ns();
+        let begun_ns = options.seams.clock.now_ns();
         let mut bench = Bench::open(self.db, options, self.load)?;
         let run = bench.run(until, 0.5, self.stop, &|sample| show(&bar, sample));
         bar.finish_and_clear();

@@ -132,7 +132,7 @@ impl BsbmDriveArgs {
             options.memory_bytes = bytes;
         }
         options.budget = Some(MemoryBudget::new(options.memory_bytes));
-        let clock = options.clock.clone();
+        let clock = options.seams.clock.clone();
         let database = snowmelt_switches::open::open(path, &options)?;
         let engine: Arc<Engine> = Arc::new(Engine::new(Arc::<Database>::clone(&database)));
         let queries = QueryOptions { timeout: self.timeout(), ..QueryOptions::default() };

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use snowmelt_io::{Clock, DeviceModel, QueueConfig, RaidModel, SimulatedDevice};
 use snowmelt_store::{
-    Background, DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Store, StoreConfig, TreeId, Waited,
-    WishKind,
+    Background, DeviceWrap, PageBuf, PageId, PageKind, ReadAhead, Reader, Seams, Store, StoreConfig, TreeId,
+    Waited, WishKind,
 };
 
 const DISKS: usize = 4;
@@ -173,9 +173,12 @@ fn run(db: &Path, layout: &Layout, tables: &[Table], clients: &[Client]) -> f64 
         direct: false,
         read_ahead: ReadAhead::parse("scan").expect("a rule"),
         queue: QueueConfig::default(),
-        devices: Some(devices),
-        background: Background::Caller,
-        clock: clock.clone(),
+        seams: Seams {
+            devices: Some(devices),
+            background: Background::Caller,
+            clock: clock.clone(),
+            ..Seams::default()
+        },
         ..StoreConfig::default()
     };
     let store = Store::open(&db.join("db"), config).expect("the store just built");

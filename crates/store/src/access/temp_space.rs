@@ -75,7 +75,7 @@ impl Store {
     /// # Errors
     /// The file that stands in for extents cannot be made.
     pub fn temp_space(self: &Arc<Self>) -> Result<TempSpace> {
-        let in_memory = self.config.files.as_ref().is_some_and(FileOpener::keeps_in_memory);
+        let in_memory = self.config.seams.files.as_ref().is_some_and(FileOpener::keeps_in_memory);
         let backing = match in_memory || self.config.is_read_only() {
             true => Backing::unlinked_file()?,
             false => Backing::Extents { store: self.clone(), taken: RwLock::default() },

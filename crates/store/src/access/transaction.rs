@@ -111,7 +111,7 @@ impl Store {
         self.slow_down();
         let commits = &self.commits;
         commits.check_poison()?;
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         let base = commits.snapshots.take(now_ns, || commits.states.appended());
         let txn = commits.next_txn.load(Ordering::Acquire).max(base.txn() + 1);
         Ok(Some(Transaction {

@@ -165,7 +165,7 @@ impl Commits {
                 self.end_checkpoint(r, haste).map(|()| CheckpointStep::Ended)
             }
         };
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         match &result {
             Ok(CheckpointStep::More | CheckpointStep::Later(_)) => return result,
             // The step is tried again: it gives back the room it takes, when the journal is used
@@ -218,7 +218,7 @@ impl Commits {
             return begin == Begin::Now;
         }
         let c = &self.checkpointer;
-        let waited_ns = self.config.clock.now_ns().saturating_sub(c.last_ns.load(Ordering::Relaxed));
+        let waited_ns = self.config.seams.clock.now_ns().saturating_sub(c.last_ns.load(Ordering::Relaxed));
         if c.stalled.lock().is_some() {
             return waited_ns >= 1_000_000_000;
         }
@@ -252,7 +252,7 @@ impl Commits {
             return BATCH;
         }
         let grown = self.journal.meters.read_appended() - r.bytes;
-        let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
+        let passed_ns = self.config.seams.clock.now_ns().saturating_sub(r.begun_ns);
         let by_bytes = grown as f64 / self.spread_bytes().max(1) as f64;
         let by_time = passed_ns as f64 / (settings.checkpoint_s.max(1) as f64 * 1e9);
         let due = (by_bytes.max(by_time) * r.pages.len() as f64) as usize;
@@ -265,7 +265,7 @@ impl Commits {
             return Haste::All;
         }
         let near = near_bytes(self.bound_bytes());
-        let passed_ns = self.config.clock.now_ns().saturating_sub(r.begun_ns);
+        let passed_ns = self.config.seams.clock.now_ns().saturating_sub(r.begun_ns);
         let room = SpaceLeft {
             bytes: near.saturating_sub(self.bytes_to_recover()),
             grown: (self.journal.meters.read_appended() - r.bytes, passed_ns),
@@ -284,13 +284,13 @@ impl Commits {
         }
         let share = ((bytes - near) as f64 / (bound - near).max(1) as f64).min(1.0);
         let ns = (share * share * MOST_SLOWED_NS as f64) as u64;
-        self.config.clock.sleep_ns(ns);
+        self.config.seams.clock.sleep_ns(ns);
         self.journal.meters.slowed(ns);
     }
 
     /// Gives up snapshots that hold the checkpointer back for too long.
     fn cancel_old_readers(&self) {
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         let age_ns = self.config.reader_age_s.saturating_mul(1_000_000_000);
         if let Some(before_ns) = now_ns.checked_sub(age_ns) {
             let n = self.snapshots.cancel(self.states.visible().txn, before_ns);
@@ -306,7 +306,7 @@ impl Commits {
 
     fn begin_checkpoint(&self) -> Option<Running> {
         self.cancel_old_readers();
-        let (meters, clock) = (&self.journal.meters, &self.config.clock);
+        let (meters, clock) = (&self.journal.meters, &self.config.seams.clock);
         let again = self.meta_again.lock().take();
         let state = {
             // In one step for commits, which drop versions that only older readers would see:
@@ -353,7 +353,7 @@ impl Commits {
         if r.at == 0 {
             self.set_lengths()?;
         }
-        let (stripes, geometry, clock) = (&self.fetch.stripes, self.fetch.geometry, &self.config.clock);
+        let (stripes, geometry, clock) = (&self.fetch.stripes, self.fetch.geometry, &self.config.seams.clock);
         let stripe = geometry.place(r.pages[r.at].0).stripe;
         let batch = match haste {
             Haste::All => Batch { pages: most, device_ns: 0 },
@@ -431,7 +431,7 @@ impl Commits {
         let core = &self.fetch.core;
         {
             let mut space = core.space.write();
-            let _held = self.journal.meters.map_hold.hold(&self.config.clock);
+            let _held = self.journal.meters.map_hold.hold(&self.config.seams.clock);
             batch.iter().for_each(|(page, txn, _)| space.set_written(*page, *txn));
         }
         self.journal.meters.wrote_back(batch.len() as u64);
@@ -465,7 +465,7 @@ impl Commits {
             // The run may have lengthened the map.
             self.set_lengths()?;
             let place = (self.fetch.geometry, r.state.txn);
-            meta.write(place, &self.fetch.stripes, (&self.config.clock, haste))?;
+            meta.write(place, &self.fetch.stripes, (&self.config.seams.clock, haste))?;
             if !self.config.is_planted(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }

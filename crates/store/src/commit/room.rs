@@ -90,7 +90,7 @@ impl Commits {
                 return Ok(true);
             }
             shown.get_or_insert_with(|| {
-                (waiter.show(WaitFor::Room), self.room.waits.wait(&self.config.clock))
+                (waiter.show(WaitFor::Room), self.room.waits.wait(&self.config.seams.clock))
             });
             match by {
                 WorkBy::Thread => self.wait_for_thread(waiter),

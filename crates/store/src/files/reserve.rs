@@ -51,7 +51,7 @@ impl Reserve {
             }
             None => (0, None),
         };
-        let this = Reserve { device, bytes, held: LongLock::new("the reserve", held, &config.clock) };
+        let this = Reserve { device, bytes, held: LongLock::new("the reserve", held, &config.seams.clock) };
         this.refill();
         this
     }

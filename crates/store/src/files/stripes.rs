@@ -62,7 +62,7 @@ impl OpenDevice {
         let is_new = matches!(access, Access::Create | Access::CreateNew);
         let what = if is_new { "create the stripe" } else { "open the stripe" };
         let caching = if config.direct { Caching::Direct } else { Caching::Buffered };
-        let is_block = config.files.is_none() && is_block_device(path);
+        let is_block = config.seams.files.is_none() && is_block_device(path);
         let claim = match access {
             Access::Create | Access::CreateNew if is_block => {
                 Some(Claim::take_new(path, config.block_devices)?)
@@ -75,17 +75,17 @@ impl OpenDevice {
         }
         let place = match named.file_name() {
             Some(name) if name == named.as_os_str() => (dir.clone(), named.to_path_buf()),
-            _ => Directory::of(path, config.files.as_ref())?,
+            _ => Directory::of(path, config.seams.files.as_ref())?,
         };
         let opened = place.0.shared_device(&place.1, access, caching, config.descriptors);
         let file = opened.map_err(StoreError::device(path, what))?;
         let placed = Placed::of(&place.0, &place.1, &*file);
-        let is_owned = !is_block && config.files.is_none() && access != Access::Read;
+        let is_owned = !is_block && config.seams.files.is_none() && access != Access::Read;
         let is_outside = !Arc::ptr_eq(&place.0, dir) || path.is_symlink();
         let owned = (is_owned && is_outside)
             .then(|| OwnedStripe::take(dir, &place.0, &place.1, access))
             .transpose()?;
-        let device = match &config.devices {
+        let device = match &config.seams.devices {
             Some(wrap) => wrap.wrap(number, file.clone()).map_err(StoreError::device(path, what))?,
             None => file.clone(),
         };
@@ -104,13 +104,13 @@ impl Devices {
         config: &StoreConfig,
     ) -> Result<Devices> {
         config.check()?;
-        if let Some(wrap) = &config.devices {
+        if let Some(wrap) = &config.seams.devices {
             wrap.check(named.len())?;
         }
         let open = |(number, named): (usize, &PathBuf)| OpenDevice::open(number, dir, named, access, config);
         let list = named.iter().enumerate().map(open).collect::<Result<_>>()?;
         let linked_journal = match access {
-            Access::ReadWrite if config.files.is_none() => OwnedStripe::take_linked_journal(dir)?,
+            Access::ReadWrite if config.seams.files.is_none() => OwnedStripe::take_linked_journal(dir)?,
             _ => Vec::new(),
         };
         Ok(Devices { list, linked_journal })
@@ -171,14 +171,14 @@ impl Devices {
             let OpenDevice { path, place, device, is_wrapped, is_block, claim, owned, .. } = open;
             let mut settings = config.queue.clone();
             let mut known = Known::default();
-            if settings.cost.is_none() && !is_wrapped && config.files.is_none() {
+            if settings.cost.is_none() && !is_wrapped && config.seams.files.is_none() {
                 known = Known::of(&KernelFiles::real(), dir, number, &path, config.hints);
                 known.doubts.iter().for_each(|line| notice(line));
                 if let Some(prior) = &known.prior {
                     (settings.cost, settings.cost_source) = (Some(prior.cost), prior.source);
                 }
             }
-            let queue = DeviceQueue::open(device, settings, config.clock.clone(), sink.clone())
+            let queue = DeviceQueue::open(device, settings, config.seams.clock.clone(), sink.clone())
                 .map_err(StoreError::device(&path, "set up the queue of the stripe"))?;
             let place = Some(place).filter(|_| !is_block);
             let Known { probed, disk, prior, .. } = known;
@@ -198,9 +198,9 @@ impl Devices {
         }
         Ok(Stripes {
             list,
-            real: config.files.is_none(),
-            clock: config.clock.clone(),
-            traffic: Traffic::new(config.clock.now_ns()),
+            real: config.seams.files.is_none(),
+            clock: config.seams.clock.clone(),
+            traffic: Traffic::new(config.seams.clock.now_ns()),
             _linked_journal: self.linked_journal,
         })
     }

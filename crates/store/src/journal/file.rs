@@ -45,7 +45,7 @@ impl JournalFile {
             other => other.map_err(StoreError::device(&path, what))?,
         };
         let placed = Placed::of(dir, &name, &*device);
-        let device = match &config.journal.devices {
+        let device = match &config.seams.journal_devices {
             Some(wrap) => wrap.wrap(slot as usize, device).map_err(StoreError::device(&path, what))?,
             None => device,
         };

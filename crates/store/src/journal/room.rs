@@ -161,11 +161,11 @@ impl Journal {
         if !half_full || self.files.lock().free.iter().any(|f| f.bytes > 0) {
             return Ok(Made::Wholly);
         }
-        if self.config.clock.now_ns() < self.maker.not_before_ns.load(Ordering::Relaxed) {
+        if self.config.seams.clock.now_ns() < self.maker.not_before_ns.load(Ordering::Relaxed) {
             return Ok(Made::Wholly);
         }
         let mut making = self.maker.making.lock();
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         if let Some(m) = making.as_ref().filter(|m| m.not_before_ns > now_ns) {
             return Ok(Made::Partly(m.not_before_ns - now_ns));
         }
@@ -173,7 +173,7 @@ impl Journal {
         let least = self.config.journal.file_bytes.min(FIRST_FILE_BYTES);
         let made = self.make_step(&mut making, least, (Length::Usual, haste))?;
         if let (Made::Partly(pause_ns), Some(m)) = (made, making.as_mut()) {
-            m.not_before_ns = self.config.clock.now_ns() + pause_ns;
+            m.not_before_ns = self.config.seams.clock.now_ns() + pause_ns;
         }
         Ok(made)
     }
@@ -192,7 +192,7 @@ impl Journal {
     /// True when the pace at which files are made may follow what is learned of the device; false
     /// on simulated files, where a run follows from its seed alone.
     fn learns(&self) -> bool {
-        self.config.files.is_none()
+        self.config.seams.files.is_none()
     }
 
     /// A free file of at least `least` bytes, or a new one: of the usual length, or on a full
@@ -249,7 +249,9 @@ impl Journal {
                 if let Some(m) = making.take() {
                     self.give_up(m);
                 }
-                self.maker.not_before_ns.store(self.config.clock.now_ns() + AGAIN_NS, Ordering::Relaxed);
+                self.maker
+                    .not_before_ns
+                    .store(self.config.seams.clock.now_ns() + AGAIN_NS, Ordering::Relaxed);
                 if !e.is_passing() {
                     self.poisoned_by(&e);
                 }
@@ -321,7 +323,7 @@ impl Journal {
 
     /// Fills a piece; answers for how long the device is to be left alone.
     fn fill(&self, m: &mut Making, haste: Haste) -> Result<u64> {
-        let clock = &self.config.clock;
+        let clock = &self.config.seams.clock;
         let cost = self.writes.lock().cost();
         let most = match haste {
             Haste::All => PIECE_BYTES,

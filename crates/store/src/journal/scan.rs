@@ -94,13 +94,17 @@ pub(crate) fn scan(
         .collect();
     let heads: Vec<Option<FileHead>> =
         files.values().map(|(h, _)| Some(*h)).chain(headless.iter().map(|_| None)).collect();
-    let several = config.runs_threads() && config.files.is_none();
+    let several = config.runs_threads() && config.seams.files.is_none();
     let reading =
         Reading::within(config.recovery_bytes(), if several { Threads::Several } else { Threads::One });
     scan.found.concurrency = reading.readers;
     let total: u64 = order.iter().map(|f| f.bytes).sum();
-    let mut progress =
-        Progress { config, total, begun_ns: config.clock.now_ns(), said_ns: config.clock.now_ns() };
+    let mut progress = Progress {
+        config,
+        total,
+        begun_ns: config.seams.clock.now_ns(),
+        said_ns: config.seams.clock.now_ns(),
+    };
     read_in_order(&order, reading, &mut |i, stream| {
         progress.say(dir, scan.found.read_bytes);
         scan.found.requests += stream.bytes().div_ceil(reading.chunk);
@@ -241,7 +245,7 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     fn say(&mut self, dir: &Directory, done: u64) {
-        let now_ns = self.config.clock.now_ns();
+        let now_ns = self.config.seams.clock.now_ns();
         if now_ns - self.said_ns < 1_000_000_000 || done == 0 {
             return;
         }

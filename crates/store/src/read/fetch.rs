@@ -84,11 +84,11 @@ impl Fetch {
             stripes,
             geometry,
             read_ahead: config.read_ahead.clone(),
-            clock: config.clock.clone(),
+            clock: config.seams.clock.clone(),
             frame_wait_ms: config.frame_wait_ms,
             history: Mutex::default(),
             regions: Regions::default(),
-            first_uses: config.first_uses.clone(),
+            first_uses: config.seams.first_uses.clone(),
         }
     }
 

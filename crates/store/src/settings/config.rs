@@ -1,4 +1,5 @@
-//! All settings of a store in one struct, with their defaults in one place.
+//! All settings of a store, with their defaults in one place: those that a person sets, and the
+//! seams that tests take hold of.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,8 +44,6 @@ pub struct StoreConfig {
     pub descriptors: u32,
     /// Engine, order and merging of the devices' queues.
     pub queue: QueueConfig,
-    /// Wraps the device of each stripe: simulated and faulty devices.
-    pub devices: Option<DeviceWrap>,
     /// Trees of a new database that have a stripe of their own. An existing one has its own
     /// placement, and is not opened with another.
     pub placement: Placement,
@@ -56,14 +55,8 @@ pub struct StoreConfig {
     pub hints: DiskHints,
     /// Read-ahead rules.
     pub read_ahead: ReadAhead,
-    /// Records which pages are used, for as long as the store is open.
-    pub first_uses: Option<Arc<FirstUses>>,
-    /// Executor of the background work, such as saving and reading the warm list.
-    pub background: Background,
     /// Journal and checkpoints.
     pub journal: JournalConfig,
-    /// Opens every file in place of the file system: simulated power cuts.
-    pub files: Option<FileOpener>,
     /// Seconds a reader may hold back the checkpointer before its snapshot is given up.
     pub reader_age_s: u64,
     /// Bytes of disk kept free for work that makes a full disk less full: see `reserve`.
@@ -71,13 +64,46 @@ pub struct StoreConfig {
     pub reserve_bytes: Option<u64>,
     /// Milliseconds closing may take for writing pages back; what is left stays in the journal.
     pub close_ms: u64,
+    /// Milliseconds a reader waits for a frame while all are pinned, before it gives up.
+    pub frame_wait_ms: u64,
+    /// Seams of the engine, which tests and the laboratory take hold of.
+    pub seams: Seams,
+}
+
+/// Places where tests and the laboratory put something else in. The defaults are what a database
+/// in production has.
+#[derive(Clone)]
+pub struct Seams {
+    /// Time.
+    pub clock: Clock,
+    /// Opens every file in place of the file system: databases in memory, simulated power cuts.
+    pub files: Option<FileOpener>,
+    /// Wraps the device of each stripe: simulated and faulty devices.
+    pub devices: Option<DeviceWrap>,
+    /// Wraps the device of each journal file.
+    pub journal_devices: Option<DeviceWrap>,
+    /// Executor of the background work, such as saving and reading the warm list.
+    pub background: Background,
+    /// Records which pages are used, for as long as the store is open.
+    pub first_uses: Option<Arc<FirstUses>>,
     /// A bug to be put in, for tests that show that it is found.
     #[cfg(feature = "plant")]
     pub plant: Option<Plant>,
-    /// Milliseconds a reader waits for a frame while all are pinned, before it gives up.
-    pub frame_wait_ms: u64,
-    /// Time.
-    pub clock: Clock,
+}
+
+impl Default for Seams {
+    fn default() -> Self {
+        Seams {
+            clock: Clock::real(),
+            files: None,
+            devices: None,
+            journal_devices: None,
+            background: Background::Thread,
+            first_uses: None,
+            #[cfg(feature = "plant")]
+            plant: None,
+        }
+    }
 }
 
 /// Permitted use of an open database.
@@ -144,8 +170,6 @@ pub struct JournalConfig {
     pub checkpoints: Checkpoints,
     /// Treatment of damage in the journal at open.
     pub salvage: Salvage,
-    /// Wraps the device of each journal file: simulated and faulty devices.
-    pub devices: Option<DeviceWrap>,
 }
 
 impl Default for JournalConfig {
@@ -163,7 +187,6 @@ impl Default for JournalConfig {
             most_bytes: 1 << 30,
             checkpoints: Checkpoints::Continuous,
             salvage: Salvage::Refuse,
-            devices: None,
         }
     }
 }
@@ -283,23 +306,17 @@ impl Default for StoreConfig {
             direct: true,
             descriptors: 1,
             queue: QueueConfig::default(),
-            devices: None,
             placement: Placement::default(),
             block_devices: BlockDevices::Refuse,
             new_profiles: Vec::new(),
             hints: DiskHints::Used,
             read_ahead: ReadAhead::default(),
-            first_uses: None,
-            background: Background::Thread,
             journal: JournalConfig::default(),
-            files: None,
             reader_age_s: 600,
             reserve_bytes: None,
             close_ms: 1_000,
-            #[cfg(feature = "plant")]
-            plant: None,
             frame_wait_ms: 10_000,
-            clock: Clock::real(),
+            seams: Seams::default(),
         }
     }
 }
@@ -308,7 +325,7 @@ impl StoreConfig {
     /// True when a test has put this bug in.
     #[cfg(feature = "plant")]
     pub(crate) fn is_planted(&self, plant: Plant) -> bool {
-        self.plant == Some(plant)
+        self.seams.plant == Some(plant)
     }
 
     /// Bugs can be put in only by this crate's tests: see the feature `plant`.
@@ -343,12 +360,12 @@ impl StoreConfig {
 
     /// True when a thread of the store's own does the background work.
     pub(crate) fn runs_background(&self) -> bool {
-        self.runs_threads() || self.background == Background::Participant
+        self.runs_threads() || self.seams.background == Background::Participant
     }
 
     /// True when there may be threads besides the callers'.
     pub(crate) fn runs_threads(&self) -> bool {
-        self.background == Background::Thread && !self.clock.is_virtual()
+        self.seams.background == Background::Thread && !self.seams.clock.is_virtual()
     }
 
     /// Bytes of memory that a recovery may take.

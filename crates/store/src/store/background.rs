@@ -164,7 +164,7 @@ impl BackgroundThread {
         /// How often the heap is looked at, while there is something to do. In real time, since no
         /// answer of the store depends on it.
         const HEAP_LOOK: Duration = Duration::from_millis(250);
-        let clock = &work.commits.config.clock;
+        let clock = &work.commits.config.seams.clock;
         let over = EventCount::named(clock, "the end of the background thread");
         let signals =
             Arc::new(Signals { stop: AtomicBool::new(false), is_over: AtomicBool::new(false), over });
@@ -196,7 +196,7 @@ impl Drop for BackgroundThread {
         self.signals.stop.store(true, Release);
         self.work.commits.bell.ring();
         let Some(thread) = self.thread.take() else { return };
-        if self.work.commits.config.clock.is_virtual() {
+        if self.work.commits.config.seams.clock.is_virtual() {
             if std::thread::panicking() {
                 return;
             }

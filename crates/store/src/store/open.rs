@@ -112,17 +112,17 @@ impl Store {
             return Err(StoreError::ReadOnly { path: dir.to_path_buf() });
         }
         config.check()?;
-        if config.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
+        if config.seams.files.is_none() && dir.join(crate::superblock::FILE_NAME).exists() {
             return Err(StoreError::Exists { path: dir.to_path_buf() });
         }
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
         let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
-        let (making, folder, lock) = match config.files {
+        let (making, folder, lock) = match config.seams.files {
             // A simulated disk has no names and no processes.
             Some(_) => {
                 make_dir(dir)?;
-                let folder = Directory::open(dir, config.files.as_ref())?;
+                let folder = Directory::open(dir, config.seams.files.as_ref())?;
                 let lock = Arc::new(Lock::take(&folder)?);
                 (None, folder, lock)
             }
@@ -164,7 +164,7 @@ impl Store {
 
     /// Opens the database in `dir`.
     pub fn open(dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
-        if config.files.is_none() && !dir.join(crate::superblock::FILE_NAME).exists() {
+        if config.seams.files.is_none() && !dir.join(crate::superblock::FILE_NAME).exists() {
             let why = match dir.is_dir() {
                 true if making::is_unfinished(dir) => "one is being made, or was not finished",
                 true => "it has no super-block",
@@ -172,10 +172,10 @@ impl Store {
             };
             return Err(StoreError::NotADatabase { path: dir.to_path_buf(), why: why.into() });
         }
-        let folder = Directory::open(dir, config.files.as_ref())?;
+        let folder = Directory::open(dir, config.seams.files.as_ref())?;
         let lock = if config.is_read_only() { Lock::share(&folder)? } else { Lock::take(&folder)? };
         let lock = Arc::new(lock);
-        if !config.is_read_only() && config.files.is_none() {
+        if !config.is_read_only() && config.seams.files.is_none() {
             making::sweep(&folder);
         }
         let Opened { file: super_file, block, notice, doubt } =
@@ -274,7 +274,7 @@ impl Store {
             work,
             background,
             commits,
-            writers: WriterGate::new(&config.clock),
+            writers: WriterGate::new(&config.seams.clock),
             upper_waits: UpperWaits::default(),
             config,
             building: AtomicBool::new(false),
@@ -297,7 +297,7 @@ fn new_core(
     let told = meters.clone();
     let on_evicted = Box::new(move |tree, unused| told.evicted(tree, unused));
     let most_pages = most_pages(space.geometry(), space.len());
-    let pool = Pool::new(frames, most_pages, &config.clock, on_evicted)?;
+    let pool = Pool::new(frames, most_pages, &config.seams.clock, on_evicted)?;
     let core = Arc::new(Core {
         pages: VisiblePages::new(pool),
         space: RwLock::new(space),
@@ -349,7 +349,7 @@ fn new_commits(
         Mode::ReadOnly => 0,
     };
     let spare = Reserve::open(&folder, reserve_bytes, config);
-    let block = CurrentBlock::new(super_file, cut_at_damage(block, found.found.place), &config.clock);
+    let block = CurrentBlock::new(super_file, cut_at_damage(block, found.found.place), &config.seams.clock);
     let poisoned = Arc::clone(&poison);
     let journal = Journal::new(
         folder.clone(),
@@ -368,18 +368,18 @@ fn new_commits(
         meta: Mutex::new(meta),
         block,
         spare,
-        lengths: LongLock::new("the lengths of the stripes", Default::default(), &config.clock),
+        lengths: LongLock::new("the lengths of the stripes", Default::default(), &config.seams.clock),
         replayed_per_s,
         poison,
         order: Mutex::default(),
         generation: AtomicU64::new(0),
         next_txn: AtomicU64::new(found.last_number + 1),
         next_tree: AtomicU32::new(0),
-        room: JournalRoom::new(&config.clock),
-        bell: Bell::new(&config.clock),
+        room: JournalRoom::new(&config.seams.clock),
+        bell: Bell::new(&config.seams.clock),
         meta_again: Mutex::default(),
-        checkpointer: Checkpointer::new(&config.clock),
-        lineage: RandomState::new().hash_one((found.txn, config.clock.now_ns())),
+        checkpointer: Checkpointer::new(&config.seams.clock),
+        lineage: RandomState::new().hash_one((found.txn, config.seams.clock.now_ns())),
         version_pages: config.version_pages()? as u64,
         config: config.clone(),
     }))

@@ -30,7 +30,7 @@ use crate::history::state::State;
 use crate::history::versions::Seen;
 use crate::page::geometry::ExtentId;
 use crate::page::{self, Damage, PAGE_BYTES, PageId, TreeId, header};
-use crate::settings::config::{Background, Mode, StoreConfig};
+use crate::settings::config::{Background, Mode, Seams, StoreConfig};
 use crate::space::Space;
 use crate::space::extent::Extent;
 use crate::store::Store;
@@ -272,19 +272,22 @@ pub(crate) fn copy_config(store: &Store) -> StoreConfig {
     StoreConfig {
         mode: Mode::ReadWrite,
         extent_pages: store.geometry.extent_pages,
-        background: Background::Caller,
         read_ahead: crate::ReadAhead::none(),
-        devices: None,
         placement: Default::default(),
         new_profiles: Vec::new(),
         journal: Default::default(),
-        #[cfg(feature = "plant")]
-        plant: None,
         // of the same budget: a backup runs beside queries
         memory_bytes: COPY_MEMORY.min(store.memory().total() / 8),
         budget: Some(store.memory().clone()),
         pool_bytes: None,
         shared_frames: None,
+        seams: Seams {
+            background: Background::Caller,
+            devices: None,
+            #[cfg(feature = "plant")]
+            plant: None,
+            ..store.config.clone().seams
+        },
         ..store.config.clone()
     }
 }

@@ -23,7 +23,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::{Result, StoreError};
 use crate::format::lineage::Relation;
-use crate::settings::config::{Background, Mode, StoreConfig};
+use crate::settings::config::{Background, Mode, Seams, StoreConfig};
 use crate::settings::opener::Directory;
 use crate::store::Store;
 use crate::store::making::make_dir;
@@ -427,5 +427,9 @@ fn missing(path: &Path) -> StoreError {
 }
 
 fn reading(config: StoreConfig) -> StoreConfig {
-    StoreConfig { mode: Mode::ReadOnly, background: Background::Caller, ..config }
+    StoreConfig {
+        mode: Mode::ReadOnly,
+        seams: Seams { background: Background::Caller, ..config.seams },
+        ..config
+    }
 }

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{JournalConfig, Pending, Plant, Snapshot, Store, StoreConfig, StoreError, TempSpace};
+use snowmelt_store::{
+    JournalConfig, Pending, Plant, Seams, Snapshot, Store, StoreConfig, StoreError, TempSpace,
+};
 
 use crate::support::{Random, tiny};
 use copy::Copy;
@@ -66,7 +68,6 @@ pub struct Cuts<'a> {
 fn config(disk: &PowerDisk, random: &mut Random, plant: Option<Plant>) -> StoreConfig {
     let tiny = tiny(disk);
     StoreConfig {
-        plant,
         journal: JournalConfig {
             private_pages: Some(8 + random.below(40)),
             version_pages: Some(8 + random.below(60)),
@@ -74,6 +75,7 @@ fn config(disk: &PowerDisk, random: &mut Random, plant: Option<Plant>) -> StoreC
             recovery_bytes: [None, Some(64 << 10)][random.below(2)],
             ..tiny.journal
         },
+        seams: Seams { plant, ..tiny.seams },
         ..tiny
     }
 }

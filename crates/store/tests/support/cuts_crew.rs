@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use snowmelt_io::{Clock, EventCount, PowerDisk};
-use snowmelt_store::{Background, Plant, Snapshot, Store, StoreConfig, StoreError};
+use snowmelt_store::{Background, Plant, Seams, Snapshot, Store, StoreConfig, StoreError};
 
 use super::copy::Copy;
 use super::model::{Model, NUMBER, Wrong, number_in};
@@ -110,7 +110,8 @@ impl<'a> Crew<'a> {
     fn config(&mut self) -> StoreConfig {
         let clock = self.clock.clone();
         let background = [Background::Caller, Background::Participant][self.random.below(2)];
-        StoreConfig { clock, background, ..config(&self.disk, &mut self.random, self.plant) }
+        let config = config(&self.disk, &mut self.random, self.plant);
+        StoreConfig { seams: Seams { clock, background, ..config.seams }, ..config }
     }
 
     /// Runs until the power was cut, or the process killed, `cuts` times.
@@ -283,7 +284,7 @@ impl<'a> Crew<'a> {
                     continue;
                 }
                 Role::Loader if random.below(4) == 0 => self.load(store, random)?,
-                Role::Background if store.config().background == Background::Caller => {
+                Role::Background if store.config().seams.background == Background::Caller => {
                     (0..random.below(8)).for_each(|_| _ = store.step());
                 }
                 Role::Checkpointer => drop(store.checkpoint()?),

@@ -15,7 +15,7 @@ use snowmelt_io::{
 };
 use snowmelt_store::{
     Background, DeviceWrap, FileOpener, JournalConfig, PageBuf, PageId, PageKind, ReadAhead, Reader, Result,
-    Store, StoreConfig, Transaction, TreeId, header,
+    Seams, Store, StoreConfig, Transaction, TreeId, header,
 };
 
 /// A store of 8-page extents with `frames` frames.
@@ -39,8 +39,6 @@ pub fn tiny(disk: &PowerDisk) -> StoreConfig {
         memory_bytes: 64 << 20,
         pool_bytes: Some(64 * 8192),
         read_ahead: ReadAhead::none(),
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         close_ms: 1_000_000,
         journal: JournalConfig {
             file_bytes: 64 << 10,
@@ -51,6 +49,11 @@ pub fn tiny(disk: &PowerDisk) -> StoreConfig {
             checkpoint_s: 1_000_000,
             most_bytes: 512 << 10,
             ..JournalConfig::default()
+        },
+        seams: Seams {
+            background: Background::Caller,
+            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+            ..Seams::default()
         },
         ..StoreConfig::default()
     }

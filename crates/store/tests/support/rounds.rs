@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{
-    Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Snapshot, Store, StoreConfig,
-    StoreError, Transaction, TreeId,
+    Background, FileOpener, JournalConfig, PageId, PageKind, ReadAhead, Reader, Seams, Snapshot, Store,
+    StoreConfig, StoreError, Transaction, TreeId,
 };
 
 use crate::support::{config, page};
@@ -29,10 +29,13 @@ pub fn small() -> JournalConfig {
 pub fn on(disk: &PowerDisk) -> StoreConfig {
     let disk = disk.clone();
     StoreConfig {
-        background: Background::Caller,
-        files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
         journal: small(),
         close_ms: 0,
+        seams: Seams {
+            background: Background::Caller,
+            files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
+            ..Seams::default()
+        },
         ..config(64, ReadAhead::none())
     }
 }

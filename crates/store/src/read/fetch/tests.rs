@@ -6,7 +6,7 @@ use snowmelt_io::{CostModel, QueueConfig};
 
 use super::*;
 use crate::page::{PageBuf, PageKind};
-use crate::{Background, Store, StoreConfig};
+use crate::{Background, Seams, Store, StoreConfig};
 
 /// Pages of an extent.
 const EXTENT: u64 = 8;
@@ -26,9 +26,9 @@ impl Bed {
             extent_pages: EXTENT as u32,
             memory_bytes: 64 << 20,
             direct: false,
-            background: Background::Caller,
             queue: QueueConfig { cost: Some(cost), learns: false, ..QueueConfig::default() },
             read_ahead,
+            seams: Seams { background: Background::Caller, ..Seams::default() },
             ..StoreConfig::default()
         };
         let db = dir.path().join("db");

@@ -243,7 +243,7 @@ impl TupleTree {
     ) -> ScanPieces {
         // In a small pool large pieces would be evicted before they are used.
         let leaves = leaves.min(reader.wish_limit() / 8).max(1);
-        ScanPieces::new(self, bounds, leaves, joins, &reader.store().config().clock)
+        ScanPieces::new(self, bounds, leaves, joins, &reader.store().config().seams.clock)
     }
 
     /// The share of a range that lies before a place; exact counts.
