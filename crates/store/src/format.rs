@@ -13,7 +13,6 @@ pub(crate) mod key;
 pub(crate) mod leaf_diff;
 pub(crate) mod lineage;
 pub(crate) mod placement;
-pub(crate) mod record;
 pub(crate) mod string;
 pub(crate) mod tuple;
 pub(crate) mod varint;

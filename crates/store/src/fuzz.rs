@@ -10,7 +10,6 @@ use crate::format::diff;
 use crate::format::encoding::Decode;
 use crate::format::encoding::column::meet::Met;
 use crate::format::inner::Inner;
-use crate::format::record::page::{Equal, RecordPage};
 use crate::format::string::leaf::StringLeaf;
 use crate::format::string::symbols::Symbols;
 use crate::format::tuple::leaf::LeafCursor;
@@ -23,13 +22,12 @@ use crate::tree::long_value::LongRef;
 use crate::{PageId, page};
 
 /// Kinds that the first byte of [`tree_page`]'s input chooses from.
-const KINDS: [PageKind; 6] = [
+const KINDS: [PageKind; 5] = [
     PageKind::TupleLeaf,
     PageKind::TupleInner,
     PageKind::StringLeaf,
     PageKind::StringInner,
     PageKind::Symbols,
-    PageKind::RecordLeaf,
 ];
 
 /// A page of any tree: a byte for kind and arity, two for the header's count, the body.
@@ -50,8 +48,7 @@ pub fn tree_page(data: &[u8]) {
         PageKind::TupleInner => inner(&page, kind, arity, key),
         PageKind::StringInner => inner(&page, kind, 1, &key[..1]),
         PageKind::StringLeaf => string_leaf(&page),
-        PageKind::Symbols => symbols(&page, body),
-        _ => record_page(&page, &body[..body.len().min(20)]),
+        _ => symbols(&page, body),
     };
 }
 
@@ -124,18 +121,6 @@ fn symbols(page: &[u8], codes: &[u8]) -> Decode<()> {
     Symbols::parse(page)?.decode(codes, &mut Vec::new()).map(drop)
 }
 
-fn record_page(page: &[u8], key: &[u8]) -> Decode<()> {
-    let found = RecordPage::parse(page, PageKind::RecordLeaf, 0)?;
-    let _ = (found.rank(page, key, Equal::Counts), found.rank(page, key, Equal::CountsNot));
-    for i in 0..found.len {
-        let record = found.record(page, i)?;
-        if record.long {
-            let _ = LongRef::parse(record.value);
-        }
-    }
-    Ok(())
-}
-
 /// Bytes of a journal file: a file's head, a record, the changes in a payload, a page's diff.
 pub fn journal(data: &[u8]) {
     let _ = record::FileHead::decode(data);
@@ -202,7 +187,7 @@ mod tests {
     use super::*;
     use crate::tests::trees::{Random, Sizes, TestStore, seeds};
     use crate::{
-        RecordTreeBuilder, StringTreeBuilder, TupleTreeBuilder, header,
+        StringTreeBuilder, TupleTreeBuilder, header,
         superblock::{FILE_NAME, offset},
     };
 
@@ -235,13 +220,6 @@ mod tests {
                 .unwrap();
         });
         trees.push((strings.finish().unwrap().id(), 1));
-        let mut records = RecordTreeBuilder::new(build.new_tree("records"));
-        for i in 0..3000u64 {
-            records
-                .push(format!("key/{i:08}").as_bytes(), &vec![i as u8; 20 + (i % 700 / 699 * 9000) as usize])
-                .unwrap();
-        }
-        trees.push((records.finish().unwrap().id(), 1));
         build.commit().unwrap();
         let mut reader = store.reader();
         let mut pages = Vec::new();

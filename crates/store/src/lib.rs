@@ -20,7 +20,7 @@
 //! | `recovery`   | what the journal says beyond the super-block                                |
 //! | `store`      | opening, background work, closing                                           |
 //! | `access`     | what trees read and write through: reader, transaction, bulk build          |
-//! | `tree`       | tuples, strings, records                                                    |
+//! | `tree`       | tuples and strings                                                          |
 //! | `whole`      | a database as a whole: copy, check, eviction from the page cache            |
 //! | `report`     | all meters at one moment, and how they are shown                            |
 //!
@@ -70,7 +70,6 @@ pub use format::catalog;
 pub use format::key::MAX_ARITY;
 pub use format::lineage::StateName;
 pub use format::placement::Placement;
-pub use format::record::key::{BadKey, KeyReader, KeyWriter};
 pub use format::written_by::WrittenBy;
 pub use history::snapshot::Snapshot;
 pub use journal::meters::JournalStats;
@@ -114,9 +113,6 @@ pub use store::place::{remove_database, remove_dropped, rename_database, stripe_
 pub use store::{DEFAULT_STRIPE, Store};
 pub use sync::waits::{MeteredWait, ShownWait, UpperWaits, WaitFor, WaitSign, WaitTally, WaitTimes, Waiter};
 pub use tree::announce::{AnyTree, Levels, announce};
-pub use tree::record::apply::{RecordChange, RecordsApplied};
-pub use tree::record::build::RecordTreeBuilder;
-pub use tree::record::{RecordScan, RecordTree};
 pub use tree::rows::{Columns, Keys, Matches, MergeKeys, ScanBounds};
 pub use tree::string::StringTree;
 pub use tree::string::build::StringTreeBuilder;

@@ -76,9 +76,9 @@ pub enum PageKind {
     StringLeaf = 3,
     /// Inner node of a string tree.
     StringInner = 4,
-    /// Leaf of a record tree.
+    /// Reserved: leaf of a tree of byte keys with values. No version made one in a database.
     RecordLeaf = 5,
-    /// Inner node of a record tree.
+    /// Reserved: inner node of such a tree.
     RecordInner = 6,
     /// First page of a run that holds one long value, and the pages after it.
     LongRun = 7,

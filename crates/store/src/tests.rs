@@ -2,7 +2,6 @@
 
 mod damage;
 mod format;
-mod record;
 mod string;
 pub(crate) mod trees;
 mod tuple;

@@ -1,4 +1,4 @@
-//! Trees: tuples, strings and records, read, changed, built and checked.
+//! Trees: tuples and strings, read, changed, built and checked.
 //!
 //! Tuple and string trees share their inner nodes, the [`descent`] from keys to leaves and the
 //! [`change`]s on the way up. [`announce`] reads ahead for several trees at once.
@@ -9,7 +9,6 @@ pub(crate) mod descent;
 pub(crate) mod levels;
 pub(crate) mod long_value;
 pub(crate) mod read;
-pub(crate) mod record;
 pub(crate) mod rows;
 pub(crate) mod spare;
 pub(crate) mod string;

@@ -4,18 +4,15 @@
 //! The damaged page is put in place through the door for page versions, so no checksum is in
 //! its way.
 
-use std::ops::Bound;
-
 use crate::tests::trees::{Random, Sizes, TestStore, seeds};
 use crate::{
-    Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, Reader, RecordTree, RecordTreeBuilder, Result,
-    ScanBounds, StoreError, StringTree, StringTreeBuilder, TreeId, TupleTree, TupleTreeBuilder, header,
+    Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, Reader, Result, ScanBounds, StoreError, StringTree,
+    StringTreeBuilder, TreeId, TupleTree, TupleTreeBuilder, header,
 };
 
 struct Trees {
     tuples: TupleTree,
     strings: StringTree,
-    records: RecordTree,
 }
 
 fn build(store: &TestStore, random: &mut Random) -> Trees {
@@ -36,16 +33,7 @@ fn build(store: &TestStore, random: &mut Random) -> Trees {
         let long = if i % 900 == 0 { 20_000 } else { random.below(40) as usize };
         strings.push(&b"words that come again and again".repeat(1 + long / 31)[..long]).unwrap();
     }
-    let mut records = RecordTreeBuilder::new(build.new_tree("records"));
-    for i in 0..20_000u64 {
-        let value = vec![i as u8; if i % 900 == 0 { 30_000 } else { 20 }];
-        records.push(format!("key/{i:08}").as_bytes(), &value).unwrap();
-    }
-    let trees = Trees {
-        tuples: tuples.finish().unwrap(),
-        strings: strings.finish().unwrap(),
-        records: records.finish().unwrap(),
-    };
+    let trees = Trees { tuples: tuples.finish().unwrap(), strings: strings.finish().unwrap() };
     build.commit().unwrap();
     trees
 }
@@ -69,12 +57,6 @@ fn use_all(trees: &Trees, reader: &mut Reader, random: &mut Random) -> Result<()
     ids.extend((0..22).map(|i| i * 900));
     ids.sort_unstable();
     trees.strings.get(reader, &ids, |_, _| ())?;
-    let mut value = Vec::new();
-    for _ in 0..50 {
-        trees.records.get(reader, format!("key/{:08}", random.below(21_000)).as_bytes(), &mut value)?;
-    }
-    let mut scan = trees.records.scan(Bound::Included(b"key/00003"), Bound::Excluded(b"key/00009"));
-    while scan.next(reader, 100, |_, _| ())? {}
     Ok(())
 }
 
@@ -92,7 +74,7 @@ fn damaged_pages_give_typed_errors() {
         let trees = build(&store, &mut random);
         let mut reader = store.reader();
         use_all(&trees, &mut reader, &mut random).expect("nothing is damaged yet");
-        let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id(), trees.records.id()]
+        let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id()]
             .iter()
             .flat_map(|&t| pages(&mut reader, t).into_iter().map(move |p| (t, p)))
             .collect();
@@ -120,7 +102,7 @@ fn damaged_pages_give_typed_errors() {
             store.store.publish_version(id, txn, page);
             // A handle of its own, so that the symbol table is read again.
             let strings = StringTree::from_bytes(&trees.strings.to_bytes()).unwrap();
-            let trees = Trees { strings, tuples: trees.tuples.clone(), records: trees.records.clone() };
+            let trees = Trees { strings, tuples: trees.tuples.clone() };
             match use_all(&trees, &mut store.reader(), &mut random) {
                 Ok(()) => {}
                 Err(StoreError::Damaged { .. }) => errors += 1,

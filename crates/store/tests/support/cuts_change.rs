@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Build, Changes, PageId, PageKind, RecordChange, RecordTree, Relocation, Store, StoreError, StringTree,
-    StringTreeBuilder, Transaction, TreeId, TupleTree, TupleTreeBuilder,
+    Build, Changes, PageId, PageKind, Relocation, Store, StoreError, StringTree, StringTreeBuilder,
+    Transaction, TreeId, TupleTree, TupleTreeBuilder,
 };
 
-use super::model::{Model, NUMBER, RECORDS, ROWS, STRINGS};
+use super::model::{Model, NUMBER, ROWS, STRINGS};
 use crate::support::{self, Random};
 
 /// Strings after which the tree is begun anew.
@@ -52,8 +52,7 @@ pub fn change(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> D
             txn.put_record(&name, 1, &bytes);
             Arc::make_mut(&mut next.catalog).insert(name, bytes);
         }
-        (13, _) => append_strings(random, txn, next)?,
-        (14, _) => change_records(random, txn, next)?,
+        (13 | 14, _) => append_strings(random, txn, next)?,
         _ => change_rows(random, txn, next)?,
     }
     Ok(())
@@ -172,31 +171,6 @@ fn append_strings(random: &mut Random, txn: &mut Transaction, next: &mut Model) 
     tree.append(txn, &strings.iter().map(|s| &**s).collect::<Vec<_>>())?;
     txn.put_record(STRINGS, 1, &tree.to_bytes());
     Arc::make_mut(&mut next.strings).extend(strings);
-    Ok(())
-}
-
-fn change_records(random: &mut Random, txn: &mut Transaction, next: &mut Model) -> Done {
-    let mut tree = match txn.record(RECORDS) {
-        Some(bytes) => RecordTree::from_bytes(&bytes)?,
-        None => RecordTree::create(txn, RECORDS)?,
-    };
-    let keys: BTreeSet<Vec<u8>> =
-        (0..1 + random.below(20)).map(|_| format!("key {:03}", random.below(300)).into_bytes()).collect();
-    let value = |random: &mut Random| {
-        let long = if random.below(20) == 0 { 12_000 } else { 200 };
-        (random.below(3) > 0).then(|| vec![random.next() as u8; random.below(long)])
-    };
-    let changes: Vec<(Vec<u8>, Option<Vec<u8>>)> = keys.into_iter().map(|k| (k, value(random))).collect();
-    let borrowed: Vec<RecordChange<'_>> = changes.iter().map(|(k, v)| (&k[..], v.as_deref())).collect();
-    tree.apply(txn, &borrowed)?;
-    txn.put_record(RECORDS, 1, &tree.to_bytes());
-    let all = Arc::make_mut(&mut next.records);
-    for (key, value) in changes {
-        match value {
-            Some(value) => all.insert(key, value),
-            None => all.remove(&key),
-        };
-    }
     Ok(())
 }
 

@@ -1,18 +1,15 @@
 //! The power-cut simulator's model of a database, and the comparison of a database with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use snowmelt_store::{
-    Columns, PageId, Reader, RecordTree, ScanBounds, Snapshot, Store, StoreError, StringTree, TreeId,
-    TupleTree,
+    Columns, PageId, Reader, ScanBounds, Snapshot, Store, StoreError, StringTree, TreeId, TupleTree,
 };
 
 /// Names of the trees that are more than pages.
 pub const ROWS: &str = "rows";
 pub const STRINGS: &str = "strings";
-pub const RECORDS: &str = "records";
 /// The store's own record.
 const LINEAGE: &str = "lineage";
 /// The record that says which commit the state is of.
@@ -40,8 +37,6 @@ pub struct Model {
     pub rows: Arc<BTreeSet<(u64, u64)>>,
     /// A string tree.
     pub strings: Arc<Vec<Arc<[u8]>>>,
-    /// A record tree.
-    pub records: Arc<BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
 impl Model {
@@ -63,7 +58,7 @@ impl Model {
         if self.number() > 0 && snapshot.record(LINEAGE).is_none() {
             return Err("the state has no lineage".into());
         }
-        let of_no_tree = |name: &&String| ![ROWS, STRINGS, RECORDS, LINEAGE].contains(&name.as_str());
+        let of_no_tree = |name: &&String| ![ROWS, STRINGS, LINEAGE].contains(&name.as_str());
         let names = snapshot.catalog().records.keys().filter(of_no_tree);
         if !names.eq(self.catalog.keys()) {
             return Err("the catalog has other records".into());
@@ -97,20 +92,9 @@ impl Model {
                 if right {
                     tree.get(reader, &ids, |i, bytes| right &= *self.strings[i] == *bytes)?;
                 }
-                same("strings", right)?;
+                same("strings", right)
             }
-            None => same("strings", self.strings.is_empty())?,
-        }
-        match snapshot.record(RECORDS) {
-            Some(record) => {
-                let mut scan = RecordTree::from_bytes(&record)?.scan(Bound::Unbounded, Bound::Unbounded);
-                let (mut expected, mut right) = (self.records.iter(), true);
-                while scan.next(reader, 1000, |key, value| {
-                    right &= expected.next().is_some_and(|(k, v)| (&k[..], &v[..]) == (key, value));
-                })? {}
-                same("records", right && expected.next().is_none())
-            }
-            None => same("records", self.records.is_empty()),
+            None => same("strings", self.strings.is_empty()),
         }
     }
 }
