@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::format::catalog::Catalog;
 use crate::format::diff;
 use crate::format::string::append_diff;
-use crate::format::tuple::row_diff;
+use crate::format::tuple::row_diff::{in_tail, packed};
 use crate::history::private::{Private, PrivatePage};
 use crate::history::step::Step;
 use crate::history::versions::Readable;
@@ -157,7 +157,7 @@ impl Packer {
     fn diff(&mut self, id: PageId, old: &PageBuf, new: &PageBuf) -> Option<u32> {
         const MOST: usize = PAGE_BYTES / 2;
         let in_rows: [Diff; 3] =
-            [row_diff::diff_in_tail, append_diff::diff, |old, new, out| row_diff::diff(old, new, MOST, out)];
+            [in_tail::diff, append_diff::diff, |old, new, out| packed::diff(old, new, MOST, out)];
         let mut bytes = Vec::new();
         let said = in_rows.iter().any(|diff| {
             bytes.clear();
