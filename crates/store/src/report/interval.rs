@@ -1,9 +1,9 @@
-//! The difference of two reports; and the meters that are derived from others.
+//! The difference of two reports.
 
 use std::collections::HashMap;
 
-use super::registry::{FORMULAS, Way};
-use super::sample::{Sample, SampleKind, SampleValue, number_of};
+use super::registry::derive;
+use super::sample::{Sample, SampleKind, SampleValue};
 
 /// The difference to `earlier`: counts are differences, levels are as of now, and derived meters
 /// are derived from the differences. A count that was reset meanwhile is what came after the reset.
@@ -29,26 +29,6 @@ fn difference(now: &SampleValue, before: &SampleValue) -> SampleValue {
             SampleValue::Real(now - before)
         }
         (now, _) => now.clone(),
-    }
-}
-
-/// Fills in the samples that are made of others.
-pub(crate) fn derive(samples: &mut [Sample]) {
-    for at in 0..samples.len() {
-        if samples[at].kind != SampleKind::Derived {
-            continue;
-        }
-        let Some(formula) = FORMULAS.iter().find(|formula| samples[at].name == formula.name) else {
-            debug_assert!(false, "{} has a formula", samples[at].name);
-            continue;
-        };
-        let labels = &samples[at].labels;
-        let (of, by) = (number_of(samples, formula.of, labels), number_of(samples, formula.by, labels));
-        samples[at].value = match formula.way {
-            Way::Quotient if by == 0.0 => SampleValue::Real(0.0),
-            Way::Quotient => SampleValue::Real(of / by),
-            Way::Percent => SampleValue::Whole((100.0 * of / (by + 1.0)) as u64),
-        };
     }
 }
 

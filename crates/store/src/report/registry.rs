@@ -4,8 +4,7 @@
 
 use snowmelt_io::{Class, Latency, WriteCost};
 
-use super::interval::derive;
-use super::sample::{Sample, Samples};
+use super::sample::{Sample, SampleKind, SampleValue, Samples, number_of};
 use super::{DeviceStats, Report};
 use crate::page::PAGE_BYTES;
 use crate::pool::rule::Rule;
@@ -16,16 +15,16 @@ use crate::read::waits::WaitStats;
 use crate::sync::waits::WaitTimes;
 
 /// How a derived meter is made of two others with the same labels.
-pub(super) struct Formula {
-    pub name: &'static str,
-    pub of: &'static str,
-    pub by: &'static str,
-    pub way: Way,
+struct Formula {
+    name: &'static str,
+    of: &'static str,
+    by: &'static str,
+    way: Way,
 }
 
 /// Ways to make a value of two.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+enum Way {
     /// One by the other; 0 where that is 0.
     Quotient,
     /// floor(100 · reads ÷ (touches + 1)).
@@ -37,7 +36,7 @@ const fn quotient(name: &'static str, of: &'static str, by: &'static str) -> For
 }
 
 /// All of them.
-pub(super) const FORMULAS: [Formula; 11] = [
+const FORMULAS: [Formula; 11] = [
     quotient("reads.ahead_share", "reads.ahead", "reads.pages"),
     quotient("reads.used_share", "reads.ahead_used", "reads.ahead_issued"),
     quotient("reads.request_bytes", "reads.bytes", "reads.requests"),
@@ -58,6 +57,26 @@ pub(super) const FORMULAS: [Formula; 11] = [
         "journal.last_recovery.requests",
     ),
 ];
+
+/// Fills in the samples that are made of others.
+pub(super) fn derive(samples: &mut [Sample]) {
+    for at in 0..samples.len() {
+        if samples[at].kind != SampleKind::Derived {
+            continue;
+        }
+        let Some(formula) = FORMULAS.iter().find(|formula| samples[at].name == formula.name) else {
+            debug_assert!(false, "{} has a formula", samples[at].name);
+            continue;
+        };
+        let labels = &samples[at].labels;
+        let (of, by) = (number_of(samples, formula.of, labels), number_of(samples, formula.by, labels));
+        samples[at].value = match formula.way {
+            Way::Quotient if by == 0.0 => SampleValue::Real(0.0),
+            Way::Quotient => SampleValue::Real(of / by),
+            Way::Percent => SampleValue::Whole((100.0 * of / (by + 1.0)) as u64),
+        };
+    }
+}
 
 /// The samples of a report.
 pub(super) fn samples(report: &Report) -> Vec<Sample> {
