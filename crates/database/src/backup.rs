@@ -44,9 +44,10 @@ impl Database {
 pub fn restore_backup(
     set: &Path,
     at: RestoreAt,
-    target: (&Path, &[PathBuf]),
+    target: &Path,
+    stripes: &[PathBuf],
     config: &StoreConfig,
     told: impl FnMut(CopyProgress) -> ControlFlow<()>,
 ) -> Result<CopyProgress> {
-    BackupSet::read(set)?.restore(at, target, config, told)
+    BackupSet::read(set)?.restore(at, target, stripes, config, told)
 }

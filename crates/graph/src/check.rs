@@ -362,7 +362,7 @@ fn graphs_of(
     let pairs = Pairs::of_rows(pairs);
     let columns = pairs.columns();
     let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
-    let mut matches = Matches::of(4, 2, 0b10);
+    let mut matches = Matches::with_wanted(4, 2, 0b10);
     while lookup.next(session, &mut matches, BATCH)? {
         for (&key, &graph) in matches.key.iter().zip(&matches.cols[1]) {
             let pair = (graph, pairs.subject(key));

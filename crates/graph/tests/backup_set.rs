@@ -24,7 +24,7 @@ fn add(set: &Path, database: &Arc<GraphDatabase>) -> Option<u64> {
 fn restored(set: &Path, at: RestoreAt) -> Result<(TempDir, Arc<GraphDatabase>), String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
-    let done = restore_backup(set, at, (&path, &[]), &options(), |_| ControlFlow::Continue(()));
+    let done = restore_backup(set, at, &path, &[], &options(), |_| ControlFlow::Continue(()));
     done.map_err(|e| e.to_string())?;
     let database = GraphDatabase::open(&path, &options()).map_err(|e| e.to_string())?;
     Ok((dir, database))
@@ -185,7 +185,8 @@ fn an_unfinished_part_is_passed_over() {
     let refused = restore_backup(
         &set.path().join("nowhere"),
         RestoreAt::Newest,
-        (&set.path().join("x"), &[]),
+        &set.path().join("x"),
+        &[],
         &options(),
         |_| ControlFlow::Continue(()),
     );

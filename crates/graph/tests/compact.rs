@@ -20,7 +20,7 @@ use snowmelt_graph::{
     TermRef, TermsCompacted,
 };
 use snowmelt_io::PowerDisk;
-use snowmelt_store::{Seams, Background, FileOpener, JournalConfig, ReadAhead, StoreError};
+use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, Seams, StoreError};
 use tempfile::TempDir;
 use world::*;
 

@@ -214,7 +214,7 @@ fn restored(world: &World) -> (TempDir, Arc<GraphDatabase>) {
     let (set, path) = (dir.path().join("set"), dir.path().join("db"));
     std::fs::create_dir(&set).unwrap();
     world.database.backup_to_set(&set, |_| ControlFlow::Continue(())).unwrap();
-    restore_backup(&set, RestoreAt::Newest, (&path, &[]), &options(), |_| ControlFlow::Continue(())).unwrap();
+    restore_backup(&set, RestoreAt::Newest, &path, &[], &options(), |_| ControlFlow::Continue(())).unwrap();
     let database = GraphDatabase::open(&path, &options()).unwrap();
     (dir, database)
 }

@@ -56,10 +56,10 @@ fn main() {
         begun.elapsed().as_secs_f64(),
         first_seed + seeds - 1,
         total.cases,
-        total.of(Outcome::Right),
-        total.of(Outcome::NotOpened),
-        total.of(Outcome::NotRead),
-        total.of(Outcome::InWindow),
+        total.count(Outcome::Right),
+        total.count(Outcome::NotOpened),
+        total.count(Outcome::NotRead),
+        total.count(Outcome::InWindow),
         total.broken.len()
     );
     std::process::exit(i32::from(!total.broken.is_empty()));

@@ -93,7 +93,7 @@ fn add(to: &mut (u64, u64), found: (u64, u64)) {
 fn merged(tree: &TupleTree, reader: &mut Reader, keys: &[u64]) -> (u64, u64) {
     let keys = MergeKeys { before: &[PROPERTY], varying: keys, behind: &[] };
     let mut way = tree.merge_way(&keys);
-    let (mut out, mut all) = (Matches::of(4, 2, 1), (0, 0));
+    let (mut out, mut all) = (Matches::with_wanted(4, 2, 1), (0, 0));
     while way.next(reader, &keys, &mut out, BATCH).expect("read") {
         add(&mut all, sum(&out));
         out.clear();
@@ -104,9 +104,9 @@ fn merged(tree: &TupleTree, reader: &mut Reader, keys: &[u64]) -> (u64, u64) {
 fn scanned(tree: &TupleTree, reader: &mut Reader, keys: &[u64]) -> (u64, u64) {
     let (Some(low), Some(high)) = (keys.first(), keys.last()) else { return (0, 0) };
     let mut scan = tree.scan(ScanBounds { prefix: &[PROPERTY], range: Some((*low, *high)) });
-    let (mut columns, mut all, mut k) = (Columns::of(4, 0b110), (0, 0), 0);
+    let (mut columns, mut all, mut k) = (Columns::with_wanted(4, 0b110), (0, 0), 0);
     while scan.next(reader, &mut columns, BATCH).expect("read") {
-        let mut out = Matches::of(4, 2, 1);
+        let mut out = Matches::with_wanted(4, 2, 1);
         let mut selected: Vec<u32> = Vec::new();
         'rows: for (row, value) in columns.cols[1].iter().enumerate() {
             while keys[k] < *value {
@@ -132,7 +132,7 @@ fn looked_up(tree: &TupleTree, reader: &mut Reader, keys: &[u64]) -> (u64, u64) 
     let property = vec![PROPERTY; keys.len()];
     let columns: &[&[u64]] = &[&property, keys];
     let mut lookup = tree.lookup(Keys::new(columns, None));
-    let (mut out, mut all) = (Matches::of(4, 2, 1), (0, 0));
+    let (mut out, mut all) = (Matches::with_wanted(4, 2, 1), (0, 0));
     while lookup.next(reader, &mut out, BATCH).expect("read") {
         add(&mut all, sum(&out));
         out.clear();

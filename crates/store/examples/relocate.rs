@@ -137,7 +137,7 @@ fn measure(dir: &Path, quads: &[Row], pool: u64, trees: &[(&str, &str)]) {
     for (device, model) in &devices {
         for (work, what) in works {
             for (title, name) in trees {
-                let (ms, reads, ahead) = run(dir, model, pool, (name, what), quads);
+                let (ms, reads, ahead) = run(dir, model, pool, name, what, quads);
                 let used = 100.0 * ahead.used as f64 / ahead.issued.max(1) as f64;
                 println!(
                     "{device:<10} {work:<17} {title:<15} {ms:>8} {reads:>8} {:>8} {used:>7.0}",
@@ -152,7 +152,8 @@ fn run(
     dir: &Path,
     model: &DeviceModel,
     pool: u64,
-    (name, work): (&str, Work),
+    name: &str,
+    work: Work,
     quads: &[Row],
 ) -> (u64, u64, AheadStats) {
     let clock = Clock::virtual_time(2);

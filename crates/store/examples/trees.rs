@@ -157,7 +157,7 @@ fn scans(reader: &mut Reader, name: &str, tree: &TupleTree, rows: &[Row]) {
         for _ in 0..3 {
             let started = Cpu::now();
             let mut scan = tree.scan(ScanBounds::default());
-            let mut out = Columns::of(4, wanted);
+            let mut out = Columns::with_wanted(4, wanted);
             let (mut n, mut sum) = (0, 0u64);
             while scan.next(reader, &mut out, 8192).expect("read") {
                 n += out.rows;

@@ -274,7 +274,7 @@ impl Commits {
     /// The lineage of a state.
     pub fn lineage_of(&self, state: &State) -> Result<Lineage> {
         let identity = self.block.lock().identity;
-        Lineage::of(identity, state.txn, &state.catalog).map_err(|why| {
+        Lineage::from_catalog(identity, state.txn, &state.catalog).map_err(|why| {
             let path = self.dir.join(crate::superblock::FILE_NAME);
             StoreError::Corrupt { path, why: why.into() }
         })

@@ -39,7 +39,7 @@ use crate::settings::opener::Directory;
 use crate::superblock::TailPlace;
 use crate::superblock::current::CurrentBlock;
 use file::{BLOCK, JournalFile};
-use record::{ALIGN, FILE_HEAD, FileHead, Head, Kind, Link, Packed};
+use record::{ALIGN, FILE_HEAD, FileHead, Head, Link, Packed, RecordKind};
 
 /// Where a change is: record and place in its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,7 +185,8 @@ impl Journal {
         block: Arc<CurrentBlock>,
         poison: Arc<OnceLock<Arc<StoreError>>>,
         found: scan::Found,
-        (watch, cost): (Watch, CostModel),
+        watch: Watch,
+        cost: CostModel,
     ) -> Journal {
         let end = found.end;
         let unsynced = found.used.values().map(|(f, _)| f.clone()).collect();
@@ -280,7 +281,7 @@ impl Journal {
         }
         let (first, number) = (places.first().map_or(tail.number, |p| p.0), tail.number);
         let first = tail.parts.first_file(txn, first);
-        if records.last().is_some_and(|r| r.kind == Kind::Commit) {
+        if records.last().is_some_and(|r| r.kind == RecordKind::Commit) {
             self.files.lock().committed(txn, first..=number);
         }
         assert!(room.next().is_none(), "room was reserved for just these records");

@@ -108,7 +108,7 @@ unsafe impl Sync for PageRef {}
 
 impl PageRef {
     /// A page that is not the pool's.
-    pub(crate) fn of(page: Arc<PageBuf>) -> PageRef {
+    pub(crate) fn from_memory(page: Arc<PageBuf>) -> PageRef {
         debug_assert_eq!(page.len(), PAGE_BYTES, "a version is a whole page");
         PageRef { start: page.as_ptr(), hold: Hold::Version(page) }
     }

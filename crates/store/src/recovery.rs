@@ -36,7 +36,7 @@ use crate::settings::opener::Directory;
 use crate::space::extent::Extent;
 use crate::superblock::{SuperBlock, TailPlace};
 use read::read_journal;
-use replay::{Limits, PageWay, Replay, Slice};
+use replay::{PageWay, Replay, ReplayLimits, ReplayShare, Slice};
 
 /// Result of a recovery.
 pub(crate) struct Recovered {
@@ -94,13 +94,21 @@ pub struct RecoveryTrace {
     pub seconds: f64,
 }
 
+/// The state of the database at a checkpoint, which the super-block names.
+#[derive(Clone)]
+pub(crate) struct CheckpointState {
+    pub txn: u64,
+    pub geometry: Geometry,
+    pub catalog: Catalog,
+    pub extents: Vec<Extent>,
+}
+
 /// Reads the journal over the state of a super-block.
 pub(crate) fn recover(
     dir: &Arc<Directory>,
     config: &StoreConfig,
     block: &SuperBlock,
-    geometry: Geometry,
-    state: (Catalog, Vec<Extent>),
+    state: CheckpointState,
     devices: &Devices,
 ) -> Result<Recovered> {
     let begun = config.seams.clock.now_ns();
@@ -112,10 +120,10 @@ pub(crate) fn recover(
         journal: JournalConfig { recovery_bytes: Some(bytes), ..config.journal.clone() },
         ..config.clone()
     };
-    let shares = shares(config);
+    let (shares, geometry) = (shares(config), state.geometry);
     let limits = limits(config, shares)?;
-    let replay =
-        |share: usize| Replay::new(dir.path(), (share, shares), limits, block.txn, geometry, state.clone());
+    let share = |number: usize| ReplayShare { number: number as u64, count: shares as u64 };
+    let replay = |number: usize| Replay::new(dir.path(), share(number), limits, state.clone());
     let mut replays: Vec<Replay> = (0..shares).map(replay).collect();
     let needed = needed(block);
     let mut found = read_journal(dir, config, needed, &mut replays.iter_mut().collect::<Vec<_>>())?;
@@ -131,8 +139,7 @@ pub(crate) fn recover(
     for replay in replays.iter_mut().filter(|r| r.slices.is_empty()) {
         pages.extend(versions(replay, &extents, geometry));
     }
-    let mut passes =
-        Passes { dir, config, geometry, devices, needed, state, limits, readings: 1, written: 0 };
+    let mut passes = Passes { dir, config, devices, needed, state, limits, readings: 1, written: 0 };
     if replays.iter().any(|r| !r.slices.is_empty()) {
         if config.is_read_only() {
             let (path, memory) = (dir.path().to_path_buf(), config.recovery_bytes());
@@ -202,10 +209,10 @@ fn shares(config: &StoreConfig) -> usize {
 /// Limits of each share: together an eighth of the memory budget for images, as in the version
 /// table, a sixteenth each for what waits and for places. The parts of a transaction are the
 /// same memory for all shares.
-fn limits(config: &StoreConfig, shares: usize) -> Result<Limits> {
+fn limits(config: &StoreConfig, shares: usize) -> Result<ReplayLimits> {
     let memory = config.recovery_bytes() as usize;
     let share_of = |part: usize| (memory / part / shares).max(1);
-    Ok(Limits {
+    Ok(ReplayLimits {
         images: config.version_pages()?.div_ceil(shares),
         images_of_slice: (memory / 2 / PAGE_BYTES).max(1),
         waiting: share_of(16),
@@ -233,11 +240,10 @@ fn versions(replay: &mut Replay, extents: &[Extent], geometry: Geometry) -> Vec<
 struct Passes<'a> {
     dir: &'a Arc<Directory>,
     config: &'a StoreConfig,
-    geometry: Geometry,
     devices: &'a Devices,
     needed: Needed,
-    state: (Catalog, Vec<Extent>),
-    limits: Limits,
+    state: CheckpointState,
+    limits: ReplayLimits,
     readings: u64,
     /// Pages written back.
     written: u64,
@@ -247,19 +253,16 @@ impl Passes<'_> {
     /// One slice after the other, in the calling thread: heaps of other threads would keep what
     /// they once had.
     fn run(&mut self, replays: Vec<Replay>, extents: &mut [Extent]) -> Result<()> {
-        let (shares, after) = (replays.len(), replays[0].after);
-        let of_share = |(share, r): (usize, Replay)| r.slices.into_iter().map(move |slice| (share, slice));
-        let mut open: Vec<(usize, Slice)> = replays.into_iter().enumerate().flat_map(of_share).collect();
+        let of_share = |r: Replay| r.slices.into_iter().map(move |slice| (r.share, slice));
+        let mut open: Vec<(ReplayShare, Slice)> = replays.into_iter().flat_map(of_share).collect();
         while let Some((share, slice)) = open.pop() {
-            let of = (share, shares);
-            let mut replay =
-                Replay::new(self.dir.path(), of, self.limits, after, self.geometry, self.state.clone());
+            let mut replay = Replay::new(self.dir.path(), share, self.limits, self.state.clone());
             replay.slice = Some(slice);
             read_journal(self.dir, self.config, self.needed, &mut [&mut replay])?;
             self.readings += 1;
             open.extend(replay.slices.drain(..).map(|slice| (share, slice)));
             self.written +=
-                redo::write_back(self.dir.path(), self.devices, self.geometry, extents, &mut replay)?;
+                redo::write_back(self.dir.path(), self.devices, self.state.geometry, extents, &mut replay)?;
             snowmelt_io::notice(&format!(
                 "{}: the journal says more than the memory budget holds: {} pages written back in {} readings of it, at least {} to go; more --memory opens faster",
                 self.dir.path().display(),

@@ -125,7 +125,7 @@ impl Space {
         let Some(e) = self.extent(self.geometry.extent_of(page)) else { return (None, None) };
         let index = self.geometry.index_of(page);
         match e.is_written(index) {
-            true if e.is_allocated(index) => (e.tree, e.written_by.of(index)),
+            true if e.is_allocated(index) => (e.tree, e.written_by.get(index)),
             true => (e.tree, None),
             false => (None, None),
         }
@@ -138,7 +138,7 @@ impl Space {
         let is_newer = |i: u32| {
             // Of a number whose low half is known: the latest that there can be.
             let of = |low: u32| newest - u64::from((newest as u32).wrapping_sub(low)).min(newest);
-            e.is_allocated(i) && e.written_by.of(i).is_none_or(|low| of(low) > txn)
+            e.is_allocated(i) && e.written_by.get(i).is_none_or(|low| of(low) > txn)
         };
         (0..self.geometry.extent_pages)
             .filter(|i| is_newer(*i))

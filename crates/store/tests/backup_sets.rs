@@ -40,7 +40,7 @@ fn add(set: &Path, store: &Store) -> Result<Option<String>, StoreError> {
 
 fn restore(set: &Path, at: RestoreAt, to: &Path) -> Result<Arc<Store>, StoreError> {
     let _ = fs::remove_dir_all(to);
-    BackupSet::read(set)?.restore(at, (to, &[]), &config(), go_on)?;
+    BackupSet::read(set)?.restore(at, to, &[], &config(), go_on)?;
     Store::open(to, config())
 }
 

@@ -180,7 +180,7 @@ impl Run {
         let tickets = clock.reserve(THREADS + 2);
         let begun = clock.now_ns();
         drop(in_time);
-        let outcome = self.commits(&store, &bed.tree, (&clock, begun, tickets));
+        let outcome = self.commits(&store, &bed.tree, &clock, begun, tickets);
         let _in_time = clock.enter();
         drop(store);
         Outcome { open_ms, ..outcome }
@@ -191,7 +191,9 @@ impl Run {
         &self,
         store: &Arc<Store>,
         tree: &TestTree,
-        (clock, begun, tickets): (&Clock, u64, Vec<ClientTicket>),
+        clock: &Clock,
+        begun: u64,
+        tickets: Vec<ClientTicket>,
     ) -> Outcome {
         let end = begun + self.seconds * SECOND;
         let (taken, ended) = (Mutex::new(Vec::new()), Mutex::new(None));

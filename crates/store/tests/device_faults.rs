@@ -29,5 +29,8 @@ fn faults_of_a_device_are_errors_or_harmless() {
     let told: Vec<String> = tally.broken.iter().map(Broken::to_string).collect();
     assert!(told.is_empty(), "{} of {}:\n{}", told.len(), tally.cases, told.join("\n"));
     // The campaign did something.
-    assert!(tally.of(Outcome::Right) > 50 && tally.of(Outcome::NotOpened) + tally.of(Outcome::NotRead) > 100);
+    assert!(
+        tally.count(Outcome::Right) > 50
+            && tally.count(Outcome::NotOpened) + tally.count(Outcome::NotRead) > 100
+    );
 }

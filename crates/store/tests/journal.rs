@@ -166,7 +166,7 @@ fn what_followed_a_lost_commit_does_not_follow_it_tried_again() {
     // As if it had been on its way at the same time: then it does not call the first one durable.
     let identity = record::FileHead::decode(&both).unwrap().identity;
     let (next, stored) = record::decode(&both[end..], identity).unwrap();
-    assert_eq!([record.kind, next.kind], [record::Kind::Commit; 2], "each round is one record");
+    assert_eq!([record.kind, next.kind], [record::RecordKind::Commit; 2], "each round is one record");
     let record::Head { kind, raw, life, sequence, previous, txn, file, .. } = next;
     let (packed, mut after) = (record::Packed { kind, raw, stored: stored.into() }, Vec::new());
     let synced = record.synced;

@@ -163,7 +163,7 @@ fn a_backup_stops_at_a_lost_write() {
     let written_by: Vec<PathBuf> = copy.stripe_files().to_vec();
     assert_eq!(written_by.len(), 1);
     let known =
-        copy.extents().iter().any(|(_, e)| e.tree == Some(pages.tree) && e.written_by.of(0).is_some());
+        copy.extents().iter().any(|(_, e)| e.tree == Some(pages.tree) && e.written_by.get(0).is_some());
     assert!(known, "the copy's map says who wrote its pages");
 }
 
@@ -197,7 +197,7 @@ fn a_read_under_way_while_its_page_is_written_back_is_no_lost_write() {
     store.publish_version(p, 2, version);
     let written_back = |store: &Arc<Store>| {
         let extents = store.extents();
-        extents.iter().any(|(id, e)| *id == p.0 / 8 && e.written_by.of((p.0 % 8) as u32) == Some(2))
+        extents.iter().any(|(id, e)| *id == p.0 / 8 && e.written_by.get((p.0 % 8) as u32) == Some(2))
     };
     std::thread::scope(|s| {
         // Its commit is transaction 2, and a checkpoint follows.

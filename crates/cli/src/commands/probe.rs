@@ -69,7 +69,7 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
 /// Says whether the work has taught something else than was measured now: a server that runs, or
 /// an earlier run.
 fn compare(db: &Path, number: usize, stripe: &Path, profile: &Profile) {
-    let kept = LearnedBefore::of(&KernelFiles::real(), db, number, stripe);
+    let kept = LearnedBefore::find(&KernelFiles::real(), db, number, stripe);
     kept.doubt.iter().for_each(|doubt| eprintln!("note: {doubt}"));
     let served = served(db, number).map(|model| ("the server that runs", model));
     let learned = served.or_else(|| Some(("an earlier run", kept.model?)));

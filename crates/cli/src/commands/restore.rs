@@ -102,7 +102,7 @@ pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
         copy.backup_until(&target, &args.stripe, |at| bar.show(at))?
     } else {
         let at = args.at.map_or(RestoreAt::Newest, |at| at.0);
-        restore_backup(&args.source, at, (&target, &args.stripe), &config, |at| bar.show(at))?
+        restore_backup(&args.source, at, &target, &args.stripe, &config, |at| bar.show(at))?
     };
     bar.end();
     if let (Some(At(RestoreAt::UnixS(_))), Some(back)) = (args.at, set.back_in_time().first()) {

@@ -75,7 +75,7 @@ impl Old {
         let mut batch = sorter.batch();
         if let Some(hashes) = self.session.state().hashes(tree) {
             let mut scan = hashes.scan(Default::default());
-            let mut rows = Columns::of(3, 0b110);
+            let mut rows = Columns::with_wanted(3, 0b110);
             while scan.next(self.session.reader(), &mut rows, STEP_ROWS).map_err(GraphError::from)? {
                 let pairs = rows.cols[1].iter().zip(&rows.cols[2]);
                 pairs.into_iter().try_for_each(|(number, code)| batch.push([*number, *code]))?;

@@ -94,7 +94,7 @@ impl Transaction {
     ) -> Result<Changed> {
         let mut session = session.sibling();
         let mut scan = session.scan(Index::Gs, &[], Some(graphs));
-        let mut pairs = Columns::of(2, 0b10);
+        let mut pairs = Columns::with_wanted(2, 0b10);
         let mut doomed = Vec::new();
         let mut changed = Changed::default();
         while scan.next(&mut session, &mut pairs, PART_SUBJECTS)? {

@@ -88,7 +88,7 @@ fn read(
     while !ends()
         && let Some(mut piece) = pieces.next(&mut session)?
     {
-        let mut columns = Columns::of(index.arity(), 0);
+        let mut columns = Columns::with_wanted(index.arity(), 0);
         while piece.next(&mut session, &mut columns, ROWS)? {}
         rows.fetch_add(columns.rows as u64, Ordering::Relaxed);
     }

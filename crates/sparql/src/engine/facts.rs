@@ -106,7 +106,7 @@ fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f
     let mut from = 0;
     let (mut values, mut covered) = (0, 0);
     while values < SAMPLED_VALUES {
-        let mut columns = Columns::of(4, 0b0010);
+        let mut columns = Columns::with_wanted(4, 0b0010);
         let mut scan = source.scan(index, &[p], Some((from, u64::MAX)));
         if !source.scan_next(&mut scan, &mut columns, 1)? {
             // that were all of them

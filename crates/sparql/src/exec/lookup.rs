@@ -123,7 +123,7 @@ impl LookupJoin {
         let most = run.batch.most.max(1 << 10);
         while self.found.is_none() {
             run.check()?;
-            let mut matches = Matches::of(visit.index.arity(), visit.key.len(), visit.wanted);
+            let mut matches = Matches::with_wanted(visit.index.arity(), visit.key.len(), visit.wanted);
             let more = match &mut chunk.way {
                 Way::Merge(way, col) => {
                     with_merge_keys(sorted, visit, *col, (chunk.from, chunk.to), |keys| {

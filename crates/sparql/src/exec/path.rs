@@ -226,7 +226,7 @@ impl PathWalk<'_> {
 
     fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Neighbours> {
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
-        let mut matches = Matches::of(index.arity(), keys.len(), wanted);
+        let mut matches = Matches::with_wanted(index.arity(), keys.len(), wanted);
         let mut held = self.run.memory.held();
         // what grows by doubling has up to twice its rows
         let row = 2 * (4 + 8 * wanted.count_ones() as usize);
@@ -356,7 +356,7 @@ impl PathWalk<'_> {
             self.run.check()?;
             // and once more as a list
             held.set(nodes.capacity() * 9 + nodes.len() * 8, WHAT)?;
-            let mut columns = Columns::of(4, 0b1110);
+            let mut columns = Columns::with_wanted(4, 0b1110);
             if !self.run.source.scan_next(&mut scan, &mut columns, 1 << 16)? {
                 break;
             }

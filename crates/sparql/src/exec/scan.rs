@@ -129,7 +129,7 @@ impl Operator for IndexScan {
         let (arity, skip, wanted) = (visit.index.arity(), self.key.len(), visit.wanted);
         loop {
             run.check()?;
-            let mut columns = Columns::of(arity, wanted << skip);
+            let mut columns = Columns::with_wanted(arity, wanted << skip);
             if !self.fill(run, &mut columns)? {
                 return Ok(None);
             }

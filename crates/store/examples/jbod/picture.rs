@@ -27,24 +27,24 @@ pub fn draw(layouts: &[&str], loads: &[&str], seconds: &[Vec<f64>]) -> String {
          aria-label=\"Four disks of their own against stripe sets\"><style>{STYLE}</style>\
          <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" rx=\"8\"/>"
     );
-    text(&mut out, (20.0, 28.0), "title", "start", "Four disks of their own against stripe sets of them");
+    text(&mut out, 20.0, 28.0, "title", "start", "Four disks of their own against stripe sets of them");
     let conditions =
         "Seconds from cold; tables of 64 MiB, disks of 10 000 rpm, virtual time; the best in blue";
-    text(&mut out, (20.0, 49.0), "soft", "start", conditions);
+    text(&mut out, 20.0, 49.0, "soft", "start", conditions);
     let mut y = TOP;
     for (load, row) in loads.iter().zip(seconds) {
-        text(&mut out, (20.0, y + 20.0), "load", "start", load);
+        text(&mut out, 20.0, y + 20.0, "load", "start", load);
         y += GROUP - 6.0;
         let (least, most) = row.iter().fold((f64::MAX, 0.0f64), |(a, b), s| (a.min(*s), b.max(*s)));
         for (layout, s) in layouts.iter().zip(row) {
             let class = if *s <= least * 1.02 { "best" } else { "bar" };
             let length = (RIGHT - LEFT) * s / most;
-            text(&mut out, (LEFT - 10.0, y + 12.0), "soft", "end", layout);
+            text(&mut out, LEFT - 10.0, y + 12.0, "soft", "end", layout);
             let _ = writeln!(
                 out,
                 "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\" rx=\"2\"/>"
             );
-            text(&mut out, (LEFT + length + 8.0, y + 12.0), "", "start", &format!("{s:.2} s"));
+            text(&mut out, LEFT + length + 8.0, y + 12.0, "", "start", &format!("{s:.2} s"));
             y += BAR + 4.0;
         }
         y += 6.0;
@@ -53,7 +53,7 @@ pub fn draw(layouts: &[&str], loads: &[&str], seconds: &[Vec<f64>]) -> String {
     out
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), class: &str, anchor: &str, text: &str) {
+fn text(out: &mut String, x: f64, y: f64, class: &str, anchor: &str, text: &str) {
     let _ = writeln!(
         out,
         "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"

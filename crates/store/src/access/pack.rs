@@ -12,7 +12,7 @@ use crate::history::step::Step;
 use crate::history::versions::Readable;
 use crate::journal::change::{self, ExtentChange};
 use crate::journal::meters::JournalMeters;
-use crate::journal::record::{Kind, Packed};
+use crate::journal::record::{Packed, RecordKind};
 use crate::journal::{Appended, Loc};
 use crate::page::image::SKIPPED;
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
@@ -51,7 +51,7 @@ pub(crate) fn pack_images(
             rest = later;
         }
         assert!(!places.is_empty(), "a record holds a page at least");
-        done.push((Packed::new(Kind::Part, payload), places));
+        done.push((Packed::new(RecordKind::Part, payload), places));
     }
     done
 }
@@ -139,7 +139,7 @@ impl Packer {
             Private::Memory(state) => state,
         };
         if self.payload.len() + PAGE_BYTES > self.part_bytes && !self.payload.is_empty() {
-            self.full.push(Packed::new(Kind::Part, std::mem::take(&mut self.payload)));
+            self.full.push(Packed::new(RecordKind::Part, std::mem::take(&mut self.payload)));
         }
         let at = At(self.payload.len() as u32);
         debug_assert!(u32::try_from(self.payload.len()).is_ok(), "a payload is shorter than 4 GiB");
@@ -183,8 +183,8 @@ impl Packer {
             self.pages.is_sorted_by(|a, b| a.page < b.page),
             "pages are packed in order, each once"
         );
-        debug_assert!(self.full.iter().all(|r| r.kind == Kind::Part), "one commit ends its parts");
-        self.full.push(Packed::new(Kind::Commit, self.payload));
+        debug_assert!(self.full.iter().all(|r| r.kind == RecordKind::Part), "one commit ends its parts");
+        self.full.push(Packed::new(RecordKind::Commit, self.payload));
         PackedCommit { records: self.full, pages: self.pages, catalog_bytes: self.catalog_bytes }
     }
 }

@@ -86,7 +86,7 @@ impl Reader {
             snapshot,
             txn,
             meters: Activity::default(),
-            shares: Shares::of(store.fetch.core.meters.other()),
+            shares: Shares::new(store.fetch.core.meters.other()),
             told: (0, 0),
         }
     }
@@ -95,7 +95,7 @@ impl Reader {
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.flush();
         self.snapshot.held_by(|| account.named_one().to_owned());
-        self.shares = Shares::of(account);
+        self.shares = Shares::new(account);
     }
 
     /// On whose behalf it reads.
@@ -150,10 +150,10 @@ impl Reader {
             return Err(self.foreign(id, page.tree, tree));
         }
         match &page.state {
-            Private::Memory(state) => Ok(PageRef::of(state.clone())),
+            Private::Memory(state) => Ok(PageRef::from_memory(state.clone())),
             Private::Journal(loc) => {
                 let state = rebuild(&self.store.commits.journal, id, self.snapshot.txn(), &[*loc])?;
-                Ok(PageRef::of(Arc::new(state)))
+                Ok(PageRef::from_memory(Arc::new(state)))
             }
         }
     }
@@ -174,7 +174,7 @@ impl Reader {
         if versions.in_memory() < commits.version_pages {
             versions.keep(id, txn, state.clone());
         }
-        Ok(Some(PageRef::of(state)))
+        Ok(Some(PageRef::from_memory(state)))
     }
 
     #[cold]

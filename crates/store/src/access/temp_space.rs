@@ -171,7 +171,7 @@ impl TempSpace {
             Backing::Extents { store, taken } => {
                 self.reach(at + pages.len() as u64)?;
                 let write = |place: Place, part| store.fetch.stripes.spill(place, &pages[part]);
-                each_piece(store, &taken.read(), (at, pages.len()), Class::SpillWrite, write)
+                each_piece(store, &taken.read(), at, pages.len(), Class::SpillWrite, write)
             }
         }
     }
@@ -182,9 +182,9 @@ impl TempSpace {
                 file.read_exact_at(pages, at).map_err(StoreError::file(path, "read the temporary file"))
             }
             Backing::Extents { store, taken } => {
-                let at_and_len = (at, pages.len());
+                let len = pages.len();
                 let read = |place: Place, part| store.fetch.stripes.read_spilled(place, &mut pages[part]);
-                each_piece(store, &taken.read(), at_and_len, Class::SpillRead, read)
+                each_piece(store, &taken.read(), at, len, Class::SpillRead, read)
             }
         }
     }
@@ -210,7 +210,8 @@ impl TempSpace {
 fn each_piece(
     store: &Store,
     taken: &[ExtentId],
-    (at, len): (u64, usize),
+    at: u64,
+    len: usize,
     class: Class,
     mut moved: impl FnMut(Place, Range<usize>) -> Result<()>,
 ) -> Result<()> {

@@ -174,10 +174,10 @@ impl Transaction {
     /// The newest state of a page of `tree`.
     pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
         match self.pages.get(id).map(|p| &p.state) {
-            Some(Private::Memory(page)) => Ok(PageRef::of(page.clone())),
+            Some(Private::Memory(page)) => Ok(PageRef::from_memory(page.clone())),
             Some(Private::Journal(loc)) => {
                 let page = rebuild(&self.store.commits.journal, id, self.txn(), &[*loc])?;
-                Ok(PageRef::of(Arc::new(page)))
+                Ok(PageRef::from_memory(Arc::new(page)))
             }
             None => self.reader.page(tree, id),
         }

@@ -464,8 +464,8 @@ impl Commits {
         let switched = (|| {
             // The run may have lengthened the map.
             self.set_lengths()?;
-            let place = (self.fetch.geometry, r.state.txn);
-            meta.write(place, &self.fetch.stripes, (&self.config.seams.clock, haste))?;
+            let (fetch, clock) = (&self.fetch, &self.config.seams.clock);
+            meta.write(fetch.geometry, r.state.txn, &fetch.stripes, clock, haste)?;
             if !self.config.is_planted(Plant::SkipStripeSync) {
                 self.fetch.stripes.sync()?;
             }

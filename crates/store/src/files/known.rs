@@ -67,7 +67,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// Of the stripe at `path`, of the database in `dir`.
-    pub fn of(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path, hints: DiskHints) -> Known {
+    pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path, hints: DiskHints) -> Known {
         let mut doubts = Vec::new();
         let found = Hints::of(kernel, path);
         let disk = found.disk.clone();
@@ -108,7 +108,7 @@ pub struct LearnedBefore {
 
 impl LearnedBefore {
     /// Of a stripe of the database in `dir`.
-    pub fn of(kernel: &KernelFiles, dir: &Path, number: usize, stripe: &Path) -> LearnedBefore {
+    pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, stripe: &Path) -> LearnedBefore {
         let (mut doubts, disk) = (Vec::new(), Hints::of(kernel, stripe).disk);
         let model = usable_model(&learned_path(dir, number, stripe), disk.as_ref(), &mut doubts);
         let profile = profile_path(dir, number, stripe);
@@ -237,7 +237,7 @@ mod tests {
         }
 
         fn known(&self, hints: DiskHints) -> Known {
-            Known::of(&self.kernel(), self.dir.path(), 0, &self.stripe, hints)
+            Known::find(&self.kernel(), self.dir.path(), 0, &self.stripe, hints)
         }
 
         /// Knowledge of the disk without any file.

@@ -83,7 +83,7 @@ fn real(path: &Path) -> PathBuf {
 /// held, or the note.
 pub(crate) fn is_claimed(dir: &Directory, stripe: &Path) -> bool {
     let name = stripe.file_name().map(Path::new);
-    let place = Directory::of(stripe, None).ok().zip(name);
+    let place = Directory::open_parent(stripe, None).ok().zip(name);
     let is_held = place.is_some_and(|(place, name)| lock::hold_stripe(&place.0, name).is_err());
     let noted = std::fs::read(note_of(&real(stripe))).ok().map(folder_of);
     is_held || noted.is_some_and(|noted| noted != own_path(dir))

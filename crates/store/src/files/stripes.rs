@@ -75,11 +75,11 @@ impl OpenDevice {
         }
         let place = match named.file_name() {
             Some(name) if name == named.as_os_str() => (dir.clone(), named.to_path_buf()),
-            _ => Directory::of(path, config.seams.files.as_ref())?,
+            _ => Directory::open_parent(path, config.seams.files.as_ref())?,
         };
         let opened = place.0.shared_device(&place.1, access, caching, config.descriptors);
         let file = opened.map_err(StoreError::device(path, what))?;
-        let placed = Placed::of(&place.0, &place.1, &*file);
+        let placed = Placed::from_device(&place.0, &place.1, &*file);
         let is_owned = !is_block && config.seams.files.is_none() && access != Access::Read;
         let is_outside = !Arc::ptr_eq(&place.0, dir) || path.is_symlink();
         let owned = (is_owned && is_outside)
@@ -172,7 +172,7 @@ impl Devices {
             let mut settings = config.queue.clone();
             let mut known = Known::default();
             if settings.cost.is_none() && !is_wrapped && config.seams.files.is_none() {
-                known = Known::of(&KernelFiles::real(), dir, number, &path, config.hints);
+                known = Known::find(&KernelFiles::real(), dir, number, &path, config.hints);
                 known.doubts.iter().for_each(|line| notice(line));
                 if let Some(prior) = &known.prior {
                     (settings.cost, settings.cost_source) = (Some(prior.cost), prior.source);

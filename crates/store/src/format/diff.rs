@@ -143,7 +143,7 @@ fn next_equal(
             return (at, None);
         }
         if at - from >= MAYBE_MOVED {
-            let index = index.get_or_insert_with(|| Index::of(old));
+            let index = index.get_or_insert_with(|| Index::build(old));
             if let Some((to, shift)) = index.find_moved(old, new, looked..at + 1) {
                 return (to, Some(shift));
             }
@@ -162,7 +162,7 @@ struct Index {
 impl Index {
     const BITS: u32 = 13;
 
-    fn of(old: &[u8]) -> Index {
+    fn build(old: &[u8]) -> Index {
         let mut places = vec![u16::MAX; 1 << Self::BITS];
         for (i, window) in old.windows(8).enumerate().rev() {
             places[Self::slot(window)] = i as u16;

@@ -76,7 +76,7 @@ pub(crate) enum Relation {
 impl Lineage {
     /// The lineage of the state of transaction `txn` with this catalog, in a database of this
     /// identity.
-    pub fn of(identity: u64, txn: u64, catalog: &Catalog) -> Result<Lineage, &'static str> {
+    pub fn from_catalog(identity: u64, txn: u64, catalog: &Catalog) -> Result<Lineage, &'static str> {
         match catalog.records.get(RECORD) {
             Some(record) => Lineage::decode(&record.bytes),
             None => {
@@ -165,7 +165,7 @@ impl fmt::Display for Lineage {
 mod tests {
     use super::*;
 
-    fn of(spans: &[(u64, u64)]) -> Lineage {
+    fn spans(spans: &[(u64, u64)]) -> Lineage {
         Lineage {
             spans: spans.iter().map(|(from, number)| LineageSpan { from: *from, number: *number }).collect(),
         }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn only_states_that_led_to_it_are_the_past() {
         // Opening 7 made up to 9, of which this database has up to 5; 8 goes on from there.
-        let here = of(&[(0, 3), (1, 7), (6, 8)]);
+        let here = spans(&[(0, 3), (1, 7), (6, 8)]);
         for (other, relation) in [
             (state(8, 12), Relation::Same),
             (state(8, 6), Relation::Past),
@@ -192,17 +192,17 @@ mod tests {
         ] {
             assert_eq!(here.relation(12, other), relation, "{other}");
         }
-        assert_eq!(of(&[(6, 8)]).relation(12, state(7, 5)), Relation::Forgotten);
+        assert_eq!(spans(&[(6, 8)]).relation(12, state(7, 5)), Relation::Forgotten);
     }
 
     #[test]
     fn the_record_round_trips_and_nonsense_is_none() {
-        let lineage = of(&[(0, 3), (1, 7), (6, 8)]);
+        let lineage = spans(&[(0, 3), (1, 7), (6, 8)]);
         let record = lineage.record();
         let records = [(RECORD.to_string(), record.clone())].into();
         let catalog = Catalog { records, ..Default::default() };
         assert!(Lineage::is_of(&catalog, 8) && !Lineage::is_of(&catalog, 7));
-        assert_eq!(Lineage::of(1, 9, &catalog), Ok(lineage));
+        assert_eq!(Lineage::from_catalog(1, 9, &catalog), Ok(lineage));
         for bytes in
             [&record.bytes[..0], &record.bytes[..47], &[&record.bytes[16..32], &record.bytes[..16]].concat()]
         {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_record_does_not_grow_for_ever() {
-        let mut lineage = of(&[(0, 1)]);
+        let mut lineage = spans(&[(0, 1)]);
         for opening in 0..2 * MOST_SPANS as u64 {
             lineage = lineage.going_on(opening + 100, opening * 3).unwrap();
             assert_eq!(lineage.going_on(opening + 100, opening * 3 + 1), None, "once an opening");
@@ -228,12 +228,12 @@ mod tests {
         let empty = Catalog { next_tree: 1, ..Default::default() };
         let mut other = empty.clone();
         other.records.insert("psog".into(), Record { kind: 1, bytes: [1].into() });
-        let name = |identity, txn, catalog| Lineage::of(identity, txn, catalog).unwrap().name(txn);
+        let name = |identity, txn, catalog| Lineage::from_catalog(identity, txn, catalog).unwrap().name(txn);
         assert_eq!(name(1, 4, &other), name(1, 4, &other));
         for different in [name(2, 4, &other), name(1, 5, &other), name(1, 4, &empty)] {
             assert_ne!(name(1, 4, &other), different);
         }
-        let now = Lineage::of(1, 4, &other).unwrap().going_on(9, 4).unwrap();
+        let now = Lineage::from_catalog(1, 4, &other).unwrap().going_on(9, 4).unwrap();
         assert_eq!(now.relation(6, name(1, 4, &other)), Relation::Past);
     }
 }

@@ -39,7 +39,7 @@ impl WrittenBy {
     /// The low half of the transaction that page `index` was written with; `None` when it is
     /// not known.
     #[inline]
-    pub fn of(&self, index: u32) -> Option<u32> {
+    pub fn get(&self, index: u32) -> Option<u32> {
         let low = match &self.0 {
             WrittenForm::Same(low) => *low,
             WrittenForm::Each(each) => each[index as usize],
@@ -140,10 +140,10 @@ mod tests {
         assert!(!w.set(3, 7, 8));
         assert_eq!(w, WrittenBy::same(7));
         assert!(w.set(3, 9 + (1 << 32), 8));
-        assert_eq!((w.of(2), w.of(3), WrittenBy::UNKNOWN.of(0)), (Some(7), Some(9), None));
+        assert_eq!((w.get(2), w.get(3), WrittenBy::UNKNOWN.get(0)), (Some(7), Some(9), None));
         let before = w.clone();
         assert!(w.set(4, 9, 8));
-        assert_eq!(before.of(4), Some(7), "a copy stays what it was");
+        assert_eq!(before.get(4), Some(7), "a copy stays what it was");
     }
 
     proptest! {
@@ -161,7 +161,7 @@ mod tests {
             let back = WrittenBy::decode(&mut rest, pages).unwrap();
             prop_assert!(rest.is_empty());
             for (i, low) in lows.iter().enumerate() {
-                prop_assert_eq!(back.of(i as u32), Some(*low as u32).filter(|l| *l != 0));
+                prop_assert_eq!(back.get(i as u32), Some(*low as u32).filter(|l| *l != 0));
             }
             for n in 0..bytes.len() {
                 prop_assert!(WrittenBy::decode(&mut &bytes[..n], pages).is_err());

@@ -44,7 +44,7 @@ impl JournalFile {
             Err(e) if opener::is_missing(&e) && access != Access::Create => return Ok(None),
             other => other.map_err(StoreError::device(&path, what))?,
         };
-        let placed = Placed::of(dir, &name, &*device);
+        let placed = Placed::from_device(dir, &name, &*device);
         let device = match &config.seams.journal_devices {
             Some(wrap) => wrap.wrap(slot as usize, device).map_err(StoreError::device(&path, what))?,
             None => device,

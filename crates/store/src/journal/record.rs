@@ -85,7 +85,7 @@ pub mod offset {
 
 /// Meaning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// Changes of a transaction that goes on.
     Part = 1,
     /// The last changes of a transaction, which make it real.
@@ -144,7 +144,7 @@ pub struct Head {
     pub checksum: u64,
     pub stored: u32,
     pub raw: u32,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub life: u32,
     pub sequence: u64,
     pub previous: u64,
@@ -167,14 +167,14 @@ pub fn record_bytes(stored: usize) -> usize {
 
 /// A payload ready to be put into a record.
 pub struct Packed {
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub raw: u32,
     pub stored: Vec<u8>,
 }
 
 impl Packed {
     /// Compresses a payload if that makes it smaller.
-    pub fn new(kind: Kind, payload: Vec<u8>) -> Packed {
+    pub fn new(kind: RecordKind, payload: Vec<u8>) -> Packed {
         /// Shorter ones are not worth the attempt.
         const WORTH_COMPRESSING: usize = 64;
         let raw = u32::try_from(payload.len()).expect("a part of a transaction is small");
@@ -232,9 +232,9 @@ pub fn peek(bytes: &[u8]) -> Option<Head> {
         return None;
     }
     let kind = match bytes[offset::KIND] {
-        1 => Kind::Part,
-        2 => Kind::Commit,
-        3 => Kind::Mark,
+        1 => RecordKind::Part,
+        2 => RecordKind::Commit,
+        3 => RecordKind::Mark,
         _ => return None,
     };
     let at = |i| u64_at(bytes, i);
@@ -302,10 +302,10 @@ mod tests {
             Link { identity: 77, life: 0xFE_DCBA, sequence: 5, previous: 6, synced: 4, txn: 9, file: 2 };
         for payload in [vec![], vec![1; 1000], (0..200u8).collect()] {
             let mut out = Vec::new();
-            let sum = encode(&Packed::new(Kind::Commit, payload.clone()), link, &mut out);
+            let sum = encode(&Packed::new(RecordKind::Commit, payload.clone()), link, &mut out);
             let (head, stored) = decode(&out, 77).unwrap();
             assert_eq!((head.checksum, head.sequence, head.previous, head.synced), (sum, 5, 6, 4));
-            assert_eq!((head.txn, head.file, head.kind, head.bytes()), (9, 2, Kind::Commit, out.len()));
+            assert_eq!((head.txn, head.file, head.kind, head.bytes()), (9, 2, RecordKind::Commit, out.len()));
             assert_eq!(head.life, 0xFE_DCBA);
             assert_eq!(unpack(&head, stored).unwrap(), payload);
             assert!(decode(&out, 78).is_none(), "a record of another database");

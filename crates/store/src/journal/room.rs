@@ -171,7 +171,7 @@ impl Journal {
         }
         let haste = self.making_haste();
         let least = self.config.journal.file_bytes.min(FIRST_FILE_BYTES);
-        let made = self.make_step(&mut making, least, (Length::Usual, haste))?;
+        let made = self.make_step(&mut making, least, Length::Usual, haste)?;
         if let (Made::Partly(pause_ns), Some(m)) = (made, making.as_mut()) {
             m.not_before_ns = self.config.seams.clock.now_ns() + pause_ns;
         }
@@ -214,7 +214,7 @@ impl Journal {
             if let Some(file) = self.take_free(least) {
                 return Ok(file);
             }
-            while self.make_step(&mut making, least, (length, Haste::All))? != Made::Wholly {}
+            while self.make_step(&mut making, least, length, Haste::All)? != Made::Wholly {}
         }
     }
 
@@ -229,7 +229,8 @@ impl Journal {
         &self,
         making: &mut Option<Making>,
         least: u64,
-        (length, haste): (Length, Haste),
+        length: Length,
+        haste: Haste,
     ) -> Result<Made> {
         let step = match making {
             None => self.begin_making(least, length).map(|begun| {

@@ -16,7 +16,7 @@ use snowmelt_io::AlignedBuf;
 use twox_hash::XxHash3_64;
 
 use super::file::{BLOCK, JournalFile};
-use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head, Kind};
+use super::record::{self, ALIGN, FILE_HEAD, FileHead, Head, RecordKind};
 use super::stream::{FileStream, Reading, Stretch, Threads, read_in_order};
 use super::{End, Parts};
 use crate::error::{Result, StoreError};
@@ -193,7 +193,7 @@ impl Found {
     /// committed transaction.
     fn count(&mut self, head: &Head, parts: &mut Parts) {
         let first = parts.first_file(head.txn, head.file);
-        if head.kind == Kind::Commit {
+        if head.kind == RecordKind::Commit {
             for (_, last_txn) in self.used.range_mut(first..=head.file).map(|(_, used)| used) {
                 *last_txn = head.txn.max(*last_txn);
             }

@@ -134,7 +134,7 @@ struct Share {
 
 impl Shares {
     /// Those of a reader that has done nothing yet.
-    pub fn of(account: &Arc<Account>) -> Shares {
+    pub fn new(account: &Arc<Account>) -> Shares {
         let mut shares = Shares { account: account.clone(), list: Vec::with_capacity(4) };
         shares.add(account);
         shares
@@ -197,8 +197,8 @@ mod tests {
         let named = Account::named("http query", std::slice::from_ref(&all));
         let connection = Account::alone();
         let query = Account::within(&named, std::slice::from_ref(&connection));
-        Shares::of(&query).settle(disk(3));
-        Shares::of(&named).settle(disk(4));
+        Shares::new(&query).settle(disk(3));
+        Shares::new(&named).settle(disk(4));
         let sums = [&all, &named, &connection, &query].map(|account| account.activity().disk);
         assert_eq!(sums, [7, 7, 3, 3]);
     }
@@ -207,7 +207,7 @@ mod tests {
     fn a_reset_is_an_accounts_own() {
         let all = Account::named("all", &[]);
         let named = Account::named("load", std::slice::from_ref(&all));
-        let mut shares = Shares::of(&named);
+        let mut shares = Shares::new(&named);
         shares.settle(disk(5));
         // The reader runs over the reset, and reads on.
         let mut done = disk(10);

@@ -221,12 +221,12 @@ impl Fetch {
         meters: &mut Activity,
     ) -> u64 {
         if self.stripes.len() == 1 {
-            return self.plan_on(0, tree, pages, (rule, priority), meters);
+            return self.plan_on(0, tree, pages, rule, priority, meters);
         }
         let mut of_stripes: Vec<Vec<PageId>> = vec![Vec::new(); self.stripes.len()];
         pages.iter().for_each(|p| of_stripes[self.geometry.place(*p).stripe].push(*p));
         let of_stripes = of_stripes.iter().enumerate().filter(|(_, pages)| !pages.is_empty());
-        of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, (rule, priority), meters)).sum()
+        of_stripes.map(|(stripe, pages)| self.plan_on(stripe, tree, pages, rule, priority, meters)).sum()
     }
 
     /// [`Fetch::plan`] for pages of one stripe.
@@ -235,7 +235,8 @@ impl Fetch {
         stripe: usize,
         tree: TreeId,
         pages: &[PageId],
-        (rule, priority): (Rule, Priority),
+        rule: Rule,
+        priority: Priority,
         meters: &mut Activity,
     ) -> u64 {
         let has_arm = self.stripes.cost(stripe).has_arm();
@@ -427,7 +428,7 @@ impl Fetch {
             return None;
         }
         let region = self.region(tree, extent, misses);
-        let weighs = |r: Rule| self.is_worth_it(tree, (extent, region), r, pages.len());
+        let weighs = |r: Rule| self.is_worth_it(tree, extent, region, r, pages.len());
         let chosen = |r: &Rule| !self.read_ahead.auto || weighs(*r);
         Some((candidates.find(chosen)?, pages))
     }
@@ -457,7 +458,8 @@ impl Fetch {
     fn is_worth_it(
         &self,
         tree: TreeId,
-        (extent, region): (ExtentId, RegionUse),
+        extent: ExtentId,
+        region: RegionUse,
         rule: Rule,
         absent: usize,
     ) -> bool {

@@ -90,7 +90,7 @@ pub struct PageTimes {
 }
 
 impl SystemStatistics {
-    fn of(device: &str, cost: &CostModel, lately: &ReadTimes, probed: Option<ProbedReads>) -> Self {
+    fn new(device: &str, cost: &CostModel, lately: &ReadTimes, probed: Option<ProbedReads>) -> Self {
         let of_kind = |reads: u64, bytes: u64, probed_ns: Option<f64>| {
             let (ns, source) = match probed_ns {
                 Some(ns) => (ns, TimeSource::Probed),
@@ -122,7 +122,7 @@ impl SystemStatistics {
 }
 
 impl PageTimes {
-    fn of(cost: &CostModel, known: &SystemStatistics) -> PageTimes {
+    fn new(cost: &CostModel, known: &SystemStatistics) -> PageTimes {
         let bytes = (known.multi.pages * PAGE_BYTES as f64) as u64;
         let moved = match known.multi.source {
             // As many as are at the device share its time; one alone waits for all of it.
@@ -150,7 +150,7 @@ pub(crate) fn of_devices(stripes: &Stripes) -> Vec<SystemStatistics> {
 
 fn of_device(stripes: &Stripes, stripe: usize) -> SystemStatistics {
     let (device, lately, probed) = stripes.read_times(stripe);
-    SystemStatistics::of(device, &stripes.cost(stripe), &lately, probed)
+    SystemStatistics::new(device, &stripes.cost(stripe), &lately, probed)
 }
 
 /// Times of reading absent pages. Extents are dealt out to the stripes in turn: a page that is
@@ -160,7 +160,7 @@ pub(crate) fn page_times(stripes: &Stripes) -> PageTimes {
     assert!(n > 0.0, "a store has a stripe");
     let mut all = PageTimes { lone_us: 0.0, request_us: 0.0, page_us: 0.0 };
     for stripe in 0..stripes.len() {
-        let one = PageTimes::of(&stripes.cost(stripe), &of_device(stripes, stripe));
+        let one = PageTimes::new(&stripes.cost(stripe), &of_device(stripes, stripe));
         all.lone_us += one.lone_us / n;
         all.request_us += one.request_us / n / n;
         all.page_us += one.page_us / n / n;
@@ -188,16 +188,16 @@ mod tests {
         let cost = CostModel::network();
         let probed = ProbedReads { single_ns: 4e6, multi_ns: 20e6, multi_bytes: 1 << 20 };
         let few = lately(ENOUGH_READS - 1, 9_000.0, 9_000.0, 10, 1.0);
-        let assumed = SystemStatistics::of("d", &cost, &few, None);
+        let assumed = SystemStatistics::new("d", &cost, &few, None);
         assert_eq!(
             (assumed.single.source, assumed.single.us.round(), assumed.multi.pages),
             (TimeSource::Assumed, 3063.0, 256.0)
         );
-        let probed = SystemStatistics::of("d", &cost, &few, Some(probed));
+        let probed = SystemStatistics::new("d", &cost, &few, Some(probed));
         assert_eq!((probed.single.us, probed.multi.us, probed.multi.pages), (4_000.0, 20_000.0, 128.0));
         assert_eq!(probed.single.source, TimeSource::Probed);
         let many = lately(ENOUGH_READS, 9_000.0, 12_000.0, 10, 2.0);
-        let measured = SystemStatistics::of("d", &cost, &many, None);
+        let measured = SystemStatistics::new("d", &cost, &many, None);
         assert_eq!((measured.single.us, measured.multi.us, measured.multi.pages), (9_000.0, 12_000.0, 10.0));
         assert_eq!(measured.multi.source, TimeSource::Measured);
     }
@@ -206,7 +206,7 @@ mod tests {
     fn pages_read_together_cost_what_the_device_takes_for_them() {
         let cost = CostModel::network();
         let times =
-            |lately: &ReadTimes| PageTimes::of(&cost, &SystemStatistics::of("d", &cost, lately, None));
+            |lately: &ReadTimes| PageTimes::new(&cost, &SystemStatistics::new("d", &cost, lately, None));
         let assumed = times(&ReadTimes::default());
         assert_eq!(
             (assumed.lone_us.round(), assumed.request_us.round(), assumed.page_us),
@@ -226,7 +226,7 @@ mod tests {
                 let as_modelled = cost.alone_ns(pages * PAGE_BYTES as u64) as f64 / 1e3;
                 let reads =
                     lately(100, cost.alone_ns(PAGE_BYTES as u64) as f64 / 1e3, as_modelled, pages, 1.0);
-                let times = PageTimes::of(&cost, &SystemStatistics::of("d", &cost, &reads, None));
+                let times = PageTimes::new(&cost, &SystemStatistics::new("d", &cost, &reads, None));
                 let moved = times.request_us / (cost.ns_per_request as f64 / 1e3);
                 assert!((moved - 1.0).abs() < 0.01, "{pages} pages move it {moved} times");
             }

@@ -55,7 +55,7 @@ impl VisiblePages {
     pub fn look(&self, page: PageId, txn: u64) -> Sight {
         let version = || match self.versions.see(page, txn) {
             Seen::Stripe => None,
-            Seen::Memory(state) => Some(Newer::Memory(PageRef::of(state))),
+            Seen::Memory(state) => Some(Newer::Memory(PageRef::from_memory(state))),
             Seen::Journal(txn, way) => Some(Newer::Journal(txn, way)),
         };
         match self.pool.look(page, version) {

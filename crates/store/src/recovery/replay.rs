@@ -2,7 +2,7 @@
 //!
 //! Of each page the way to its newest version is kept: an image and the changes after it, in
 //! memory ([`WaitingPage`]) or as places in the journal. How much memory all of them may take
-//! is bounded ([`Limits`]):
+//! is bounded ([`ReplayLimits`]):
 //!
 //! * images beyond their limit leave memory, those changed longest ago first: only their places
 //!   stay;
@@ -24,9 +24,10 @@ use crate::history::waiting::{How, WaitingPage};
 use crate::journal::Loc;
 use crate::journal::change::{self, Change, ExtentChange};
 use crate::journal::file::JournalFile;
-use crate::journal::record::{Head, Kind};
+use crate::journal::record::{Head, RecordKind};
 use crate::page::geometry::Geometry;
 use crate::page::{PageId, TreeId};
+use crate::recovery::CheckpointState;
 use crate::space::extent::{Extent, Used};
 
 /// Memory of a page's way besides its places and what waits.
@@ -34,7 +35,7 @@ const WAY_BYTES: usize = 256;
 
 /// How much memory the pages of one share may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ReplayLimits {
     /// Images.
     pub images: usize,
     /// Images when the pages are written back before the database opens: the pool is still empty.
@@ -47,7 +48,14 @@ pub(super) struct Limits {
     pub parts: usize,
 }
 
-/// Pages whose numbers, divided by the number of shares, have this remainder.
+/// A share of the pages: those whose numbers, divided by the number of shares, leave this one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReplayShare {
+    pub number: u64,
+    pub count: u64,
+}
+
+/// Pages of a share whose numbers, divided by the number of shares, have this remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     of: u64,
@@ -143,14 +151,12 @@ impl Held {
 
 /// See the head of the file.
 pub(super) struct Replay {
-    /// Of so many shares, this one has the pages whose numbers have this remainder.
-    pub shares: u64,
-    pub share: u64,
+    pub share: ReplayShare,
     /// The pages this reading of the journal is about; `None`: none, only catalog and map.
     pub slice: Option<Slice>,
     /// Those that other readings are to be about.
     pub slices: Vec<Slice>,
-    pub limits: Limits,
+    pub limits: ReplayLimits,
     /// The checkpoint: changes up to it are on the stripes.
     pub after: u64,
     pub geometry: Geometry,
@@ -175,17 +181,10 @@ pub(super) struct Replay {
 
 impl Replay {
     /// A share over the state of a checkpoint.
-    pub fn new(
-        dir: &Path,
-        (share, shares): (usize, usize),
-        limits: Limits,
-        after: u64,
-        geometry: Geometry,
-        (catalog, extents): (Catalog, Vec<Extent>),
-    ) -> Replay {
+    pub fn new(dir: &Path, share: ReplayShare, limits: ReplayLimits, state: CheckpointState) -> Replay {
+        let CheckpointState { txn: after, geometry, catalog, extents } = state;
         Replay {
-            shares: shares as u64,
-            share: share as u64,
+            share,
             slice: Some(Slice::ALL),
             slices: Vec::new(),
             limits,
@@ -223,8 +222,8 @@ impl Replay {
             self.parts_txn = head.txn;
         }
         match head.kind {
-            Kind::Mark => return Ok(()),
-            Kind::Part => {
+            RecordKind::Mark => return Ok(()),
+            RecordKind::Part => {
                 self.parts_bytes += payload.len();
                 if self.parts_bytes > self.limits.parts {
                     self.parts.iter_mut().for_each(Part::leave);
@@ -232,7 +231,7 @@ impl Replay {
                 self.parts.push(Part::new(head, file, offset, payload));
                 return Ok(());
             }
-            Kind::Commit => {}
+            RecordKind::Commit => {}
         }
         for part in std::mem::take(&mut self.parts) {
             let payload = part.payload(&self.dir)?;
@@ -292,7 +291,8 @@ impl Replay {
     }
 
     fn is_about(&self, page: PageId) -> bool {
-        page.0 % self.shares == self.share && self.slice.is_some_and(|s| s.has(page.0 / self.shares))
+        let ReplayShare { number, count } = self.share;
+        page.0 % count == number && self.slice.is_some_and(|s| s.has(page.0 / count))
     }
 
     fn image(&mut self, txn: u64, page: PageId, loc: Loc, bytes: &[u8]) {
@@ -375,7 +375,7 @@ impl Replay {
             return true;
         }
         self.slice = Some(slice);
-        let shares = self.shares;
+        let shares = self.share.count;
         self.keep_ways(|page| slice.has(page.0 / shares));
         true
     }

@@ -103,7 +103,7 @@ impl Directory {
     }
 
     /// The directory that the file at `path` lies in, and the file's name there.
-    pub fn of(path: &Path, files: Option<&FileOpener>) -> Result<(Arc<Directory>, PathBuf)> {
+    pub fn open_parent(path: &Path, files: Option<&FileOpener>) -> Result<(Arc<Directory>, PathBuf)> {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().map_or_else(|| path.to_path_buf(), PathBuf::from);
         Ok((Directory::open(parent, files)?, name))
@@ -182,7 +182,7 @@ impl Directory {
 
 impl Placed {
     /// A file as it was opened, if it is one that can be deleted or replaced.
-    pub fn of(dir: &Arc<Directory>, name: &Path, device: &dyn Device) -> Option<Placed> {
+    pub fn from_device(dir: &Arc<Directory>, name: &Path, device: &dyn Device) -> Option<Placed> {
         let id = device.file_id().filter(|_| dir.is_real())?;
         Some(Placed { dir: dir.clone(), name: name.to_path_buf(), id })
     }

@@ -206,7 +206,7 @@ impl NewMeta {
         parts: &BTreeMap<usize, Vec<u8>>,
         before: &BTreeSet<ExtentId>,
     ) -> std::result::Result<NewMeta, u32> {
-        let mut pages = MetaPages::of(&state, geometry);
+        let mut pages = MetaPages::from_state(&state, geometry);
         pages.without(before);
         state.segments.resize(extents.div_ceil(SEGMENT as u64) as usize, SegmentPlace::EMPTY);
         let mut writes = Vec::new();
@@ -244,9 +244,11 @@ impl NewMeta {
     /// others.
     pub fn write(
         &self,
-        (geometry, txn): (Geometry, u64),
+        geometry: Geometry,
+        txn: u64,
         stripes: &Stripes,
-        (clock, haste): (&Clock, Haste),
+        clock: &Clock,
+        haste: Haste,
     ) -> Result<()> {
         for (first, bytes) in &self.writes {
             let pages = sealed_pages(bytes, *first, txn);

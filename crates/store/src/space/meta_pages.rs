@@ -31,7 +31,7 @@ impl MetaState {
     pub fn adopt_extents(&mut self, extents: &mut [Extent], geometry: Geometry) {
         let own = extents.iter().enumerate().filter(|(_, e)| e.tree == Some(TreeId::META));
         self.extents = own.map(|(i, _)| i as u64).collect();
-        for (id, used) in MetaPages::of(self, geometry).used {
+        for (id, used) in MetaPages::from_state(self, geometry).used {
             let extent = &mut extents[id as usize];
             extent.written = used.clone();
             extent.allocated = used;
@@ -42,7 +42,7 @@ impl MetaState {
     /// without any, but for one that is used again.
     pub fn settle(&self, geometry: Geometry, space: &mut Space, placing: MetaPlacing) -> Vec<ExtentId> {
         let mut unused = Vec::new();
-        for (id, used) in MetaPages::of(self, geometry).used {
+        for (id, used) in MetaPages::from_state(self, geometry).used {
             if used.iter().all(|w| *w == 0) {
                 unused.push(id);
             }
@@ -85,7 +85,7 @@ pub(crate) struct MetaPages {
 
 impl MetaPages {
     /// Those of a durable state.
-    pub fn of(state: &MetaState, geometry: Geometry) -> MetaPages {
+    pub fn from_state(state: &MetaState, geometry: Geometry) -> MetaPages {
         let none: Box<[u64]> = vec![0; words(geometry.extent_pages)].into();
         let used = state.extents.iter().map(|e| (*e, none.clone())).collect();
         let mut pages = MetaPages { geometry, used };
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn pages_in_use_are_never_given_out() {
         let state = state((16, 3), &[(21, 2), (40, 1), (0, 0)], &[2, 5]);
-        let mut pages = MetaPages::of(&state, G);
+        let mut pages = MetaPages::from_state(&state, G);
         assert_eq!(pages.take(2), Ok(PageId(19)));
         assert_eq!(pages.take(2), Ok(PageId(41)));
         assert_eq!(pages.take(1), Ok(PageId(23)));
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn long_runs_go_through_consecutive_extents() {
         let state = state((16, 1), &[], &[2, 3, 5, 6, 7]);
-        let mut pages = MetaPages::of(&state, G);
+        let mut pages = MetaPages::from_state(&state, G);
         assert_eq!(pages.take(30), Err(4));
         assert_eq!(pages.take(20), Ok(PageId(40)));
         assert_eq!(pages.take(9), Err(2));

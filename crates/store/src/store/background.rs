@@ -114,7 +114,7 @@ impl Work {
             return u64::MAX;
         }
         let meters = &self.fetch.core.meters;
-        let (mut done, mut shares) = (Activity::default(), Shares::of(&meters.account(BACKGROUND)));
+        let (mut done, mut shares) = (Activity::default(), Shares::new(&meters.account(BACKGROUND)));
         let more = warming::step(&self.fetch, &mut done);
         shares.settle(done);
         let now = self.fetch.clock.now_ns();

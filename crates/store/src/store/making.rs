@@ -73,7 +73,7 @@ struct FileId {
 }
 
 impl FileId {
-    fn of(file: &std::fs::Metadata) -> FileId {
+    fn from_metadata(file: &std::fs::Metadata) -> FileId {
         let born = file.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         FileId { device: file.dev(), inode: file.ino(), born_ns: born.map(|at| at.as_nanos() as u64) }
     }
@@ -147,7 +147,7 @@ impl Creation {
         };
         let file = made.map_err(StoreError::file(&path, "create the stripe"))?;
         let id = file.metadata().map_err(StoreError::file(&path, "look at the stripe"))?;
-        self.write([Line::Made(named.to_path_buf(), FileId::of(&id))])?;
+        self.write([Line::Made(named.to_path_buf(), FileId::from_metadata(&id))])?;
         if is_inside(named) { self.dir.sync() } else { sync_parent(&path) }
     }
 
@@ -304,9 +304,9 @@ fn refuse_taken(path: &Path) -> Result<()> {
 /// Removes a stripe elsewhere if it is the one noted, or has no byte and may be.
 fn clear_elsewhere(dir: &Directory, path: &Path, id: Option<&FileId>) -> Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    let is_noted = id.is_some_and(|id| id.is_surely(&FileId::of(&found)));
+    let is_noted = id.is_some_and(|id| id.is_surely(&FileId::from_metadata(&found)));
     let may_be = || {
-        let is_unknown = id.is_none_or(|id| id.may_be(&FileId::of(&found)));
+        let is_unknown = id.is_none_or(|id| id.may_be(&FileId::from_metadata(&found)));
         found.len() == 0 && is_unknown && !owner::is_claimed(dir, path)
     };
     if found.is_file() && (is_noted || may_be()) {
@@ -359,7 +359,7 @@ fn make_file(dir: &Directory, name: &Path) -> std::io::Result<File> {
 fn id_of_folder(dir: &Directory) -> Result<FileId> {
     let found = dir.folder().and_then(|folder| folder.open_file(Path::new("."), OFlags::DIRECTORY));
     let found = found.and_then(|folder| folder.metadata());
-    Ok(FileId::of(&found.map_err(StoreError::file(dir.path(), "look at the directory"))?))
+    Ok(FileId::from_metadata(&found.map_err(StoreError::file(dir.path(), "look at the directory"))?))
 }
 
 /// Names that a database gives to files in its folder, but for its stripe, the lock and the

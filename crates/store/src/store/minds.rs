@@ -109,7 +109,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(belief: &Belief) -> Figures {
+    fn from_belief(belief: &Belief) -> Figures {
         let CostModel { ns_per_request, bytes_per_s, .. } = belief.cost;
         Figures {
             requests_per_s: 1e9 / ns_per_request.max(1) as f64,
@@ -155,7 +155,7 @@ struct WriteFigures {
 
 impl WriteFigures {
     /// Those of `cost`; where it has not learned them, those of `before`.
-    fn of(cost: &WriteCost, before: Option<&WriteFigures>) -> WriteFigures {
+    fn from_cost(cost: &WriteCost, before: Option<&WriteFigures>) -> WriteFigures {
         let now = WriteFigures {
             write_ns: cost.ns_per_request as f64,
             bytes_per_s: cost.bytes_per_s as f64,
@@ -183,10 +183,10 @@ impl Changing for WriteFigures {
 
 impl Mind {
     fn new(belief: &Belief, writes: &WriteCost, begin: &str, now_ns: u64) -> Mind {
-        let figures = Figures::of(belief);
+        let figures = Figures::from_belief(belief);
         Mind {
             reads: Told::new(figures, now_ns),
-            writes: Told::new(WriteFigures::of(writes, None), now_ns),
+            writes: Told::new(WriteFigures::from_cost(writes, None), now_ns),
             begin: begin.to_owned(),
             kept: Kept { figures, looks: 0, at_ns: now_ns, has_failed: false },
         }
@@ -194,7 +194,7 @@ impl Mind {
 
     /// A look at what is believed of reads; answers the line that is due.
     fn look(&mut self, belief: &Belief, now_ns: u64) -> Option<String> {
-        let now = self.reads.figures.with_learned(Figures::of(belief));
+        let now = self.reads.figures.with_learned(Figures::from_belief(belief));
         let before = self.reads.look(now, now_ns)?;
         let begin = match std::mem::take(&mut self.begin) {
             why if why.is_empty() => why,
@@ -216,7 +216,7 @@ impl Mind {
 
     /// A look at what is believed of writes; answers the line that is due.
     fn look_at_writes(&mut self, cost: &WriteCost, now_ns: u64) -> Option<String> {
-        let now = WriteFigures::of(cost, Some(&self.writes.figures));
+        let now = WriteFigures::from_cost(cost, Some(&self.writes.figures));
         let before = self.writes.look(now, now_ns)?;
         Some(format!(
             "writes are believed to be let through at {} from now on, before {}: \
@@ -233,7 +233,7 @@ impl Mind {
 
     /// True when so much was learned since it was kept that it should be again.
     fn is_stale(&self, belief: &Belief, now_ns: u64) -> bool {
-        let now = self.kept.figures.with_learned(Figures::of(belief));
+        let now = self.kept.figures.with_learned(Figures::from_belief(belief));
         self.is_worth_keeping(belief)
             && now.differs(&self.kept.figures)
             && now_ns.saturating_sub(self.kept.at_ns) >= KEEP_NS
@@ -302,7 +302,7 @@ impl Mind {
             }
             self.kept.has_failed = true;
         }
-        let figures = Figures::of(&stripes.belief(stripe));
+        let figures = Figures::from_belief(&stripes.belief(stripe));
         self.kept = Kept { figures, looks: evidence.looks, at_ns: now_ns, has_failed: self.kept.has_failed };
     }
 }
@@ -316,7 +316,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     /// Requests and bytes per second, each learned or not.
-    fn belief((requests, bytes): (f64, f64), learned: [bool; 2], looks: u64) -> Belief {
+    fn belief(requests: f64, bytes: f64, learned: [bool; 2], looks: u64) -> Belief {
         let [requests_from, bytes_from] =
             learned.map(|is| if is { CostSource::Learned } else { CostSource::Assumed });
         let evidence = Evidence { requests: 0.5, bytes: 0.5, requests_from, bytes_from, looks };
@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn mind() -> Mind {
-        Mind::new(&belief((80e3, 500e6), [false; 2], 0), &writes(12_000, 120_000, [0; 2]), "its name", 0)
+        Mind::new(&belief(80e3, 500e6, [false; 2], 0), &writes(12_000, 120_000, [0; 2]), "its name", 0)
     }
 
     /// The times in seconds at which lines are said, of a belief for each second.
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn a_change_that_lasts_is_said_once_with_both_beliefs() {
         let mut mind = mind();
-        let learned = belief((3_000.0, 500e6), [true, false], 50);
+        let learned = belief(3_000.0, 500e6, [true, false], 50);
         let lines: Vec<String> = (0..100).filter_map(|at| mind.look(&learned, at * S)).collect();
         assert_eq!(lines.len(), 1);
         for part in ["3000 requests/s", "80000 requests/s", "(learned, assumed)", "(assumed) by its name"] {
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_is_small_passes_or_was_not_learned_is_not_said() {
-        let to = |requests: f64, learned| belief((requests, 500e6), learned, 50);
+        let to = |requests: f64, learned| belief(requests, 500e6, learned, 50);
         let cases: [(&str, Vec<Belief>); 4] = [
             ("small", vec![to(55e3, [true; 2]); 100]),
             ("not learned", vec![to(3e3, [false; 2]); 100]),
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn lines_come_with_a_pause_and_the_first_after_it() {
-        let steps = (0..60).map(|at| belief((1000.0 * f64::powi(2.0, at / 5), 500e6), [true; 2], 50));
+        let steps = (0..60).map(|at| belief(1000.0 * f64::powi(2.0, at / 5), 500e6, [true; 2], 50));
         let at = said(&mut mind(), steps);
         assert!(at[0] >= 10 && at.windows(2).all(|pair| pair[1] - pair[0] >= 10), "{at:?}");
         assert!(at.len() >= 4, "{at:?}");
@@ -398,10 +398,11 @@ mod tests {
     #[test]
     fn what_was_learned_is_kept_when_it_is_enough_and_new() {
         let mut mind = mind();
-        let now = |looks| belief((3_000.0, 500e6), [true; 2], looks);
+        let now = |looks| belief(3_000.0, 500e6, [true; 2], looks);
         assert!(!mind.is_worth_keeping(&now(ENOUGH - 1)) && mind.is_worth_keeping(&now(ENOUGH)));
         assert!(!mind.is_stale(&now(50), 59 * S) && mind.is_stale(&now(50), 60 * S));
-        mind.kept = Kept { figures: Figures::of(&now(50)), looks: 50, at_ns: 60 * S, has_failed: false };
+        mind.kept =
+            Kept { figures: Figures::from_belief(&now(50)), looks: 50, at_ns: 60 * S, has_failed: false };
         assert!(!mind.is_worth_keeping(&now(50)) && mind.is_worth_keeping(&now(51)));
         assert!(!mind.is_stale(&now(51), 500 * S), "it has not changed");
     }

@@ -31,8 +31,7 @@ use crate::read::fetch::Fetch;
 use crate::read::meters::Meters;
 use crate::read::visible::VisiblePages;
 use crate::read::warm::{self, WarmUp};
-use crate::recovery::Recovered;
-use crate::recovery::{RecoveryTrace, recover};
+use crate::recovery::{CheckpointState, Recovered, RecoveryTrace, recover};
 use crate::settings::config::{Mode, StoreConfig};
 use crate::settings::opener::Directory;
 use crate::space::Space;
@@ -241,7 +240,8 @@ impl Store {
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
         let Meta { catalog, extents, state: mut meta } = read_meta(dir, &block, geometry, &devices)?;
-        let mut found = recover(&folder, &config, &block, geometry, (catalog, extents), &devices)?;
+        let checkpoint = CheckpointState { txn: block.txn, geometry, catalog, extents };
+        let mut found = recover(&folder, &config, &block, checkpoint, &devices)?;
         meta.adopt_extents(&mut found.extents, geometry);
         say_recovered(dir, &found.trace);
         devices.check_lengths(geometry, found.least_extents)?;
@@ -260,7 +260,7 @@ impl Store {
         let core = new_core(dir, &config, &block, space, frames)?;
         let fetch = new_fetch(&folder, &config, core, devices)?;
         let recovery = found.trace.clone();
-        let commits = new_commits(watch, &config, fetch.clone(), (super_file, block), meta, found)?;
+        let commits = new_commits(watch, &config, fetch.clone(), super_file, block, meta, found)?;
         let work = Arc::new(Work::new(commits.clone(), folder.clone()));
         let background = config
             .runs_background()
@@ -330,7 +330,8 @@ fn new_commits(
     watch: Watch,
     config: &StoreConfig,
     fetch: Arc<Fetch>,
-    (super_file, block): (SuperBlockFile, SuperBlock),
+    super_file: SuperBlockFile,
+    block: SuperBlock,
     meta: MetaState,
     found: Recovered,
 ) -> Result<Arc<Commits>> {
@@ -357,7 +358,8 @@ fn new_commits(
         block.clone(),
         poisoned,
         found.found,
-        (watch, fetch.stripes.cost(0)),
+        watch,
+        fetch.stripes.cost(0),
     );
     Ok(Arc::new(Commits {
         dir: dir.to_path_buf(),

@@ -99,7 +99,7 @@ impl SuperBlockFile {
             }
             other => other.map_err(StoreError::device(&path, "create the super-block"))?,
         };
-        let placed = Placed::of(dir, Path::new(name), &*device);
+        let placed = Placed::from_device(dir, Path::new(name), &*device);
         let this = SuperBlockFile { path, device, placed, first: Mutex::default() };
         this.lengthen(0)?;
         Ok(this)
@@ -146,7 +146,7 @@ impl SuperBlockFile {
             }
             other => other.map_err(StoreError::device(&path, "open the super-block"))?,
         };
-        let placed = Placed::of(dir, Path::new(FILE_NAME), &*device);
+        let placed = Placed::from_device(dir, Path::new(FILE_NAME), &*device);
         let file = SuperBlockFile { path, device, placed, first: Mutex::default() };
         let len = file.device.len().map_err(StoreError::device(&file.path, "read the super-block"))?;
         let mut copies = Vec::new();

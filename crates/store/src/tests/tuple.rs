@@ -109,7 +109,7 @@ fn check_scans(tree: &TupleTree, rows: &[Row], reader: &mut Reader, random: &mut
         let most = if expected.len() > 3000 { most.max(7) } else { most };
         let wanted = if random.below(3) == 0 { random.below(16) as u8 } else { u8::MAX };
         let mut scan = tree.scan(ScanBounds { prefix: &lo[..m], range });
-        let mut out = Columns::of(arity, wanted);
+        let mut out = Columns::with_wanted(arity, wanted);
         let mut before = 0;
         while scan.next(reader, &mut out, most).unwrap() {
             assert!(out.rows > before && out.rows - before <= most);

@@ -98,7 +98,7 @@ fn compare(tree: &TupleTree, model: &BTreeSet<Row>, reader: &mut Reader, random:
         let to = rows.partition_point(|r| r[..m] <= hi[..m]);
         assert_eq!(tree.count(reader, &lo[..m], &hi[..m]).unwrap(), (to - from) as u64);
         if m > 0 {
-            let mut out = Columns::of(arity, 0b101);
+            let mut out = Columns::with_wanted(arity, 0b101);
             let (least, most) = (lo[m - 1], lo[m - 1].saturating_add(random.below(40)));
             let mut scan = tree.scan(ScanBounds { prefix: &lo[..m - 1], range: Some((least, most)) });
             while scan.next(reader, &mut out, 50).unwrap() {}

@@ -162,7 +162,7 @@ fn check(tree: &TupleTree, rows: &[Row], reader: &mut Reader, random: &mut Rando
 
     let before = reader.meters;
     let mut way = tree.merge_way(&keys);
-    let mut out = Matches::of(arity, end, wanted);
+    let mut out = Matches::with_wanted(arity, end, wanted);
     let mut found = 0;
     while way.next(reader, &keys, &mut out, most).unwrap() {
         assert!(out.key.len() - found <= most);

@@ -133,11 +133,11 @@ pub struct Columns {
 impl Columns {
     /// All `arity` columns are wanted.
     pub fn new(arity: usize) -> Columns {
-        Columns::of(arity, u8::MAX)
+        Columns::with_wanted(arity, u8::MAX)
     }
 
     /// Only the columns whose bit is set in `wanted` are filled.
-    pub fn of(arity: usize, wanted: u8) -> Columns {
+    pub fn with_wanted(arity: usize, wanted: u8) -> Columns {
         Columns { cols: vec![Vec::new(); arity], wanted, rows: 0 }
     }
 
@@ -162,12 +162,12 @@ pub struct Matches {
 impl Matches {
     /// For keys of `key_columns` columns in a tree of `arity`; all other columns are wanted.
     pub fn new(arity: usize, key_columns: usize) -> Matches {
-        Matches::of(arity, key_columns, u8::MAX)
+        Matches::with_wanted(arity, key_columns, u8::MAX)
     }
 
     /// As [`Matches::new`], but only the columns whose bit is set are filled: bit 0 is the
     /// first column behind the key.
-    pub fn of(arity: usize, key_columns: usize, wanted: u8) -> Matches {
+    pub fn with_wanted(arity: usize, key_columns: usize, wanted: u8) -> Matches {
         Matches { key: Vec::new(), cols: vec![Vec::new(); arity - key_columns], wanted }
     }
 

@@ -217,7 +217,7 @@ impl TupleTree {
             return Ok(false);
         }
         let mut scan = TupleScan::between(self, Bounds { lo: least, hi: most, len });
-        scan.next(reader, &mut Columns::of(self.shape.arity, 0), 1)
+        scan.next(reader, &mut Columns::with_wanted(self.shape.arity, 0), 1)
     }
 
     /// One level of a count: the child to go to and the rows before it.

@@ -213,7 +213,7 @@ impl CopyState {
         extent.tree == tree
             && extent.is_allocated(index)
             && written_by.is_some()
-            && extent.written_by.of(index) == written_by
+            && extent.written_by.get(index) == written_by
     }
 }
 

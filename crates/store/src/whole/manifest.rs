@@ -98,7 +98,7 @@ pub(crate) struct Manifest {
 }
 
 impl BackupPart {
-    pub(crate) fn of(entry: &ManifestPart) -> BackupPart {
+    pub(crate) fn from_entry(entry: &ManifestPart) -> BackupPart {
         let ManifestPart { name, kind, state, unix_s, pages, .. } = entry;
         BackupPart { name: name.clone(), kind: *kind, txn: state.txn, unix_s: *unix_s, pages: *pages }
     }

@@ -15,7 +15,7 @@ use crate::whole::changes::{ChangesFile, PageChanges, unusable};
 
 /// Where a page of an extent comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum PageOrigin {
     /// It is not in use.
     Nowhere,
     /// No change that was looked at has it: the whole copy, in the end.
@@ -29,7 +29,8 @@ impl Store {
     pub(crate) fn restore_with(
         &self,
         changes: &[PathBuf],
-        (target, stripes): (&Path, &[PathBuf]),
+        target: &Path,
+        stripes: &[PathBuf],
         mut progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
         let open = |path: &PathBuf| ChangesFile::open(path)?.changes();
@@ -60,26 +61,26 @@ impl Store {
         let tree = extent.tree.expect("an extent in use");
         let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
         let used: Vec<(u32, PageId)> = used.map(|i| (i, self.geometry.page(id, i))).collect();
-        let mut sources = vec![Source::Nowhere; self.geometry.extent_pages as usize];
-        used.iter().for_each(|(i, _)| sources[*i as usize] = Source::Whole);
+        let mut origins = vec![PageOrigin::Nowhere; self.geometry.extent_pages as usize];
+        used.iter().for_each(|(i, _)| origins[*i as usize] = PageOrigin::Whole);
         buf.fill(0);
         let pages = self.geometry.page(id, 0)..self.geometry.page(id + 1, 0);
         for (number, part) in changes.iter().enumerate().rev() {
             part.fill(pages.clone(), buf, |i| {
-                let source = &mut sources[i as usize];
-                let is_wanted = *source == Source::Whole;
+                let origin = &mut origins[i as usize];
+                let is_wanted = *origin == PageOrigin::Whole;
                 if is_wanted {
-                    *source = Source::Part(number);
+                    *origin = PageOrigin::Part(number);
                 }
                 is_wanted
             })?;
         }
-        self.fill_from_whole(id, &sources, buf)?;
+        self.fill_from_whole(id, &origins, buf)?;
         for (i, page) in &used {
             let bytes = &buf[*i as usize * PAGE_BYTES..][..PAGE_BYTES];
-            if let Err(why) = page::verify_written(bytes, *page, tree, extent.written_by.of(*i)) {
-                let part = match sources[*i as usize] {
-                    Source::Part(number) => changes[number].path(),
+            if let Err(why) = page::verify_written(bytes, *page, tree, extent.written_by.get(*i)) {
+                let part = match origins[*i as usize] {
+                    PageOrigin::Part(number) => changes[number].path(),
                     _ => self.dir(),
                 };
                 return Err(unusable(part, format!("page {page}, put together from the set: {why}")));
@@ -89,10 +90,10 @@ impl Store {
     }
 
     /// Fills in the pages of an extent that no change has.
-    fn fill_from_whole(&self, id: u64, sources: &[Source], buf: &mut AlignedBuf) -> Result<()> {
-        let is_wanted = |source: &Source| *source == Source::Whole;
-        let Some(first) = sources.iter().position(is_wanted) else { return Ok(()) };
-        let end = sources.iter().rposition(is_wanted).map_or(first, |last| last + 1);
+    fn fill_from_whole(&self, id: u64, origins: &[PageOrigin], buf: &mut AlignedBuf) -> Result<()> {
+        let is_wanted = |origin: &PageOrigin| *origin == PageOrigin::Whole;
+        let Some(first) = origins.iter().position(is_wanted) else { return Ok(()) };
+        let end = origins.iter().rposition(is_wanted).map_or(first, |last| last + 1);
         let page = self.geometry.page(id, first as u32);
         let has = self.fetch.core.space.read().extent(id).is_some_and(|e| e.tree.is_some());
         if !has {
@@ -100,7 +101,7 @@ impl Store {
         }
         let mut read = AlignedBuf::huge((end - first) * PAGE_BYTES);
         self.fetch.read_past_pool(page, &mut read).map_err(|e| self.fetch.core.unreadable(page, e))?;
-        for i in (first..end).filter(|i| is_wanted(&sources[*i])) {
+        for i in (first..end).filter(|i| is_wanted(&origins[*i])) {
             let from = &read[(i - first) * PAGE_BYTES..][..PAGE_BYTES];
             buf[i * PAGE_BYTES..][..PAGE_BYTES].copy_from_slice(from);
         }

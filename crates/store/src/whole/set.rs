@@ -86,7 +86,7 @@ impl BackupSet {
     pub fn read(dir: &Path) -> Result<Self> {
         let names = names_in(dir)?;
         if let Some(manifest) = Manifest::read(dir)? {
-            let parts = manifest.entries.iter().map(BackupPart::of).collect();
+            let parts = manifest.entries.iter().map(BackupPart::from_entry).collect();
             let faults = faults(dir, &manifest, &names);
             let vouched = Vouched::Manifest(manifest);
             return Ok(BackupSet { dir: dir.to_path_buf(), parts, vouched, faults });
@@ -156,7 +156,7 @@ impl BackupSet {
             Some(last) => self.add_changes(store, &manifest, last, progress)?,
         };
         let Some((entry, done)) = added else { return Ok(None) };
-        let (part, name) = (BackupPart::of(&entry), entry.name.clone());
+        let (part, name) = (BackupPart::from_entry(&entry), entry.name.clone());
         let manifest = Manifest { entries: [manifest.entries, vec![entry]].concat(), ..manifest };
         dir.sync()?;
         manifest.write(&dir)?;
@@ -299,7 +299,8 @@ impl BackupSet {
     pub fn restore(
         &self,
         at: RestoreAt,
-        (target, stripes): (&Path, &[PathBuf]),
+        target: &Path,
+        stripes: &[PathBuf],
         config: &StoreConfig,
         progress: impl FnMut(CopyProgress) -> ControlFlow<()>,
     ) -> Result<CopyProgress> {
@@ -312,7 +313,7 @@ impl BackupSet {
         let whole = Store::open(&paths[0], reading(config.clone()))?;
         match &paths[1..] {
             [] => whole.backup_until(target, stripes, progress),
-            changes => whole.restore_with(changes, (target, stripes), progress),
+            changes => whole.restore_with(changes, target, stripes, progress),
         }
     }
 }

@@ -98,7 +98,7 @@ impl Tally {
     }
 
     /// Cases of an outcome.
-    pub fn of(&self, outcome: Outcome) -> u64 {
+    pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes.iter().filter(|((_, _, _, o), _)| *o == outcome).map(|(_, n)| n).sum()
     }
 

@@ -110,7 +110,7 @@ pub fn collect(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path) -> 
         block: id.and_then(|id| block(kernel, &id)),
         direct: file.as_ref().map(FileDevice::is_direct),
         profile: profile(&profile_path(dir, number, &path), &path),
-        learned: LearnedBefore::of(kernel, dir, number, &path),
+        learned: LearnedBefore::find(kernel, dir, number, &path),
         // The caps of this command's cgroup are not those of a server.
         hint: Hints { caps: ReadCaps::default(), ..Hints::of(kernel, &path) }.prior(None),
         read: file.filter(FileDevice::is_direct).and_then(|file| time_reads(&file)),

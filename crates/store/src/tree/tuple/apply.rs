@@ -84,7 +84,7 @@ impl TupleTree {
         self.shape.height = 1;
         let nodes = self.write_leaves(txn, &[], pieces)?;
         self.ascend(txn, &[], vec![Changed { parent: 0, child: 0, now: Now::Nodes(nodes) }])?;
-        self.note(applied, (inserts, 0));
+        self.note(applied, inserts, 0);
         Ok(changes.len())
     }
 
@@ -126,7 +126,7 @@ impl TupleTree {
                     (self.write_leaves(txn, &pages, leaf.pack())?, pages.len())
                 }
             };
-            self.note(applied, leaf.counts);
+            self.note(applied, leaf.inserted, leaf.deleted);
             let more = (applied.inserted - inserted) as i64 - (applied.deleted - deleted) as i64;
             let (nodes, pages) = now;
             if nodes.len() == pages && pages < 2 {
@@ -234,7 +234,7 @@ impl TupleTree {
         Ok(())
     }
 
-    fn note(&mut self, applied: &mut Applied, (inserted, deleted): (u64, u64)) {
+    fn note(&mut self, applied: &mut Applied, inserted: u64, deleted: u64) {
         applied.inserted += inserted;
         applied.deleted += deleted;
         self.rows = (self.rows + inserted).saturating_sub(deleted);

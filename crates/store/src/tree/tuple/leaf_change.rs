@@ -79,8 +79,10 @@ pub(crate) struct LeafChanger {
     cursor: LeafCursor,
     builder: LeafBuilder,
     edits: Vec<Edit>,
-    /// Rows that came and went since the last [`LeafChanger::change`] began.
-    pub counts: (u64, u64),
+    /// Rows that came since the last [`LeafChanger::change`] began.
+    pub inserted: u64,
+    /// Rows that went since then.
+    pub deleted: u64,
     fill: Fill,
     /// About how many leaves the merged rows need.
     leaves: f64,
@@ -98,7 +100,8 @@ impl LeafChanger {
             cursor: LeafCursor::new(arity),
             builder: LeafBuilder::new(arity),
             edits: Vec::new(),
-            counts: (0, 0),
+            inserted: 0,
+            deleted: 0,
             fill: Fill::Even,
             leaves: 0.0,
             prefixes: PrefixChanges::new(arity),
@@ -117,7 +120,7 @@ impl LeafChanger {
         range: Range<usize>,
         effective: &mut [bool],
     ) -> Decode<LeafChange> {
-        (self.counts, self.leaves) = ((0, 0), 0.0);
+        (self.inserted, self.deleted, self.leaves) = (0, 0, 0.0);
         assert_eq!(range.len(), effective.len(), "an answer for each change");
         self.open(page, changes, range, effective)?;
         if self.edits.is_empty() {
@@ -126,7 +129,7 @@ impl LeafChanger {
         let end = self.cursor.blocks_end(page)?;
         let tail_rows = self.cursor.tail().map_or(0, |t| t.len);
         let added = self.edits.iter().filter(|e| !e.in_tail).count();
-        let rows = (self.cursor.len() as u64 + self.counts.0).saturating_sub(self.counts.1);
+        let rows = (self.cursor.len() as u64 + self.inserted).saturating_sub(self.deleted);
         if rows > 0 && has_room(end, self.arity, tail_rows + added) {
             return Ok(LeafChange::Tail);
         }
@@ -168,8 +171,8 @@ impl LeafChanger {
         self.find_edits(page, changes, range, effective)?;
         self.note_prefixes(page, changes)?;
         let inserted = self.edits.iter().filter(|e| e.insert).count() as u64;
-        self.counts.0 += inserted;
-        self.counts.1 += self.edits.len() as u64 - inserted;
+        self.inserted += inserted;
+        self.deleted += self.edits.len() as u64 - inserted;
         Ok(())
     }
 
