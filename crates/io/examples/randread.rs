@@ -67,7 +67,7 @@ fn settings() -> Result<Settings, String> {
 }
 
 /// The tag of a request is the number of its block in flight.
-struct Load {
+struct RandomReads {
     queue: OnceLock<Weak<DeviceQueue>>,
     /// Addresses of the buffers: for each block in flight, one per piece.
     bufs: Vec<usize>,
@@ -84,7 +84,7 @@ struct Load {
     event: EventCount,
 }
 
-impl Load {
+impl RandomReads {
     fn ask(&self, tag: u64, requests: &mut Vec<Request>) {
         let word = mix(self.random.fetch_add(GOLDEN, Ordering::Relaxed));
         let place = ((u128::from(word) * u128::from(self.blocks)) >> 64) as u64;
@@ -101,7 +101,7 @@ impl Load {
     }
 }
 
-impl Sink for Load {
+impl Sink for RandomReads {
     fn complete(&self, tag: u64, result: Result<(), IoError>) {
         match result {
             Err(e) if e.kind != IoErrorKind::Closed => panic!("{e}"),
@@ -145,7 +145,7 @@ fn main() {
     let pieces = s.block / s.piece;
     const HUGE_PAGE: u64 = 2 << 20;
     let mut memory = AlignedBuf::huge((s.depth * s.block).max(HUGE_PAGE) as usize);
-    let load = Arc::new(Load {
+    let load = Arc::new(RandomReads {
         queue: OnceLock::new(),
         bufs: memory.chunks_exact_mut(s.piece as usize).map(|piece| piece.as_mut_ptr() as usize).collect(),
         missing: (0..s.depth).map(|_| AtomicU64::new(0)).collect(),

@@ -31,6 +31,7 @@ use crate::learn::{Belief, Learner};
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
 use crate::queue::config::{Engine, InPlace, QueueConfig};
+use crate::queue::costs::DeviceCosts;
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
 use crate::queue::read_times::ReadTimes;
@@ -77,7 +78,7 @@ impl DeviceQueue {
         let unit = device.alignment().offset as u64;
         let engine = config.engine;
         let chosen = Chosen { config, unit, most_depth: most_depth as usize };
-        let shared = Arc::new(Serving::new(device, clock, (chosen, cost), sink));
+        let shared = Arc::new(Serving::new(device, clock, chosen, cost, sink));
         let served = match (engine, shared.device.timed()) {
             (Engine::Inline, _) => Served::Inline,
             (_, Some(device)) => Served::Simulated(device),
@@ -292,8 +293,8 @@ impl DeviceQueue {
 
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
-        let costs = (self.cost(), self.write_cost());
-        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), costs, self.begin())
+        let costs = DeviceCosts { reads: self.cost(), writes: self.write_cost() };
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), &costs, self.begin())
     }
 
     /// Costs of reads, and why they are believed: cheap, and not touched by a reset.

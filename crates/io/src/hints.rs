@@ -49,7 +49,7 @@ pub struct Hints {
 
 impl Hints {
     /// About the disk below `path`, or the block device there.
-    pub fn of(kernel: &KernelFiles, path: &Path) -> Hints {
+    pub fn find(kernel: &KernelFiles, path: &Path) -> Hints {
         let disk = disk::disk_of(kernel, path);
         let carrier = disk.as_ref().and_then(|disk| disk.carrier());
         Hints {
@@ -137,11 +137,11 @@ mod tests {
             ("sys/dev/block/259:0/dev", "259:0"),
             ("sys/dev/block/259:0/device/model", "Amazon Elastic Block Store"),
         ]);
-        let hints = Hints::of(&kernel, Path::new("/no-such-file"));
+        let hints = Hints::find(&kernel, Path::new("/no-such-file"));
         let prior = hints.prior(None).unwrap();
         assert_eq!((prior.cost.ns_per_request, prior.cost.bytes_per_s), (1_000_000, 125 << 20));
         assert!(prior.why.contains("EBS") && hints.disk.is_some(), "{hints:?}");
-        let nothing = Hints::of(&KernelFiles::below("/no-such-folder"), Path::new("/"));
+        let nothing = Hints::find(&KernelFiles::below("/no-such-folder"), Path::new("/"));
         assert_eq!(nothing, Hints::default(), "without /proc and /sys nothing is known");
     }
 }

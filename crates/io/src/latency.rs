@@ -23,7 +23,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(crate) fn of(histogram: &Histogram<u64>) -> Latency {
+    pub(crate) fn from_histogram(histogram: &Histogram<u64>) -> Latency {
         Latency {
             count: histogram.len(),
             mean_ns: histogram.mean(),
@@ -55,7 +55,7 @@ impl LatencyMeter {
 
     /// Distribution of the latencies counted so far.
     pub fn read(&self) -> Latency {
-        Latency::of(&self.0.lock())
+        Latency::from_histogram(&self.0.lock())
     }
 }
 

@@ -6,9 +6,11 @@
 
 pub(crate) mod background;
 pub(crate) mod config;
+pub(crate) mod costs;
 pub(crate) mod counters;
 pub(crate) mod device_request;
 pub(crate) mod order;
+pub(crate) mod outstanding;
 pub(crate) mod read_times;
 pub(crate) mod request;
 pub(crate) mod schedule;

@@ -51,7 +51,7 @@ struct Found(Vec<String>);
 
 impl Found {
     /// `share` is less than `least`, except where it is that of a device that varies.
-    fn used(&mut self, (share, least): (f64, f64), what: &str, world: &World) {
+    fn used(&mut self, share: f64, least: f64, what: &str, world: &World) {
         let least = if what.contains("s3") { VARYING.min(least) } else { least };
         if share < least || std::env::var_os("HOSTILE_TABLE").is_some() {
             let cost = world.queues[0].cost();
@@ -66,7 +66,7 @@ impl Found {
 }
 
 /// The share of the device that is used after `settle_ns`, in `ns`.
-fn used(found: &mut Found, what: &str, name: &str, troubles: &Troubles, load: Load, settle_ns: u64) {
+fn used(found: &mut Found, what: &str, name: &str, troubles: &Troubles, load: TestLoad, settle_ns: u64) {
     let what = format!("{what}, {name}, {}", load.name());
     let ns = match (troubles.stalls, troubles.tail) {
         (None, None) => enough(name),
@@ -77,7 +77,7 @@ fn used(found: &mut Found, what: &str, name: &str, troubles: &Troubles, load: Lo
     let fixed = fixed(&model(name), troubles, load, ns);
     let world = World::new(model(name), troubles.clone(), learning(), load, 1);
     world.run(settle_ns);
-    found.used((world.run(ns).share_of(&fixed), USED), &what, &world);
+    found.used(world.run(ns).share_of(&fixed), USED, &what, &world);
     let stalls = troubles.stalls.map_or(0, |stalls| stalls.most_ns);
     world.end(10 * S + 2 * stalls);
 }
@@ -85,7 +85,7 @@ fn used(found: &mut Found, what: &str, name: &str, troubles: &Troubles, load: Lo
 #[test]
 fn devices_are_used() {
     let mut found = Found::default();
-    for (name, load) in MODELS.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in MODELS.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         used(&mut found, "as it is", name, &Troubles::default(), load, S);
     }
     found.nothing();
@@ -113,8 +113,9 @@ fn wrong_priors(model: &DeviceModel) -> Vec<(String, CostModel)> {
 #[test]
 fn a_wrong_prior_is_found_out() {
     let mut found = Found::default();
-    for (name, load) in
-        SLOW.iter().flat_map(|name| [Load::READERS, Load::MANY, Load::BOTH].map(|load| (name, load)))
+    for (name, load) in SLOW
+        .iter()
+        .flat_map(|name| [TestLoad::READERS, TestLoad::MANY, TestLoad::BOTH].map(|load| (name, load)))
     {
         let fixed = fixed(&model(name), &Troubles::default(), load, enough(name));
         for (wrong, prior) in wrong_priors(&model(name)) {
@@ -122,8 +123,8 @@ fn a_wrong_prior_is_found_out() {
             let world = World::new(model(name), Troubles::default(), config, load, 1);
             world.run(2 * S);
             let share = world.run(enough(name)).share_of(&fixed);
-            let least = if load.name() == Load::MANY.name() { SAID_FREE } else { USED };
-            found.used((share, least), &format!("{wrong}, {name}, {}", load.name()), &world);
+            let least = if load.name() == TestLoad::MANY.name() { SAID_FREE } else { USED };
+            found.used(share, least, &format!("{wrong}, {name}, {}", load.name()), &world);
             world.end(10 * S);
         }
     }
@@ -181,7 +182,7 @@ fn a_device_that_changes_is_used_after_two_seconds() {
     const LASTS: u64 = 5 * S;
     let mut random = Random(test_seed(29));
     let mut found = Found::default();
-    for (name, load) in SLOW.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in SLOW.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let changes = changes(name, &mut random);
         let becomes = (1..).map(|n| n * LASTS).zip(changes.iter().map(|(_, model)| model.clone()));
         let troubles = Troubles { becomes: becomes.collect(), ..Troubles::default() };
@@ -192,7 +193,7 @@ fn a_device_that_changes_is_used_after_two_seconds() {
             world.run(2 * S);
             let fixed = fixed(&model, &Troubles::default(), load, 3 * S);
             let share = world.run(3 * S).share_of(&fixed);
-            found.used((share, USED), &format!("{name}, {before}, then {what}, {}", load.name()), &world);
+            found.used(share, USED, &format!("{name}, {before}, then {what}, {}", load.name()), &world);
             before = what;
         }
         world.end(20 * S);
@@ -206,7 +207,7 @@ fn a_device_that_stalls_is_used_between() {
     let seed = test_seed(7);
     for (i, (name, load)) in SLOW
         .iter()
-        .flat_map(|name| [Load::READERS, Load::BOTH, Load::CLASSES].map(|load| (name, load)))
+        .flat_map(|name| [TestLoad::READERS, TestLoad::BOTH, TestLoad::CLASSES].map(|load| (name, load)))
         .enumerate()
     {
         let stalls = Some(Stalls { pause_ns: 8 * S, least_ns: S, most_ns: 10 * S });
@@ -219,7 +220,7 @@ fn a_device_that_stalls_is_used_between() {
 #[test]
 fn a_device_that_answers_out_of_order_is_used() {
     let mut found = Found::default();
-    for (name, load) in SLOW.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in SLOW.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let cost = model(name).cost(SPAN);
         let scatter_ns = 2 * cost.latency_ns;
         used(&mut found, "scattered", name, &Troubles { scatter_ns, ..Troubles::default() }, load, 2 * S);
@@ -232,8 +233,9 @@ fn a_device_that_answers_out_of_order_is_used() {
 #[test]
 fn answers_without_the_device_are_not_the_device() {
     let mut found = Found::default();
-    for (name, load) in
-        SLOW.iter().flat_map(|name| [Load::READERS, Load::MANY, Load::BOTH].map(|load| (name, load)))
+    for (name, load) in SLOW
+        .iter()
+        .flat_map(|name| [TestLoad::READERS, TestLoad::MANY, TestLoad::BOTH].map(|load| (name, load)))
     {
         for share in [0.1, 0.5, 0.8] {
             let quick = Some(TroubledShare { share, ns: 100_000 });
@@ -255,7 +257,7 @@ fn answers_without_the_device_are_not_the_device() {
 fn two_on_one_device_share_it() {
     const RUNS: u64 = 7;
     let mut found = Found::default();
-    for (name, load) in SLOW.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in SLOW.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let what = format!("two on {name}, {}", load.name());
         let mut least = Vec::new();
         for seed in 0..RUNS {
@@ -273,14 +275,14 @@ fn two_on_one_device_share_it() {
                 bytes: both.iter().map(|m| m.bytes).sum(),
                 ..both[0]
             };
-            found.used((all.share_of(&alone), TOGETHER), &format!("{what}, together"), &world);
+            found.used(all.share_of(&alone), TOGETHER, &format!("{what}, together"), &world);
             let worse = both.iter().map(|one| one.share_of(&alone)).fold(f64::INFINITY, f64::min);
-            found.used((worse, EACH), &format!("{what}, the worse of them"), &world);
+            found.used(worse, EACH, &format!("{what}, the worse of them"), &world);
             least.push(worse);
             if seed + 1 == RUNS {
                 least.sort_by(f64::total_cmp);
                 let median = least[least.len() / 2];
-                found.used((median, EACH_MEDIAN), &format!("{what}, the worse in the median"), &world);
+                found.used(median, EACH_MEDIAN, &format!("{what}, the worse in the median"), &world);
             }
             world.end(20 * S);
         }
@@ -291,12 +293,12 @@ fn two_on_one_device_share_it() {
 /// Readers that fill the device all the time, and a checkpoint.
 #[test]
 fn writes_without_a_waiter_get_a_turn_beside_readers() {
-    const LOADS: [Load; 2] = [
-        Load(&[
+    const LOADS: [TestLoad; 2] = [
+        TestLoad(&[
             Stream::reads(Class::Demand, 300, PAGE),
             Stream { class: Class::WriteBack, width: 4, bytes: PAGE, writes: true },
         ]),
-        Load(&[
+        TestLoad(&[
             Stream::reads(Class::Planned, 128, 512 << 10),
             Stream { class: Class::SpillWrite, width: 4, bytes: 64 << 10, writes: true },
         ]),

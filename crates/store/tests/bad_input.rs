@@ -89,7 +89,7 @@ fn damage_in_any_file_is_an_error_or_a_right_answer() {
     let profile = snowmelt_store::profile_path(&sound, 0, &sound.join("stripe-0"));
     std::fs::write(&profile, b"{\"cost\": {\"ns_per_request\": 1, \"bytes_per_s\": 2}}").unwrap();
     let stripe = sound.join("stripe-0");
-    let disk = snowmelt_io::Hints::of(&snowmelt_io::KernelFiles::real(), &stripe).disk.unwrap_or_default();
+    let disk = snowmelt_io::Hints::find(&snowmelt_io::KernelFiles::real(), &stripe).disk.unwrap_or_default();
     let model = snowmelt_io::KeptModel::new(snowmelt_io::CostModel::ssd(), [1.0; 2], 99, disk);
     let learned = snowmelt_store::learned_path(&sound, 0, &stripe);
     std::fs::write(&learned, model.encode()).unwrap();

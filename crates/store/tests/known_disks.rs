@@ -17,7 +17,7 @@ fn real() -> StoreConfig {
 /// A model of the disk below a stripe, of a volume slower than any cap of this machine.
 fn keep(dir: &Path) -> CostModel {
     let stripe = dir.join("stripe-0");
-    let disk = Hints::of(&KernelFiles::real(), &stripe).disk.expect("every file lies on something");
+    let disk = Hints::find(&KernelFiles::real(), &stripe).disk.expect("every file lies on something");
     let cost = CostModel::capped(50_000_000, 7.0, 9e4);
     let model = KeptModel::new(cost, [1.0, 0.5], 40, disk);
     std::fs::write(learned_path(dir, 0, &stripe), model.encode()).unwrap();

@@ -93,7 +93,7 @@ impl FileDevice {
         let fail = |e: std::io::Error| IoError::os(&name, Operation::Open, 0, 0, &e);
         if direct {
             match open_direct(at, access) {
-                Ok((file, alignment)) => return Ok(FileDevice::of(name, file, alignment, true)),
+                Ok((file, alignment)) => return Ok(FileDevice::new(name, file, alignment, true)),
                 Err(e)
                     if e.raw_os_error() == Some(libc::EINVAL)
                         || e.raw_os_error() == Some(libc::EOPNOTSUPP) =>
@@ -108,10 +108,10 @@ impl FileDevice {
         // A refused O_DIRECT open may have left the new file behind.
         let access = if direct && access == Access::CreateNew { Access::Create } else { access };
         let file = at.open(access, OFlags::empty()).map_err(fail)?;
-        Ok(FileDevice::of(name, file, Alignment::NONE, false))
+        Ok(FileDevice::new(name, file, Alignment::NONE, false))
     }
 
-    fn of(name: Arc<str>, file: File, alignment: Alignment, direct: bool) -> FileDevice {
+    fn new(name: Arc<str>, file: File, alignment: Alignment, direct: bool) -> FileDevice {
         let is_block = file.metadata().is_ok_and(|meta| meta.file_type().is_block_device());
         let id = FileId::of_file(&file).ok().filter(|_| !is_block);
         FileDevice { name, files: [file].into(), alignment, direct, is_block, id }

@@ -62,7 +62,7 @@ impl SimulatedDevice {
         urgent: bool,
     ) -> Result<SimulatedDevice, ModelError> {
         let mechanics = model.build()?;
-        Ok(SimulatedDevice::of(model, mechanics, inner, (clock, urgent)))
+        Ok(SimulatedDevice::start(model, mechanics, inner, clock, urgent))
     }
 
     /// A device like `model` that has `troubles`.
@@ -77,14 +77,15 @@ impl SimulatedDevice {
     ) -> Result<SimulatedDevice, ModelError> {
         let bytes = troubles.bytes(inner);
         let mechanics = Box::new(Troubled::new(&model, troubles)?);
-        Ok(SimulatedDevice::of(model, mechanics, bytes, (clock, false)))
+        Ok(SimulatedDevice::start(model, mechanics, bytes, clock, false))
     }
 
-    fn of(
+    fn start(
         model: DeviceModel,
         mechanics: Box<dyn Mechanics>,
         inner: Arc<dyn Device>,
-        (clock, urgent): (&Clock, bool),
+        clock: &Clock,
+        urgent: bool,
     ) -> SimulatedDevice {
         let kind = match &model {
             DeviceModel::Disk(_) => "simulated disk",
@@ -116,7 +117,7 @@ impl SimulatedDevice {
 
     /// How late requests were delivered after they were due (always 0 in virtual time).
     pub fn lateness(&self) -> Latency {
-        Latency::of(&self.host.state.lock().lateness)
+        Latency::from_histogram(&self.host.state.lock().lateness)
     }
 
     /// Starts counting lateness and activity anew.

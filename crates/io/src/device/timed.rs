@@ -23,7 +23,7 @@ pub enum TransferKind {
 
 impl TransferKind {
     /// Of a request that writes or reads.
-    pub(crate) fn of(write: bool) -> TransferKind {
+    pub(crate) fn from_write(write: bool) -> TransferKind {
         if write { TransferKind::Write } else { TransferKind::Read }
     }
 }

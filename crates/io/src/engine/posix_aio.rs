@@ -66,7 +66,7 @@ unsafe impl Send for AioSlot {}
 struct ControlBlocks(usize);
 
 impl ControlBlocks {
-    fn of(blocks: usize) -> std::io::Result<ControlBlocks> {
+    fn take(blocks: usize) -> std::io::Result<ControlBlocks> {
         if IN_USE.fetch_add(blocks, Ordering::Relaxed) + blocks > MOST {
             IN_USE.fetch_sub(blocks, Ordering::Relaxed);
             return Err(std::io::Error::other(format!(
@@ -88,7 +88,7 @@ pub(crate) fn start(shared: &Arc<Serving>, wake: &Arc<Wake>, fd: RawFd) -> std::
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(allow_many);
     let depth = shared.chosen.most_outstanding();
-    let share = ControlBlocks::of(depth + 1)?;
+    let share = ControlBlocks::take(depth + 1)?;
     // SAFETY: the device, which owns the descriptor, lives as long as the queue.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let descriptors = (0..depth).map(|_| fd.try_clone_to_owned()).collect::<std::io::Result<Vec<_>>>()?;

@@ -20,15 +20,16 @@ use crate::device::Device;
 use crate::engine::awaited::{AWAITED, Awaited};
 use crate::engine::in_place::{InPlaceLoad, urgent};
 use crate::error::{IoError, IoErrorKind, Operation};
-use crate::learn::writes::WriteCosts;
 use crate::learn::{Learned, Learner, Reads};
 use crate::notice::notice;
 use crate::queue::background::Background;
 use crate::queue::config::Policy;
+use crate::queue::costs::DeviceCosts;
 use crate::queue::counters::{QueueTally, Seen};
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
+use crate::queue::outstanding::Outstanding;
 use crate::queue::request::{Request, Sink};
-use crate::queue::schedule::{Chosen, Limits, Load, Next, Schedule};
+use crate::queue::schedule::{Chosen, Next, Schedule, ScheduleLimits};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
 use crate::write_cost::WriteCost;
@@ -39,7 +40,7 @@ pub(crate) struct Serving {
     pub(crate) clock: Clock,
     pub(crate) chosen: Chosen,
     /// Costs of reads and of writes, as they are believed now.
-    costs: RwLock<(CostModel, WriteCost)>,
+    costs: RwLock<DeviceCosts>,
     /// The limit of reads was not reached yet.
     is_sought: AtomicBool,
     /// Counts the changes of `costs`.
@@ -70,7 +71,7 @@ pub(crate) struct Serving {
 pub(crate) struct ServingState {
     pub(crate) schedule: Schedule,
     /// Device requests outstanding, and their bytes.
-    pub(crate) outstanding: Load,
+    pub(crate) outstanding: Outstanding,
     pub(crate) closing: bool,
     /// Serving threads that sleep.
     pub(crate) idle: usize,
@@ -99,11 +100,12 @@ impl Serving {
     pub(crate) fn new(
         device: Arc<dyn Device>,
         clock: Clock,
-        (chosen, cost): (Chosen, CostModel),
+        chosen: Chosen,
+        cost: CostModel,
         sink: Arc<dyn Sink>,
     ) -> Serving {
         let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off() };
-        let costs = (cost, WriteCosts::new(&cost).cost());
+        let costs = DeviceCosts::from_reads(cost);
         let limits = chosen.limits(&costs);
         Serving {
             chosen,
@@ -114,7 +116,7 @@ impl Serving {
             sink,
             state: Mutex::new(ServingState {
                 schedule: Schedule::new(limits),
-                outstanding: Load::default(),
+                outstanding: Outstanding::default(),
                 closing: false,
                 idle: 0,
                 timekeeper: false,
@@ -152,7 +154,7 @@ impl Serving {
         let mut request = Self::blank(state);
         let mut in_place = self.in_place.bytes();
         loop {
-            let outstanding = Load {
+            let outstanding = Outstanding {
                 bytes: state.outstanding.bytes + in_place,
                 urgent_bytes: state.outstanding.urgent_bytes + self.in_place.urgent_bytes(),
                 least_ns: self.least_ns.load(Ordering::Relaxed),
@@ -247,7 +249,7 @@ impl Serving {
             Some(Learned::Reads(Reads { cost, crowd, is_sought })) => {
                 self.is_sought.store(is_sought, Ordering::Relaxed);
                 self.crowd.store(crowd.round() as usize, Ordering::Relaxed);
-                self.costs.write().0 = cost;
+                self.costs.write().reads = cost;
             }
             Some(Learned::Writes(cost)) => return self.note_writes(cost),
         }
@@ -256,22 +258,22 @@ impl Serving {
 
     /// Takes in what is believed of writes from now on.
     pub(crate) fn note_writes(&self, cost: WriteCost) {
-        self.costs.write().1 = cost;
+        self.costs.write().writes = cost;
         self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Costs of reads, as they are believed now.
     pub(crate) fn cost(&self) -> CostModel {
-        self.costs.read().0
+        self.costs.read().reads
     }
 
     /// Costs of writes, as they are believed now.
     pub(crate) fn write_cost(&self) -> WriteCost {
-        self.costs.read().1
+        self.costs.read().writes
     }
 
     /// The limits that follow from them.
-    pub(crate) fn limits_now(&self) -> Limits {
+    pub(crate) fn limits_now(&self) -> ScheduleLimits {
         let costs = *self.costs.read();
         let mut limits = self.chosen.limits(&costs);
         limits.background.is_sought = self.is_sought.load(Ordering::Relaxed);

@@ -40,7 +40,7 @@ const PRIOR_BYTES: [f64; 2] = [8192.0, (1 << 20) as f64];
 
 /// How the costs of requests and bytes make a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CurveKind {
     /// The longer counts.
     Caps,
     /// Both count.
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 /// Two costs, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Costs {
-    pub(crate) kind: Kind,
+    pub(crate) kind: CurveKind,
     pub(crate) request_ns: f64,
     pub(crate) byte_ns: f64,
 }
@@ -59,8 +59,8 @@ impl Costs {
     /// Device time of a request of `bytes`.
     pub(crate) fn ns(&self, bytes: f64) -> f64 {
         match self.kind {
-            Kind::Caps => self.request_ns.max(self.byte_ns * bytes),
-            Kind::Arm => self.request_ns + self.byte_ns * bytes,
+            CurveKind::Caps => self.request_ns.max(self.byte_ns * bytes),
+            CurveKind::Arm => self.request_ns + self.byte_ns * bytes,
         }
     }
 }
@@ -128,7 +128,7 @@ impl Curve {
 
     /// The costs that explain the points best, and the elasticity of requests of `bytes`, if that
     /// is known.
-    pub(crate) fn costs(&self, kind: Kind, bytes: f64, elasticity: Option<f64>) -> Costs {
+    pub(crate) fn costs(&self, kind: CurveKind, bytes: f64, elasticity: Option<f64>) -> Costs {
         let measured = self.points.iter().copied().filter(|point| point.weight > 0.0);
         // Costs measured bound those assumed: a request, and each of its bytes, costs at
         // most what the whole took.
@@ -143,8 +143,8 @@ impl Curve {
         let mut points: Vec<Point> = measured.clone().chain(assumed).collect();
         points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
         match kind {
-            Kind::Caps => caps(&points, bytes, elasticity),
-            Kind::Arm => arm(&points),
+            CurveKind::Caps => caps(&points, bytes, elasticity),
+            CurveKind::Arm => arm(&points),
         }
     }
 }
@@ -181,9 +181,9 @@ fn caps(points: &[Point], bytes: f64, elasticity: Option<f64>) -> Costs {
         let byte_ns = mean(long, &|p| p.ns / p.bytes);
         // A cost that limits nothing is just not the limit.
         match (short, long) {
-            ([], _) => Costs { kind: Kind::Caps, request_ns: byte_ns * least, byte_ns },
-            (_, []) => Costs { kind: Kind::Caps, request_ns, byte_ns: request_ns / most },
-            _ => Costs { kind: Kind::Caps, request_ns, byte_ns },
+            ([], _) => Costs { kind: CurveKind::Caps, request_ns: byte_ns * least, byte_ns },
+            (_, []) => Costs { kind: CurveKind::Caps, request_ns, byte_ns: request_ns / most },
+            _ => Costs { kind: CurveKind::Caps, request_ns, byte_ns },
         }
     };
     let all = (0..=points.len()).map(|at| {
@@ -197,7 +197,7 @@ fn caps(points: &[Point], bytes: f64, elasticity: Option<f64>) -> Costs {
 /// believed, so that a point that is far off counts little.
 fn arm(points: &[Point]) -> Costs {
     const STEPS: usize = 8;
-    let mut costs = Costs { kind: Kind::Arm, ..caps(points, 0.0, None) };
+    let mut costs = Costs { kind: CurveKind::Arm, ..caps(points, 0.0, None) };
     for _ in 0..STEPS {
         let (mut xx, mut xy, mut yy, mut xz, mut yz) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for p in points {

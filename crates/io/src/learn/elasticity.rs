@@ -48,7 +48,7 @@ mod tests {
 
     /// Looks at a device of these caps, at requests of random mean lengths up to `spread` times as
     /// long as others.
-    fn of(request_ns: f64, byte_ns: f64, bytes: f64, spread: f64) -> Option<f64> {
+    fn learn(request_ns: f64, byte_ns: f64, bytes: f64, spread: f64) -> Option<f64> {
         let mut random = snowmelt_base::random::Random(3);
         let mut elasticity = Elasticity::default();
         for _ in 0..40 {
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn the_limit_shows_in_lengths_that_vary() {
-        let (requests, bytes) = (of(333e3, 7.6, 8192.0, 2.0), of(333e3, 7.6, 100e3, 2.0));
+        let (requests, bytes) = (learn(333e3, 7.6, 8192.0, 2.0), learn(333e3, 7.6, 100e3, 2.0));
         assert!(requests.unwrap() < 0.1 && bytes.unwrap() > 0.9, "{requests:?} {bytes:?}");
-        let both = of(333e3, 7.6, 22e3, 4.0).unwrap();
+        let both = learn(333e3, 7.6, 22e3, 4.0).unwrap();
         assert!((0.25..0.75).contains(&both), "{both}");
-        assert_eq!(of(333e3, 7.6, 8192.0, 1.1), None, "they hardly vary");
+        assert_eq!(learn(333e3, 7.6, 8192.0, 1.1), None, "they hardly vary");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cost::{CostModel, Law};
 use crate::learn::alone::Alone;
-use crate::learn::curve::{Costs, Curve, Kind};
+use crate::learn::curve::{Costs, Curve, CurveKind};
 use crate::learn::depth::{Depth, Looked};
 use crate::learn::elasticity::Elasticity;
 use crate::learn::sums::{Passing, Sums};
@@ -66,7 +66,7 @@ pub(crate) struct Estimator {
     alone: Alone,
     curve: Curve,
     elasticity: Elasticity,
-    kind: Kind,
+    kind: CurveKind,
     /// Looks at which it answered like the other kind, one after the other.
     unlike: u32,
     tick: Sums,
@@ -88,7 +88,7 @@ pub(crate) struct Estimator {
 
 impl Estimator {
     pub(crate) fn new(prior: &CostModel) -> Estimator {
-        let kind = if prior.has_arm() { Kind::Arm } else { Kind::Caps };
+        let kind = if prior.has_arm() { CurveKind::Arm } else { CurveKind::Caps };
         let byte_ns = 1e9 / prior.bytes_per_s.max(1) as f64;
         let costs = Costs { kind, request_ns: prior.ns_per_request.max(1) as f64, byte_ns };
         Estimator {
@@ -177,18 +177,18 @@ impl Estimator {
             self.looks += 1;
             self.elasticity.add(tick.bytes / tick.requests, tick.busy_ns / tick.requests);
             self.curve.set(bytes, ns, sure);
-        } else if self.kind == Kind::Caps && ns < self.costs.ns(bytes) {
+        } else if self.kind == CurveKind::Caps && ns < self.costs.ns(bytes) {
             // An arm is quick where it need not go far; what caps let through they allow.
             self.curve.set(bytes, ns, 0.5);
         }
         if !self.curve.is_measured() {
             self.assume_by_latency();
         }
-        self.kind = if self.outruns_an_arm(bytes, ns) { Kind::Caps } else { self.kind_now(bytes) };
+        self.kind = if self.outruns_an_arm(bytes, ns) { CurveKind::Caps } else { self.kind_now(bytes) };
         self.costs = self.curve.costs(self.kind, bytes, self.elasticity.get());
         debug_assert!(self.costs.request_ns > 0.0 && self.costs.byte_ns > 0.0, "{:?}", self.costs);
         debug_assert!(self.costs.request_ns.is_finite() && self.costs.byte_ns.is_finite());
-        if self.kind == Kind::Arm {
+        if self.kind == CurveKind::Arm {
             self.depth.at_least(ARM_DEPTH);
         }
         let (costs, has_changed) = (self.costs, self.has_changed(bytes));
@@ -196,7 +196,7 @@ impl Estimator {
             tick: &tick,
             lately: &sums,
             is_limit: self.is_limit,
-            has_arm: self.kind == Kind::Arm,
+            has_arm: self.kind == CurveKind::Arm,
             was_full: std::mem::take(&mut self.was_full),
             has_changed,
             alone: self.alone.samples(),
@@ -228,12 +228,12 @@ impl Estimator {
     fn assume_by_latency(&mut self) {
         let latency_ns = self.alone.latency_ns();
         let request_ns = (latency_ns / VOLUME_DEPTH).max(VOLUME.ns_per_request as f64);
-        if self.kind == Kind::Arm {
+        if self.kind == CurveKind::Arm {
             return;
         }
         let is_slow = self.alone.median_ns() >= ARM_NS.max(SURPRISE * self.alone.assumed_ns());
         if is_slow && latency_ns >= NO_ARM_NS {
-            self.kind = Kind::Arm;
+            self.kind = CurveKind::Arm;
             self.assume(&ARM);
             self.depth.begin_with(ARM_DEPTH);
         } else if latency_ns >= SLOW_NS
@@ -257,31 +257,31 @@ impl Estimator {
         let is_quick = bytes <= QUICK_BYTES && ns < QUICK_NS;
         let is_enough = self.lately.requests >= REACH_REQUESTS;
         // Not by what a cache in front of an arm holds: alone its requests would take long.
-        let may_be_none = self.kind == Kind::Arm && self.alone.latency_ns() < NO_ARM_NS;
+        let may_be_none = self.kind == CurveKind::Arm && self.alone.latency_ns() < NO_ARM_NS;
         may_be_none && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
     /// An arm shows when short requests alone take long and many at once hardly more in all; that
     /// it is none, when they take less. It must do so for some time: a track buffer is quick, too,
     /// and while a device becomes another one the two times are not of the same.
-    fn kind_now(&mut self, bytes: f64) -> Kind {
+    fn kind_now(&mut self, bytes: f64) -> CurveKind {
         let latency_ns = self.alone.latency_ns();
         // While it is taken for an arm there may be no more of them: few are enough.
-        let is_too_soon = self.kind == Kind::Arm && self.alone.is_known() && latency_ns < NO_ARM_NS;
+        let is_too_soon = self.kind == CurveKind::Arm && self.alone.is_known() && latency_ns < NO_ARM_NS;
         if !self.alone.is_sure() && !is_too_soon {
             return self.kind;
         }
         let is_short = self.is_limit && bytes <= ARM_BYTES;
         let company = latency_ns / self.curve.costs(self.kind, bytes, self.elasticity.get()).ns(bytes);
         let (is_unlike, looks, other) = match self.kind {
-            Kind::Arm => {
+            CurveKind::Arm => {
                 let least = if latency_ns < ARM_NS { ARM_COMPANY } else { NO_ARM_COMPANY };
                 let is_none = latency_ns < NO_ARM_NS || (is_short && company >= least);
-                (is_none, NO_ARM_LOOKS, Kind::Caps)
+                (is_none, NO_ARM_LOOKS, CurveKind::Caps)
             }
-            Kind::Caps => {
+            CurveKind::Caps => {
                 let is_arm = is_short && latency_ns >= ARM_NS && company < ARM_COMPANY;
-                (is_arm, ARM_LOOKS, Kind::Arm)
+                (is_arm, ARM_LOOKS, CurveKind::Arm)
             }
         };
         self.unlike = if is_unlike { self.unlike + 1 } else { 0 };
@@ -339,15 +339,15 @@ impl Estimator {
     /// and where more was proven requests seem to take longer.
     pub(crate) fn cost(&self) -> CostModel {
         let more = self.depth.more().max(1.0);
-        let wider = if self.is_limit || self.kind == Kind::Arm { 1.0 } else { self.depth.wider() };
+        let wider = if self.is_limit || self.kind == CurveKind::Arm { 1.0 } else { self.depth.wider() };
         CostModel {
             latency_ns: ((wider * self.alone.latency_ns()) as u64).max(1),
             ns_per_request: (self.costs.request_ns as u64).max(1),
             bytes_per_s: ((more * 1e9 / self.costs.byte_ns) as u64).max(1),
             depth: self.depth.now().round() as u32,
             law: match self.kind {
-                Kind::Arm => Law::Sum,
-                Kind::Caps => Law::Caps { request_share: self.request_share },
+                CurveKind::Arm => Law::Sum,
+                CurveKind::Caps => Law::Caps { request_share: self.request_share },
             },
         }
     }

@@ -15,7 +15,7 @@
 use crate::cost::CostModel;
 use crate::learn::Beside;
 use crate::learn::alone::Alone;
-use crate::learn::curve::{Costs, Curve, Kind};
+use crate::learn::curve::{Costs, Curve, CurveKind};
 use crate::write_cost::WriteCost;
 
 /// Busy time and writes between two looks; many busy nanoseconds will do with fewer.
@@ -68,7 +68,7 @@ struct Period {
 pub struct WriteCosts {
     alone: Alone,
     curve: Curve,
-    kind: Kind,
+    kind: CurveKind,
     costs: Costs,
     outstanding: Beside,
     period: Period,
@@ -83,7 +83,7 @@ pub struct WriteCosts {
 impl WriteCosts {
     /// Begins with the costs of reads.
     pub fn new(prior: &CostModel) -> WriteCosts {
-        let kind = if prior.has_arm() { Kind::Arm } else { Kind::Caps };
+        let kind = if prior.has_arm() { CurveKind::Arm } else { CurveKind::Caps };
         let byte_ns = 1e9 / prior.bytes_per_s.max(1) as f64;
         let costs = Costs { kind, request_ns: prior.ns_per_request.max(1) as f64, byte_ns };
         WriteCosts {

@@ -128,7 +128,7 @@ pub struct ProbedReads {
 
 impl ProbedReads {
     /// Of the points that were measured at depth 1; 0 where there is none.
-    fn of(random: &[RatePoint], sequential: &[RatePoint]) -> ProbedReads {
+    fn from_points(random: &[RatePoint], sequential: &[RatePoint]) -> ProbedReads {
         let alone = |points: &[RatePoint]| points.iter().find(|p| p.depth == 1 && p.per_s > 0.0).cloned();
         let mean_ns = |point: &Option<RatePoint>| point.as_ref().map_or(0.0, |p| 1e9 / p.per_s);
         let (single, multi) = (alone(random), alone(sequential));
@@ -199,7 +199,7 @@ impl Profile {
             return Err(IoError::invalid(&name, Operation::Read, why));
         }
         if profile.reads == ProbedReads::default() {
-            profile.reads = ProbedReads::of(&profile.random, &profile.sequential);
+            profile.reads = ProbedReads::from_points(&profile.random, &profile.sequential);
         }
         Ok(profile)
     }
@@ -229,7 +229,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
     let parts = written_parts(&file, len_bytes)
         .map_err(|e| IoError::os(device.name(), Operation::Open, 0, len_bytes, &e))?;
     let written: u64 = parts.iter().map(|(_, len)| len).sum();
-    let extents = WrittenBlocks::of(&parts, limits.extent_bytes).count();
+    let extents = WrittenBlocks::new(&parts, limits.extent_bytes).count();
     if written < LEAST_BYTES || extents == 0 {
         let why = format!(
             "of its {} MiB only {} were ever written, and the rest is read without the device: write at least {} MiB \
@@ -246,7 +246,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
     let share = Allowance { seconds: limits.seconds / points as f64, bytes: limits.bytes / points as u64 };
     let mut engine = limits.engine.as_str();
     let mut measure = |block, depth, places| -> Result<RatePoint, IoError> {
-        let (point, served) = run((&device, &parts), block, depth, places, limits, &share)?;
+        let (point, served) = run(&device, &parts, block, depth, places, limits, &share)?;
         engine = served;
         Ok(point)
     };
@@ -262,7 +262,7 @@ pub fn probe(path: &Path, limits: &ProbeLimits) -> Result<Profile, IoError> {
         sequential.push(measure(limits.extent_bytes, depth, ProbePattern::Sequential)?);
     }
     let cost = fit(&random, &sequential);
-    let reads = ProbedReads::of(&random, &sequential);
+    let reads = ProbedReads::from_points(&random, &sequential);
     let doubts = doubts(direct, len_bytes, written);
     let engine = engine.to_string();
     Ok(Profile {
@@ -420,7 +420,8 @@ impl Sink for ProbePump {
 }
 
 fn run(
-    (device, parts): (&Arc<dyn Device>, &[(u64, u64)]),
+    device: &Arc<dyn Device>,
+    parts: &[(u64, u64)],
     block: u64,
     depth: u32,
     places: ProbePattern,
@@ -433,7 +434,7 @@ fn run(
     let pump = Arc::new(ProbePump {
         queue: OnceLock::new(),
         bufs: bufs.iter_mut().map(|b| b.as_mut_ptr() as usize).collect(),
-        blocks: WrittenBlocks::of(parts, block),
+        blocks: WrittenBlocks::new(parts, block),
         places,
         turn: AtomicU64::new(limits.seed << 32),
         until_ns: began + (share.seconds * 1e9) as u64,

@@ -50,7 +50,7 @@ pub(crate) struct WrittenBlocks {
 
 impl WrittenBlocks {
     /// Whole blocks at multiples of their length.
-    pub(crate) fn of(parts: &[(u64, u64)], block: u64) -> WrittenBlocks {
+    pub(crate) fn new(parts: &[(u64, u64)], block: u64) -> WrittenBlocks {
         let mut all = WrittenBlocks { block, parts: Vec::new(), count: 0 };
         for (begin, len) in parts {
             let (first, end) = (begin.next_multiple_of(block), (begin + len) / block * block);
@@ -88,12 +88,12 @@ mod tests {
 
     #[test]
     fn blocks_are_those_that_lie_in_written_parts() {
-        let blocks = WrittenBlocks::of(&[(100, 3000), (8192, 4096), (20_000, 100), (24_576, 8192)], 1024);
+        let blocks = WrittenBlocks::new(&[(100, 3000), (8192, 4096), (20_000, 100), (24_576, 8192)], 1024);
         let offsets: Vec<u64> = (0..blocks.count()).map(|number| blocks.offset(number)).collect();
         let wanted: Vec<u64> =
             [1024, 2048].into_iter().chain((8..12).chain(24..32).map(|n| n * 1024)).collect();
         assert_eq!(offsets, wanted);
-        assert_eq!(WrittenBlocks::of(&[(1, 2046)], 1024).count(), 0);
+        assert_eq!(WrittenBlocks::new(&[(1, 2046)], 1024).count(), 0);
     }
 
     #[test]

@@ -21,8 +21,9 @@
 //!    bounds, too: commits wait in the end for a checkpoint that gets no turn.
 
 use crate::cost::{CostModel, GUESS_KNEES};
+use crate::queue::costs::DeviceCosts;
+use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
-use crate::queue::schedule::Load;
 use crate::write_cost::WriteCost;
 
 /// One part in so many of the device's time is for guesses, whatever else it has to do.
@@ -74,7 +75,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn new((cost, writes): (CostModel, WriteCost), depth: usize, max_bytes: u64) -> Background {
+    pub(crate) fn new(costs: &DeviceCosts, depth: usize, max_bytes: u64) -> Background {
+        let DeviceCosts { reads: cost, writes } = *costs;
         Background {
             cost,
             writes,
@@ -110,7 +112,7 @@ impl Background {
 
     /// True when a request of the class may go out. The last one, of `last_bytes`, did so
     /// `since_ns` ago.
-    pub(crate) fn has_room(&self, class: usize, at: &Load, since_ns: u64, last_bytes: u64) -> bool {
+    pub(crate) fn has_room(&self, class: usize, at: &Outstanding, since_ns: u64, last_bytes: u64) -> bool {
         let is_due = || since_ns >= SHARE.saturating_mul(self.cost.request_ns(last_bytes));
         let is_write = class > Class::Speculative as usize;
         if is_write && at.writes == 0 && is_due() {
@@ -172,18 +174,22 @@ impl Background {
 mod tests {
     use super::*;
     use crate::cost::Law;
-    use crate::learn::writes::WriteCosts;
 
     const GUESS: usize = Class::Speculative as usize;
     const PAGE: u64 = 8192;
 
     fn background(cost: CostModel) -> Background {
-        Background::new((cost, WriteCosts::new(&cost).cost()), 32, 2 << 20)
+        Background::new(&DeviceCosts::from_reads(cost), 32, 2 << 20)
     }
 
     /// Whether a request may go out when so many pages are outstanding, so many of them urgent.
     fn room(cost: CostModel, class: Class, [pages, urgent]: [u64; 2], least_ns: u64) -> bool {
-        let load = Load { bytes: pages * PAGE, urgent_bytes: urgent * PAGE, least_ns, ..Load::default() };
+        let load = Outstanding {
+            bytes: pages * PAGE,
+            urgent_bytes: urgent * PAGE,
+            least_ns,
+            ..Outstanding::default()
+        };
         background(cost).has_room(class as usize, &load, 0, PAGE)
     }
 
@@ -203,11 +209,12 @@ mod tests {
         assert!(!room(CostModel::ssd(), Class::Speculative, [2, 2], 0));
         assert!(!room(CostModel::nvme(), Class::Speculative, [8, 8], 0));
         let background = background(CostModel::ssd());
-        let busy = Load { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, ..Load::default() };
+        let busy =
+            Outstanding { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, ..Outstanding::default() };
         let turn_ns = 16 * CostModel::ssd().request_ns(PAGE);
         assert!(!background.has_room(GUESS, &busy, turn_ns - 1, PAGE));
         assert!(background.has_room(GUESS, &busy, turn_ns, PAGE), "but not all the time");
-        let deep = Load { requests: 24, ..busy };
+        let deep = Outstanding { requests: 24, ..busy };
         assert!(!background.has_room(GUESS, &deep, u64::MAX, PAGE), "a quarter of the depth is kept");
     }
 
@@ -218,11 +225,12 @@ mod tests {
     #[test]
     fn bytes_that_are_free_beside_scarce_requests_are_used() {
         let background = background(capped(0.6));
-        let full = Load { requests: 32, bytes: 32 * PAGE, urgent_bytes: 32 * PAGE, ..Load::default() };
+        let full =
+            Outstanding { requests: 32, bytes: 32 * PAGE, urgent_bytes: 32 * PAGE, ..Outstanding::default() };
         assert!(background.has_room(GUESS, &full, 0, PAGE), "its bytes wait for the requests");
-        let enough = Load { requests: 33, background: 1, bytes: 2 << 20, ..full };
+        let enough = Outstanding { requests: 33, background: 1, bytes: 2 << 20, ..full };
         assert!(!background.has_room(GUESS, &enough, 0, PAGE));
-        let crowded = Load { requests: 36, background: APART, ..full };
+        let crowded = Outstanding { requests: 36, background: APART, ..full };
         assert!(!background.has_room(GUESS, &crowded, u64::MAX, PAGE), "no more than have room apart");
         let written = Class::WriteBack as usize;
         assert!(background.has_room(written, &full, 0, PAGE), "a checkpoint goes on beside readers");
@@ -233,7 +241,8 @@ mod tests {
         let pipe = CostModel { latency_ns: 3_000_000, ..capped(0.5) };
         let quick = CostModel { latency_ns: 300_000, ..capped(0.5) };
         let sought = Background { is_sought: true, ..background(pipe) };
-        let outstanding = |pages: u64| Load { requests: 4, bytes: pages * PAGE, ..Load::default() };
+        let outstanding =
+            |pages: u64| Outstanding { requests: 4, bytes: pages * PAGE, ..Outstanding::default() };
         let room = |of: &Background, pages| of.has_room(GUESS, &outstanding(pages), 0, PAGE);
         assert_eq!([40, 60].map(|pages| room(&background(pipe), pages)), [true, false]);
         assert_eq!([60, 90, 110].map(|pages| room(&sought, pages)), [true, true, false]);
@@ -287,17 +296,22 @@ mod tests {
         for cost in any_costs().filter(CostModel::is_possible) {
             possible += 1;
             for depth in [1, 2, 3, 4, cost.depth as usize] {
-                let background = Background::new((cost, WriteCosts::new(&cost).cost()), depth, 2 << 20);
+                let background = Background::new(&DeviceCosts::from_reads(cost), depth, 2 << 20);
                 let background = Background { is_sought: depth == 2, ..background };
                 for class in GUESS..Class::COUNT {
                     for least_ns in [0, 1, u64::MAX] {
-                        let idle = Load { least_ns, ..Load::default() };
+                        let idle = Outstanding { least_ns, ..Outstanding::default() };
                         assert!(background.has_room(class, &idle, 0, 2 << 20), "{class} {depth} {cost:?}");
                         background.max_bytes(class, least_ns);
                     }
                 }
                 assert!(background.hurried_bytes() > 0 && background.bytes > 0, "{cost:?}");
-                let full = Load { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Load::default() };
+                let full = Outstanding {
+                    requests: 1024,
+                    bytes: 1 << 40,
+                    urgent_bytes: 1 << 40,
+                    ..Outstanding::default()
+                };
                 (GUESS..Class::COUNT).for_each(|class| {
                     background.has_room(class, &full, u64::MAX, 1 << 30);
                 });
@@ -315,12 +329,13 @@ mod tests {
 
     #[test]
     fn no_lone_write_waits_for_ever() {
-        let full = Load { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Load::default() };
+        let full =
+            Outstanding { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Outstanding::default() };
         for cost in any_costs().filter(CostModel::is_possible) {
-            let background = Background::new((cost, WriteCosts::new(&cost).cost()), 1, 2 << 20);
+            let background = Background::new(&DeviceCosts::from_reads(cost), 1, 2 << 20);
             for class in GUESS + 1..Class::COUNT {
                 assert!(background.has_room(class, &full, u64::MAX, PAGE), "{class} {cost:?}");
-                assert!(!background.has_room(class, &Load { writes: 1024, ..full }, u64::MAX, PAGE));
+                assert!(!background.has_room(class, &Outstanding { writes: 1024, ..full }, u64::MAX, PAGE));
             }
         }
     }

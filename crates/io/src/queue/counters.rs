@@ -7,6 +7,7 @@ use crate::cost::{CostModel, CostSource};
 use crate::latency::{Latency, histogram};
 use crate::learn::sums::BACK_NS;
 use crate::learn::{Beside, Done, Evidence, Learned, Learner, SeenLoad};
+use crate::queue::costs::DeviceCosts;
 use crate::queue::device_request::DeviceRequest;
 use crate::queue::read_times::{LeastTime, ReadTimes};
 use crate::queue::request::Class;
@@ -287,7 +288,7 @@ impl QueueTally {
         &self,
         device: &str,
         engine: &'static str,
-        (cost, write_cost): (CostModel, WriteCost),
+        costs: &DeviceCosts,
         begin: CostSource,
     ) -> DeviceCounters {
         let classes = Class::ALL.iter().zip(&self.classes).map(|(&class, t)| ClassCounters {
@@ -300,7 +301,7 @@ impl QueueTally {
             in_place: t.in_place,
             errors: t.errors,
             retried: t.retried,
-            latency: Latency::of(&t.latency),
+            latency: Latency::from_histogram(&t.latency),
             latency_ns: t.latency_ns,
         });
         DeviceCounters {
@@ -310,10 +311,10 @@ impl QueueTally {
             busy_ns: self.busy_ns,
             depth_ns: self.depth_ns,
             mean_depth: self.depth_ns as f64 / self.busy_ns.max(1) as f64,
-            service: Latency::of(&self.service),
-            cost,
+            service: Latency::from_histogram(&self.service),
+            cost: costs.reads,
             evidence: self.learner.evidence(begin),
-            write_cost,
+            write_cost: costs.writes,
         }
     }
 
@@ -341,7 +342,6 @@ impl QueueTally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learn::writes::WriteCosts;
 
     #[test]
     fn what_began_before_a_reset_is_none_of_the_new_count() {
@@ -354,8 +354,8 @@ mod tests {
         tally.end_in_place(Class::Demand, &done, 30);
         let done = Done { taken_ns: 28, has_failed: false, ..done };
         assert_eq!(tally.end_in_place(Class::Demand, &done, 40).least_ns, 28, "the device is known by it");
-        let cost = CostModel::ssd();
-        let counters = tally.snapshot("d", "inline", (cost, WriteCosts::new(&cost).cost()), CostSource::Set);
+        let costs = DeviceCosts::from_reads(CostModel::ssd());
+        let counters = tally.snapshot("d", "inline", &costs, CostSource::Set);
         let demand = &counters.classes[Class::Demand as usize];
         assert_eq!((demand.requests, demand.errors, demand.latency.count), (0, 0, 0));
         assert_eq!((counters.service.count, counters.busy_ns), (0, 20));

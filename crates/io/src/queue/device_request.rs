@@ -126,7 +126,7 @@ impl DeviceRequest {
 
     /// The facts on which its time depends.
     pub(crate) fn transfer(&self) -> Transfer {
-        Transfer { offset: self.offset, len: self.len, kind: TransferKind::of(self.write) }
+        Transfer { offset: self.offset, len: self.len, kind: TransferKind::from_write(self.write) }
     }
 
     /// Bytes still to be moved.

@@ -11,18 +11,18 @@
 
 use std::collections::VecDeque;
 
-use crate::cost::CostModel;
 use crate::device::IOV_MAX;
 use crate::queue::background::{APART, Background};
 use crate::queue::config::{Policy, QueueConfig};
+use crate::queue::costs::DeviceCosts;
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
 use crate::queue::order::{Choice, Order, Rules};
+use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
-use crate::write_cost::WriteCost;
 
 /// The numbers a schedule obeys.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ScheduleLimits {
     pub(crate) policy: Policy,
     pub(crate) rules: Rules,
     /// Longest gap read through, in bytes.
@@ -44,7 +44,7 @@ pub(crate) struct Limits {
 #[derive(Clone)]
 pub(crate) struct Chosen {
     pub(crate) config: QueueConfig,
-    /// See [`Limits::unit`].
+    /// See [`ScheduleLimits::unit`].
     pub(crate) unit: u64,
     /// Most device requests outstanding, whatever is learned.
     pub(crate) most_depth: usize,
@@ -65,19 +65,20 @@ impl Chosen {
     }
 
     /// The limits that follow from these costs, where the configuration says nothing else.
-    pub(crate) fn limits(&self, (cost, writes): &(CostModel, WriteCost)) -> Limits {
+    pub(crate) fn limits(&self, costs: &DeviceCosts) -> ScheduleLimits {
+        let cost = costs.reads;
         let config = &self.config;
         let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
         let depth = depth.min(self.most_depth);
         let quantum_ns =
             config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
-        let mut background = Background::new((*cost, *writes), depth, config.max_request_bytes);
+        let mut background = Background::new(costs, depth, config.max_request_bytes);
         if config.depth.is_some() {
             background.apart = 0;
         }
-        Limits {
+        ScheduleLimits {
             policy: config.policy,
-            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost: *cost, quantum_ns },
+            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost, quantum_ns },
             gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
             max_bytes: config.max_request_bytes,
             unit: self.unit,
@@ -87,23 +88,6 @@ impl Chosen {
             background,
         }
     }
-}
-
-/// The device now.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Load {
-    /// Device requests of the queue outstanding.
-    pub(crate) requests: usize,
-    /// Those of them that are of the background.
-    pub(crate) background: usize,
-    /// Those of them that write.
-    pub(crate) writes: usize,
-    /// Bytes outstanding, reads in place included.
-    pub(crate) bytes: u64,
-    /// Those of them that are not of the background.
-    pub(crate) urgent_bytes: u64,
-    /// The shortest time of a demand read lately, in nanoseconds; 0 when there was none.
-    pub(crate) least_ns: u64,
 }
 
 /// Answer of a schedule to the question for the next request.
@@ -118,7 +102,7 @@ pub(crate) enum Next {
 }
 
 pub(crate) struct Schedule {
-    limits: Limits,
+    limits: ScheduleLimits,
     lanes: [Lane; Class::COUNT],
     waiting: usize,
     arrivals: u64,
@@ -135,7 +119,7 @@ struct Lane {
 }
 
 impl Schedule {
-    pub(crate) fn new(limits: Limits) -> Schedule {
+    pub(crate) fn new(limits: ScheduleLimits) -> Schedule {
         assert!(
             limits.depth > 0 && limits.background.requests > 0 && limits.background.bytes > 0,
             "a queue without depth moves nothing"
@@ -151,7 +135,7 @@ impl Schedule {
     }
 
     /// The costs of the device have changed.
-    pub(crate) fn set_limits(&mut self, limits: Limits) {
+    pub(crate) fn set_limits(&mut self, limits: ScheduleLimits) {
         debug_assert_eq!(limits.policy, self.limits.policy, "orders are of their policy");
         self.limits = limits;
     }
@@ -162,12 +146,12 @@ impl Schedule {
     }
 
     /// Writes that do not count against the depth.
-    fn aside(&self, outstanding: &Load) -> usize {
+    fn aside(&self, outstanding: &Outstanding) -> usize {
         if self.limits.is_few { outstanding.writes } else { 0 }
     }
 
     /// True when a request that is not of the background may go out.
-    fn has_room(&self, outstanding: &Load) -> bool {
+    fn has_room(&self, outstanding: &Outstanding) -> bool {
         let apart = self.limits.background.apart.min(outstanding.background);
         outstanding.requests - apart - self.aside(outstanding) < self.limits.depth
     }
@@ -195,14 +179,19 @@ impl Schedule {
 
     /// Fills `request` with what should go out next, if anything, given how much is
     /// outstanding.
-    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: Load, now_ns: u64) -> Next {
+    pub(crate) fn next(
+        &mut self,
+        request: &mut DeviceRequest,
+        outstanding: Outstanding,
+        now_ns: u64,
+    ) -> Next {
         if outstanding.requests - self.aside(&outstanding) >= self.depth() {
             return Next::Nothing;
         }
         let Some(chosen) = self.choose_lane(&outstanding, now_ns) else { return Next::Nothing };
         let max_bytes =
             self.limits.max_bytes.min(self.limits.background.max_bytes(chosen, outstanding.least_ns));
-        let limits = Limits { max_bytes, ..self.limits };
+        let limits = ScheduleLimits { max_bytes, ..self.limits };
         let lane = &mut self.lanes[chosen];
         if let Some(alone) = lane.alone.pop_front() {
             request.begin(alone);
@@ -259,7 +248,7 @@ impl Schedule {
         self.lanes.iter().enumerate().any(|(class, lane)| Background::includes(class) && !lane.is_empty())
     }
 
-    fn choose_lane(&self, outstanding: &Load, now_ns: u64) -> Option<usize> {
+    fn choose_lane(&self, outstanding: &Outstanding, now_ns: u64) -> Option<usize> {
         let startable = |class: usize, lane: &Lane| {
             let since_ns = now_ns.saturating_sub(lane.last_ns);
             match Background::includes(class) {
@@ -307,7 +296,7 @@ impl Schedule {
     }
 }
 
-impl Limits {
+impl ScheduleLimits {
     /// When `next` may go along with `request`: how many buffers they have together.
     fn fits(&self, request: &DeviceRequest, next: &Pending, buffers: usize) -> Option<usize> {
         let gap = next.request.offset.checked_sub(request.end())?;

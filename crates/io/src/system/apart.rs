@@ -66,7 +66,7 @@ const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 /// # Errors
 /// The call fails, or did not end within `patience` (`TimedOut`).
 pub fn apart(call: ApartCall<'_>, patience: Duration) -> io::Result<Vec<u8>> {
-    let prepared = Prepared::of(call)?;
+    let prepared = Prepared::new(call)?;
     let (outcome, end) = pipe()?;
     let child = fork(|| prepared.make(end.as_raw_fd()))?;
     drop(end);
@@ -155,7 +155,7 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn of(call: ApartCall<'a>) -> io::Result<Prepared<'a>> {
+    fn new(call: ApartCall<'a>) -> io::Result<Prepared<'a>> {
         let (ApartCall::Read(path)
         | ApartCall::Write(path, _)
         | ApartCall::Unmount(path)

@@ -34,23 +34,24 @@ impl Stream {
 
 /// The load of a test.
 #[derive(Clone, Copy, Debug)]
-pub struct Load(pub &'static [Stream]);
+pub struct TestLoad(pub &'static [Stream]);
 
-impl Load {
-    pub const READERS: Load = Load(&[Stream::reads(Class::Demand, 16, PAGE)]);
-    pub const MANY: Load = Load(&[Stream::reads(Class::Planned, 256, PAGE)]);
-    pub const LONG: Load =
-        Load(&[Stream::reads(Class::Demand, 1, PAGE), Stream::reads(Class::Speculative, 64, 256 << 10)]);
-    pub const BOTH: Load =
-        Load(&[Stream::reads(Class::Demand, 16, PAGE), Stream::reads(Class::Speculative, 16, 256 << 10)]);
+impl TestLoad {
+    pub const READERS: TestLoad = TestLoad(&[Stream::reads(Class::Demand, 16, PAGE)]);
+    pub const MANY: TestLoad = TestLoad(&[Stream::reads(Class::Planned, 256, PAGE)]);
+    pub const LONG: TestLoad =
+        TestLoad(&[Stream::reads(Class::Demand, 1, PAGE), Stream::reads(Class::Speculative, 64, 256 << 10)]);
+    pub const BOTH: TestLoad =
+        TestLoad(&[Stream::reads(Class::Demand, 16, PAGE), Stream::reads(Class::Speculative, 16, 256 << 10)]);
     /// Every class that reads.
-    pub const CLASSES: Load = Load(&[
+    pub const CLASSES: TestLoad = TestLoad(&[
         Stream::reads(Class::Demand, 8, PAGE),
         Stream::reads(Class::Planned, 128, PAGE),
         Stream::reads(Class::SpillRead, 4, 64 << 10),
         Stream::reads(Class::Speculative, 16, 256 << 10),
     ]);
-    pub const ALL: [Load; 5] = [Load::READERS, Load::MANY, Load::LONG, Load::BOTH, Load::CLASSES];
+    pub const ALL: [TestLoad; 5] =
+        [TestLoad::READERS, TestLoad::MANY, TestLoad::LONG, TestLoad::BOTH, TestLoad::CLASSES];
 
     /// Its streams, in a few words.
     pub fn name(&self) -> String {
@@ -110,7 +111,7 @@ pub struct Client {
 }
 
 impl Client {
-    fn new(clock: &Clock, load: Load, seed: u64) -> Arc<Client> {
+    fn new(clock: &Clock, load: TestLoad, seed: u64) -> Arc<Client> {
         let slot = |stream: Stream| Slot { stream, buf: AlignedBuf::new(stream.bytes), began_ns: None };
         let slots = load.0.iter().flat_map(|stream| (0..stream.width).map(move |_| slot(*stream)));
         Arc::new(Client {
@@ -195,7 +196,13 @@ pub struct World {
 
 impl World {
     /// `count` queues that know nothing of each other, and begin with `config`.
-    pub fn new(model: DeviceModel, troubles: Troubles, config: QueueConfig, load: Load, count: u64) -> World {
+    pub fn new(
+        model: DeviceModel,
+        troubles: Troubles,
+        config: QueueConfig,
+        load: TestLoad,
+        count: u64,
+    ) -> World {
         let clock = Clock::virtual_time(1);
         let seed = troubles.seed;
         let bytes = Arc::new(SparseMemoryDevice::new("bytes", SPAN, 1 << 30));
@@ -281,7 +288,7 @@ fn is_sane(cost: &CostModel) {
 }
 
 /// Moved in so much time under a load at each of some fixed depths, with the costs known.
-pub fn fixed(model: &DeviceModel, troubles: &Troubles, load: Load, ns: u64) -> Vec<Moved> {
+pub fn fixed(model: &DeviceModel, troubles: &Troubles, load: TestLoad, ns: u64) -> Vec<Moved> {
     let at = |depth| {
         let cost = Some(model.cost(SPAN));
         let config = QueueConfig { learns: false, depth: Some(depth), cost, ..QueueConfig::default() };

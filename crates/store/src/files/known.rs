@@ -69,7 +69,7 @@ impl Known {
     /// Of the stripe at `path`, of the database in `dir`.
     pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path, hints: DiskHints) -> Known {
         let mut doubts = Vec::new();
-        let found = Hints::of(kernel, path);
+        let found = Hints::find(kernel, path);
         let disk = found.disk.clone();
         let (profile_at, learned_at) = (profile_path(dir, number, path), learned_path(dir, number, path));
         let profile = kept_profile(&profile_at, &mut doubts);
@@ -109,7 +109,7 @@ pub struct LearnedBefore {
 impl LearnedBefore {
     /// Of a stripe of the database in `dir`.
     pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, stripe: &Path) -> LearnedBefore {
-        let (mut doubts, disk) = (Vec::new(), Hints::of(kernel, stripe).disk);
+        let (mut doubts, disk) = (Vec::new(), Hints::find(kernel, stripe).disk);
         let model = usable_model(&learned_path(dir, number, stripe), disk.as_ref(), &mut doubts);
         let profile = profile_path(dir, number, stripe);
         let is_latest = model.as_ref().is_some_and(|model| is_later(model, &profile));
@@ -242,7 +242,7 @@ mod tests {
 
         /// Knowledge of the disk without any file.
         fn bare(&self) -> (Option<Prior>, DiskIdentity) {
-            let hints = Hints::of(&self.kernel(), &self.stripe);
+            let hints = Hints::find(&self.kernel(), &self.stripe);
             (hints.prior(None), hints.disk.expect("every file lies on something"))
         }
 

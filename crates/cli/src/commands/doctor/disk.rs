@@ -112,7 +112,7 @@ pub fn collect(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path) -> 
         profile: profile(&profile_path(dir, number, &path), &path),
         learned: LearnedBefore::find(kernel, dir, number, &path),
         // The caps of this command's cgroup are not those of a server.
-        hint: Hints { caps: ReadCaps::default(), ..Hints::of(kernel, &path) }.prior(None),
+        hint: Hints { caps: ReadCaps::default(), ..Hints::find(kernel, &path) }.prior(None),
         read: file.filter(FileDevice::is_direct).and_then(|file| time_reads(&file)),
         mount,
         path,

@@ -15,18 +15,18 @@ const MS: u64 = 1_000_000;
 
 /// A closed load: so many readers of pages, and so many longer reads that want to be outstanding.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct TestLoad {
     readers: usize,
     long: usize,
     long_bytes: u64,
 }
 
-impl Load {
-    const READERS: Load = Load { readers: 16, long: 0, long_bytes: PAGE };
-    const MANY: Load = Load { readers: 256, long: 0, long_bytes: PAGE };
-    const LONG: Load = Load { readers: 1, long: 64, long_bytes: 256 << 10 };
-    const BOTH: Load = Load { readers: 16, long: 16, long_bytes: 256 << 10 };
-    const ALL: [Load; 4] = [Load::READERS, Load::MANY, Load::LONG, Load::BOTH];
+impl TestLoad {
+    const READERS: TestLoad = TestLoad { readers: 16, long: 0, long_bytes: PAGE };
+    const MANY: TestLoad = TestLoad { readers: 256, long: 0, long_bytes: PAGE };
+    const LONG: TestLoad = TestLoad { readers: 1, long: 64, long_bytes: 256 << 10 };
+    const BOTH: TestLoad = TestLoad { readers: 16, long: 16, long_bytes: 256 << 10 };
+    const ALL: [TestLoad; 4] = [TestLoad::READERS, TestLoad::MANY, TestLoad::LONG, TestLoad::BOTH];
 }
 
 /// Requests and bytes moved in some time.
@@ -137,13 +137,13 @@ impl World {
         self.device = model.build().unwrap();
     }
 
-    fn run(&mut self, load: Load, ms: u64) -> Moved {
+    fn run(&mut self, load: TestLoad, ms: u64) -> Moved {
         self.run_at(load, ms, None)
     }
 
     /// Runs a load for `ms` milliseconds; with a depth, so many are outstanding, whatever is
     /// believed.
-    fn run_at(&mut self, load: Load, ms: u64, depth: Option<usize>) -> Moved {
+    fn run_at(&mut self, load: TestLoad, ms: u64, depth: Option<usize>) -> Moved {
         let (from, until) = (self.now, self.now + ms * MS);
         let mut moved = Moved { requests: 0.0, bytes: 0.0, ns: 0.0 };
         while self.now < until {
@@ -156,7 +156,7 @@ impl World {
         moved
     }
 
-    fn send(&mut self, load: Load, depth: Option<usize>) {
+    fn send(&mut self, load: TestLoad, depth: Option<usize>) {
         let is_apart = depth.is_none();
         let depth = depth.unwrap_or(self.estimator.cost().depth as usize);
         loop {
@@ -213,7 +213,7 @@ impl World {
 }
 
 /// The most that is moved under a load, at any depth.
-fn best(model: &DeviceModel, load: Load) -> [f64; 2] {
+fn best(model: &DeviceModel, load: TestLoad) -> [f64; 2] {
     let at = |depth| {
         let mut world = World::new(model);
         world.run_at(load, 500, Some(depth));
@@ -228,7 +228,7 @@ const VOLUMES: [&str; 7] = ["wide-slow", "gp3", "gp2-100", "azure-p10", "e3", "s
 
 #[test]
 fn volumes_are_known_after_a_second_and_used() {
-    for (name, load) in VOLUMES.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in VOLUMES.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let model = DeviceModel::named(name).unwrap();
         let mut world = World::new(&model);
         world.run(load, 1_000);
@@ -254,7 +254,7 @@ fn gp3(times: f64) -> DeviceModel {
 
 #[test]
 fn a_device_that_changes_is_known_anew_after_two_seconds() {
-    for load in Load::ALL {
+    for load in TestLoad::ALL {
         let mut world = World::new(&gp3(1.0));
         world.run(load, 2_000);
         for times in [0.5, 2.0, 0.1, 1.0] {
@@ -269,14 +269,14 @@ fn a_device_that_changes_is_known_anew_after_two_seconds() {
 
 /// The time that a lone page takes of a device, in the mean.
 fn alone_ns(model: &DeviceModel) -> f64 {
-    let one = Load { readers: 1, long: 0, long_bytes: PAGE };
+    let one = TestLoad { readers: 1, long: 0, long_bytes: PAGE };
     World::new(model).run_at(one, 1_000, Some(1)).ns_per_request()
 }
 
 #[test]
 fn a_lone_read_is_known_beside_long_ones() {
     let mut wrong = Vec::new();
-    let loads = [Load::LONG, Load::BOTH, Load { readers: 4, long: 16, long_bytes: 1 << 20 }];
+    let loads = [TestLoad::LONG, TestLoad::BOTH, TestLoad { readers: 4, long: 16, long_bytes: 1 << 20 }];
     for (name, load) in VOLUMES.iter().flat_map(|name| loads.map(|load| (name, load))) {
         let model = DeviceModel::named(name).unwrap();
         let alone_ns = alone_ns(&model);
@@ -297,7 +297,7 @@ fn a_lone_read_is_known_beside_long_ones() {
 fn a_clock_that_jumps_changes_no_belief() {
     const HOUR_NS: u64 = 3_600 * 1_000 * MS;
     let mut random = snowmelt_base::random::Random(snowmelt_base::test_seed(3));
-    for (name, load) in VOLUMES[..5].iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in VOLUMES[..5].iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let mut world = World::new(&DeviceModel::named(name).unwrap());
         world.ahead_ns = HOUR_NS as i64;
         world.run(load, 1_000);
@@ -334,7 +334,7 @@ fn outruns_arms(name: &str) -> bool {
 #[test]
 fn what_was_believed_of_another_device_is_forgotten_within_a_second() {
     let mut wrong = Vec::new();
-    for (name, load) in VOLUMES.iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in VOLUMES.iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let model = DeviceModel::named(name).unwrap();
         let best = best(&model, load);
         for prior in priors() {
@@ -361,7 +361,7 @@ fn what_was_believed_of_another_device_is_forgotten_within_a_second() {
 
 #[test]
 fn a_disk_that_is_believed_to_be_one_stays_one_and_other_beliefs_end_alike() {
-    for (name, load) in ["hdd", "st1-500"].iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+    for (name, load) in ["hdd", "st1-500"].iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
         let model = DeviceModel::named(name).unwrap();
         let moved = |prior: &CostModel| {
             let mut world = World::with(&model, prior);
@@ -372,7 +372,7 @@ fn a_disk_that_is_believed_to_be_one_stays_one_and_other_beliefs_end_alike() {
         for prior in priors() {
             let (now, kind) = moved(&prior);
             let what = format!("{name}, {load:?}, at first {prior:?}");
-            assert!(!prior.has_arm() || kind == Kind::Arm, "{what}");
+            assert!(!prior.has_arm() || kind == CurveKind::Arm, "{what}");
             // Taken for a volume it gets fewer at once than it could sort.
             let part = (now[0] / usual[0] + now[1] / usual[1]) / 2.0;
             assert!(
@@ -432,13 +432,13 @@ fn no_order_of_reads_makes_a_belief_of_nothing() {
 #[test]
 fn what_is_not_read_any_more_is_not_forgotten_into_nonsense() {
     let mut world = World::new(&DeviceModel::gp3());
-    world.run(Load::BOTH, 3_000);
+    world.run(TestLoad::BOTH, 3_000);
     let byte_ns = world.estimator.alone.byte_ns();
-    world.run(Load::READERS, 200_000);
+    world.run(TestLoad::READERS, 200_000);
     let after_ns = world.estimator.alone.byte_ns();
     assert!(after_ns < 2.0 * byte_ns, "{byte_ns} ns per byte became {after_ns}");
     world.becomes(&gp3(0.1));
-    let moved = world.run(Load::READERS, 12_000);
+    let moved = world.run(TestLoad::READERS, 12_000);
     let believed = world.estimator.costs.request_ns / moved.ns_per_request();
     assert!((0.9..1.1).contains(&believed), "a slower device is believed at {believed} of its cost");
 }
@@ -447,7 +447,7 @@ fn what_is_not_read_any_more_is_not_forgotten_into_nonsense() {
 #[test]
 fn failures_after_a_success_cost_nothing() {
     let mut world = World::new(&DeviceModel::gp3());
-    world.run(Load::READERS, 2_000);
+    world.run(TestLoad::READERS, 2_000);
     let before = world.estimator.costs.request_ns;
     read_alone(&mut world, &[600]);
     for _ in 0..2_000 {
@@ -458,7 +458,7 @@ fn failures_after_a_success_cost_nothing() {
         world.estimator.finished(&done, world.now);
     }
     read_alone(&mut world, &[600; 8]);
-    world.run(Load::READERS, 100);
+    world.run(TestLoad::READERS, 100);
     let ratio = world.estimator.costs.request_ns / before;
     assert!((0.3..2.0).contains(&ratio), "{ratio} times as dear after a minute of failures");
 }
@@ -478,12 +478,12 @@ fn read_alone(world: &mut World, times_us: &[u64]) {
 fn what_answered_at_once_some_time_has_no_arm() {
     let mut world = World::new(&DeviceModel::gp3());
     read_alone(&mut world, &[170, 20_000, 160, 20_000, 20_000, 170, 20_000, 20_000]);
-    assert_eq!(world.estimator.kind, Kind::Caps, "{:?}", world.estimator.costs);
+    assert_eq!(world.estimator.kind, CurveKind::Caps, "{:?}", world.estimator.costs);
     for prior in [CostModel::ssd(), CostModel::hdd()] {
         let mut world = World::with(&DeviceModel::gp3(), &prior);
-        world.estimator.kind = Kind::Arm;
+        world.estimator.kind = CurveKind::Arm;
         read_alone(&mut world, &[170, 160, 180, 170, 190]);
-        world.run(Load { readers: 0, ..Load::LONG }, 4_000);
-        assert_eq!(world.estimator.kind, Kind::Caps, "{:?}", world.estimator.costs);
+        world.run(TestLoad { readers: 0, ..TestLoad::LONG }, 4_000);
+        assert_eq!(world.estimator.kind, CurveKind::Caps, "{:?}", world.estimator.costs);
     }
 }

@@ -16,13 +16,13 @@ use crate::queue::order::elevator::Elevator;
 #[derive(Default)]
 pub(crate) struct Fair {
     /// Clients with something to do.
-    accounts: HashMap<u64, Account>,
+    accounts: HashMap<u64, ClientTurns>,
     /// Clients with something to do, the one whose turn it is first.
     turns: VecDeque<u64>,
 }
 
 #[derive(Default)]
-struct Account {
+struct ClientTurns {
     elevator: Elevator,
     credit_ns: i64,
     /// It has been given the quantum of this turn.
@@ -37,12 +37,12 @@ impl Fair {
     pub(crate) fn push(&mut self, pending: Pending, fairness: usize) {
         let account = self.accounts.entry(pending.client).or_insert_with(|| {
             self.turns.push_back(pending.client);
-            Account::default()
+            ClientTurns::default()
         });
         account.elevator.push(pending, fairness);
     }
 
-    fn first(&mut self) -> Option<&mut Account> {
+    fn first(&mut self) -> Option<&mut ClientTurns> {
         self.accounts.get_mut(self.turns.front()?)
     }
 

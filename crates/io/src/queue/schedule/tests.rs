@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cost::CostModel;
-use crate::learn::writes::WriteCosts;
 use crate::memory::buffer::RawBuf;
 use crate::queue::config::Tuning;
 use crate::queue::request::Request;
@@ -16,11 +15,11 @@ const PAGE: u64 = 8192;
 const MS: u64 = 1_000_000;
 
 fn background(cost: CostModel, depth: usize, max_bytes: u64) -> Background {
-    Background::new((cost, WriteCosts::new(&cost).cost()), depth, max_bytes)
+    Background::new(&DeviceCosts::from_reads(cost), depth, max_bytes)
 }
 
-fn limits(policy: Policy) -> Limits {
-    Limits {
+fn limits(policy: Policy) -> ScheduleLimits {
+    ScheduleLimits {
         policy,
         rules: Rules { fairness: 8, tuning: Tuning::default(), cost: CostModel::hdd(), quantum_ns: 20 * MS },
         gap_bytes: 3 * PAGE,
@@ -58,26 +57,26 @@ fn tags(request: &DeviceRequest) -> Vec<u64> {
 /// A schedule with its clock and what is at the device.
 struct Bench {
     schedule: Schedule,
-    limits: Limits,
+    limits: ScheduleLimits,
     now: u64,
     at_device: VecDeque<DeviceRequest>,
 }
 
 impl Bench {
-    fn new(limits: Limits) -> Bench {
+    fn new(limits: ScheduleLimits) -> Bench {
         Bench { schedule: Schedule::new(limits), limits, now: 0, at_device: VecDeque::new() }
     }
 
     /// One page per device request, no gaps.
     fn single(policy: Policy) -> Bench {
-        Bench::new(Limits { gap_bytes: 0, max_bytes: PAGE, ..limits(policy) })
+        Bench::new(ScheduleLimits { gap_bytes: 0, max_bytes: PAGE, ..limits(policy) })
     }
 
     fn push(&mut self, client: u64, one: Pending) {
         self.schedule.push(Pending { client, arrived_ns: self.now, ..one });
     }
 
-    fn next(&mut self, load: Load) -> Next {
+    fn next(&mut self, load: Outstanding) -> Next {
         let mut request = DeviceRequest::new();
         let next = self.schedule.next(&mut request, load, self.now);
         if next == Next::Begun {
@@ -97,7 +96,7 @@ impl Bench {
 
     /// Serves one request, waiting as long as the policy likes: its tags.
     fn serve(&mut self) -> Vec<u64> {
-        while let Next::NotBefore(at) = self.next(Load::default()) {
+        while let Next::NotBefore(at) = self.next(Outstanding::default()) {
             assert!(at > self.now, "held for no time");
             self.now = at;
         }
@@ -108,7 +107,7 @@ impl Bench {
 }
 
 /// Rules of every device request.
-fn check(request: &DeviceRequest, limits: &Limits) {
+fn check(request: &DeviceRequest, limits: &ScheduleLimits) {
     assert!(request.pieces.len() == 1 || request.len <= limits.max_bytes);
     let mut gaps = 0;
     for pair in request.pieces.windows(2) {
@@ -170,7 +169,7 @@ proptest! {
                     pushed += 1;
                 }
                 Step::Take { outstanding } => {
-                    let next = bench.next(Load { requests: outstanding, ..Load::default() });
+                    let next = bench.next(Outstanding { requests: outstanding, ..Outstanding::default() });
                     prop_assert!(!matches!(next, Next::NotBefore(at) if at <= bench.now), "held for no time");
                     if next == Next::Begun {
                         let request = bench.at_device.back().expect("just begun");
@@ -220,7 +219,7 @@ fn a_read_that_somebody_waits_for_goes_before_those_that_nobody_does() {
         assert_eq!(hurry(&mut bench, 12 * 50), 0, "it is one of demand already");
         assert_eq!(hurry(&mut bench, 7 * 50), 0, "a write is none");
         assert_eq!(hurry(&mut bench, 25), 0, "there is none");
-        assert_eq!(bench.next(Load::default()), Next::Begun);
+        assert_eq!(bench.next(Outstanding::default()), Next::Begun);
         let first = bench.at_device.back().expect("just begun");
         assert_eq!((first.class, tags(first)), (Class::Demand, vec![12]), "{policy:?}");
         bench.finish(5);
@@ -253,7 +252,7 @@ fn what_goes_along_is_hurried_along() {
 
 #[test]
 fn a_sweep_goes_up_and_takes_newcomers_ahead_of_it() {
-    let mut bench = Bench::new(Limits { gap_bytes: 0, ..limits(Policy::Elevator) });
+    let mut bench = Bench::new(ScheduleLimits { gap_bytes: 0, ..limits(Policy::Elevator) });
     for page in [50, 10, 30, 11] {
         bench.push(0, read(page, page));
     }
@@ -298,7 +297,7 @@ fn classes_go_by_priority_and_background_leaves_room() {
         for want in 0..Class::Speculative as u64 {
             assert_eq!(bench.serve(), [want], "{policy:?}");
         }
-        let load = |requests, bytes| Load { requests, bytes, ..Load::default() };
+        let load = |requests, bytes| Outstanding { requests, bytes, ..Outstanding::default() };
         assert_eq!(bench.next(load(3, 0)), Next::Nothing);
         assert_eq!(bench.next(load(1, bench.limits.background.bytes)), Next::Nothing);
         assert_eq!(bench.next(load(2, 0)), Next::Begun);
@@ -312,13 +311,14 @@ fn hung_writes_leave_room_for_the_few_reads_that_are_let_out() {
     let chosen = Chosen { config: QueueConfig::default(), unit: 512, most_depth: 256 };
     for depth in [2, 4, 8] {
         let cost = CostModel { depth, ..volume };
-        let limits = chosen.limits(&(cost, WriteCosts::new(&cost).cost()));
+        let limits = chosen.limits(&DeviceCosts::from_reads(cost));
         let mut bench = Bench::new(limits);
         bench.push(0, read(7, 1));
-        let hung = Load { requests: 4, background: 4, writes: 4, bytes: 4 * PAGE, ..Load::default() };
+        let hung =
+            Outstanding { requests: 4, background: 4, writes: 4, bytes: 4 * PAGE, ..Outstanding::default() };
         assert_eq!(bench.next(hung), Next::Begun, "with a depth of {depth}");
         bench.push(0, read(8, 2));
-        let full = Load { requests: 4 + depth as usize, ..hung };
+        let full = Outstanding { requests: 4 + depth as usize, ..hung };
         assert_eq!(bench.next(full), Next::Nothing, "with a depth of {depth}");
     }
 }
@@ -366,14 +366,14 @@ fn anticipation_waits_for_the_reader_it_served_and_for_nobody_who_does_not_come(
     bench.push(2, read(100_000, 0));
     assert_eq!(bench.serve(), [10]);
     let until = bench.now + bench.limits.rules.tuning.anticipate_ns;
-    assert_eq!(bench.next(Load::default()), Next::NotBefore(until), "client 1 may go on");
+    assert_eq!(bench.next(Outstanding::default()), Next::NotBefore(until), "client 1 may go on");
     bench.now += MS;
     bench.push(1, read(11, 11));
     assert_eq!(bench.serve(), [11], "it did");
     // While its own request is at the device there is nothing to wait for but that.
     bench.push(1, read(12, 12));
-    assert_eq!(bench.next(Load::default()), Next::Begun);
-    assert_eq!(bench.next(Load { requests: 1, bytes: PAGE, ..Load::default() }), Next::Nothing);
+    assert_eq!(bench.next(Outstanding::default()), Next::Begun);
+    assert_eq!(bench.next(Outstanding { requests: 1, bytes: PAGE, ..Outstanding::default() }), Next::Nothing);
     bench.finish(5);
     // It stays away, twice; then it is no longer waited for, until it has once come in time.
     let mut waits = Vec::new();
@@ -412,7 +412,7 @@ fn fair_gives_a_small_client_its_turn_before_a_crowd_is_served() {
 
 #[test]
 fn fair_divides_device_time_not_requests() {
-    let mut bench = Bench::new(Limits { gap_bytes: 0, max_bytes: 1, ..limits(Policy::Fair) });
+    let mut bench = Bench::new(ScheduleLimits { gap_bytes: 0, max_bytes: 1, ..limits(Policy::Fair) });
     for i in 0..400 {
         bench.push(1, pending(i * 2, 1, Class::Planned, false, 1)); // 6.05 ms each
         bench.push(2, pending(100_000 + i * 256, 128, Class::Planned, false, 2)); // 13 ms each

@@ -136,7 +136,7 @@ impl Caps {
 
     /// When a transfer that could start at `at` may; it takes its share.
     pub(crate) fn start(&mut self, transfer: &Transfer, at: u64) -> f64 {
-        let units = self.units.of(transfer);
+        let units = self.units.count(transfer);
         let own = self.writes.as_mut().filter(|_| transfer.kind == TransferKind::Write);
         own.unwrap_or(&mut self.reads).start(units, transfer.len, at)
     }
@@ -174,7 +174,7 @@ struct Units {
 }
 
 impl Units {
-    fn of(&mut self, transfer: &Transfer) -> u64 {
+    fn count(&mut self, transfer: &Transfer) -> u64 {
         if self.streams == 0 {
             return transfer.len.div_ceil(self.bytes).max(1);
         }

@@ -127,7 +127,7 @@ fn requests_start_when_naive_token_buckets_let_them() {
                 _ => 0,
             };
             let len = 1 + random.below(20_000);
-            let kind = TransferKind::of(random.below(2) == 0);
+            let kind = TransferKind::from_write(random.below(2) == 0);
             device.arrive(id, Transfer { offset: random.below(1 << 40), len, kind }, now);
             let is_write = kind == TransferKind::Write;
             let ios = if is_write && !write_ios.is_empty() { &mut write_ios } else { &mut ios };

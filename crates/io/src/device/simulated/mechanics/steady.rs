@@ -54,7 +54,7 @@ impl SteadyEnds {
     fn send(&mut self, at_ns: u64) {
         let SteadyLoad { len, stride, write, .. } = self.load;
         let offset = (self.sent as u64).wrapping_mul(stride) % SPAN;
-        self.device.arrive(self.sent, Transfer { offset, len, kind: TransferKind::of(write) }, at_ns);
+        self.device.arrive(self.sent, Transfer { offset, len, kind: TransferKind::from_write(write) }, at_ns);
         self.sent += 1;
     }
 }

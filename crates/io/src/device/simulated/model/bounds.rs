@@ -131,30 +131,40 @@ pub(crate) fn check_volume(v: &VolumeModel) -> Result<(), ModelError> {
     within("tail_share", v.tail_share, 0.0, 1.0)?;
     within("tail_us", v.tail_us, 0.0, 1e7)?;
     within("tail_jitter", v.tail_jitter, 0.0, 3.0)?;
-    check_credits(("io_credits", v.io_credits), ("iops", v.iops), ("burst_iops", v.burst_iops))?;
     check_credits(
-        ("byte_credits", v.byte_credits),
-        ("bytes_per_s", v.bytes_per_s),
-        ("burst_bytes_per_s", v.burst_bytes_per_s),
+        Parameter { name: "io_credits", value: v.io_credits },
+        Parameter { name: "iops", value: v.iops },
+        Parameter { name: "burst_iops", value: v.burst_iops },
+    )?;
+    check_credits(
+        Parameter { name: "byte_credits", value: v.byte_credits },
+        Parameter { name: "bytes_per_s", value: v.bytes_per_s },
+        Parameter { name: "burst_bytes_per_s", value: v.burst_bytes_per_s },
     )?;
     quick_enough("latencies, jitters, width, iops, io_unit_bytes and the rates", longest_answer_s(v))
 }
 
+/// A parameter of a model.
+struct Parameter<T> {
+    name: &'static str,
+    value: T,
+}
+
 /// Credits are back after [`REFILL_S`] at most: beyond that a nanosecond is lost in the sums.
 fn check_credits(
-    (name, credits): (&'static str, f64),
-    (base_name, base): (&'static str, f64),
-    (burst_name, burst): (&'static str, Option<f64>),
+    credits: Parameter<f64>,
+    base: Parameter<f64>,
+    burst: Parameter<Option<f64>>,
 ) -> Result<(), ModelError> {
-    within(name, credits, 0.0, REFILL_S * base)?;
-    let Some(burst) = burst else { return Ok(()) };
-    within(burst_name, burst, 0.1, 1e13)?;
-    match base > burst {
+    within(credits.name, credits.value, 0.0, REFILL_S * base.value)?;
+    let Some(burst_value) = burst.value else { return Ok(()) };
+    within(burst.name, burst_value, 0.1, 1e13)?;
+    match base.value > burst_value {
         true => Err(ModelError::Order {
-            lesser: base_name,
-            lesser_value: base,
-            greater: burst_name,
-            greater_value: burst,
+            lesser: base.name,
+            lesser_value: base.value,
+            greater: burst.name,
+            greater_value: burst_value,
         }),
         false => Ok(()),
     }

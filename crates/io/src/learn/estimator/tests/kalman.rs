@@ -52,11 +52,11 @@ impl Kalman {
 
     /// Device time of a request of `bytes`.
     pub(super) fn ns(&self, bytes: f64) -> f64 {
-        self.of(bytes).0.exp()
+        self.predict(bytes).0.exp()
     }
 
     /// The logarithm of that, and how much of a change of each cost it shows.
-    fn of(&self, bytes: f64) -> (f64, [f64; 2]) {
+    fn predict(&self, bytes: f64) -> (f64, [f64; 2]) {
         let [request, transfer] = [self.logs[0], self.logs[1] + bytes.ln()];
         let longer = request.max(transfer);
         let [request, transfer] = [request, transfer].map(|log| (self.norm.0 * (log - longer)).exp());
@@ -67,7 +67,7 @@ impl Kalman {
     pub(super) fn look(&mut self, seen: &Seen) {
         self.sure[0][0] += DRIFT * DRIFT;
         self.sure[1][1] += DRIFT * DRIFT;
-        let (believed, shows) = self.of(seen.bytes);
+        let (believed, shows) = self.predict(seen.bytes);
         let residual = seen.ns.ln() - believed;
         if !seen.is_limit && residual >= 0.0 {
             return;

@@ -113,8 +113,8 @@ impl Column {
 
 /// The costs of a page and of a long read, where each is all that is read.
 fn pure(model: &DeviceModel) -> [f64; 2] {
-    let pages = best(model, Load::MANY);
-    let long = best(model, Load { readers: 0, ..Load::LONG });
+    let pages = best(model, TestLoad::MANY);
+    let long = best(model, TestLoad { readers: 0, ..TestLoad::LONG });
     [pages, long].map(|[requests, _]| 1.0 / requests)
 }
 
@@ -128,7 +128,9 @@ fn measured_cells() -> [Vec<Column>; 3] {
     for name in VOLUMES {
         let model = DeviceModel::named(name).unwrap();
         let pure = pure(&model);
-        for (load, prior) in Load::ALL.iter().flat_map(|load| priors().into_iter().map(move |p| (load, p))) {
+        for (load, prior) in
+            TestLoad::ALL.iter().flat_map(|load| priors().into_iter().map(move |p| (load, p)))
+        {
             let mut world = World::with(&model, &prior);
             world.run(*load, 1_000);
             let is = world.run(*load, 1_000);
@@ -170,7 +172,7 @@ const CHANGES: [f64; 3] = [0.5, 2.0, 0.1];
 fn measured_changes() -> [[Vec<f64>; 3]; 3] {
     CHANGES.map(|times| {
         let mut all: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::new());
-        for (name, load) in VOLUMES[..5].iter().flat_map(|name| Load::ALL.map(|load| (name, load))) {
+        for (name, load) in VOLUMES[..5].iter().flat_map(|name| TestLoad::ALL.map(|load| (name, load))) {
             let mut world = World::new(&scaled(name, 1.0));
             world.run(load, 2_000);
             world.becomes(&scaled(name, times));
@@ -222,7 +224,7 @@ fn measured_troubles() -> [(&'static str, [Column; 3]); 3] {
     for name in &VOLUMES[..5] {
         let model = DeviceModel::named(name).unwrap();
         let [page_ns, long_ns] = pure(&model);
-        for load in Load::ALL {
+        for load in TestLoad::ALL {
             for ((_, troubles), (_, columns)) in troubled(name).into_iter().zip(&mut all) {
                 let mut world = World::new(&model);
                 world.device = Box::new(Troubled::new(&model, troubles).unwrap());

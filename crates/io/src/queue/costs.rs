@@ -1,0 +1,19 @@
+//! Costs of a device, as a queue believes them.
+
+use crate::cost::CostModel;
+use crate::learn::writes::WriteCosts;
+use crate::write_cost::WriteCost;
+
+/// Costs of its reads and of its writes.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceCosts {
+    pub(crate) reads: CostModel,
+    pub(crate) writes: WriteCost,
+}
+
+impl DeviceCosts {
+    /// The costs of a device of whose writes nothing is known yet.
+    pub(crate) fn from_reads(reads: CostModel) -> DeviceCosts {
+        DeviceCosts { reads, writes: WriteCosts::new(&reads).cost() }
+    }
+}
