@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use snowmelt_bench::ablation::{Ablation, Conditions, Load, Model, Outcome, Setting};
 use snowmelt_bsbm::DEFAULT_SEED;
 use snowmelt_graph::OpenOptions;
-use snowmelt_io::Policy;
+use snowmelt_io_experiments::PolicyName;
 use snowmelt_workload::bench::count_products;
 
 fn main() -> Result<()> {
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     let products = count_products(&db, &OpenOptions::default())?;
     let names = ["auto -warm-list", "auto -warm-list -device-costs"];
     let settings = names.map(Setting::parse).into_iter().collect::<Result<_, _>>();
-    let policy = Policy::Elevator;
+    let policy = PolicyName::Elevator;
     let conditions = Model::ALL.into_iter().flat_map(|model| {
         [10, 100].map(|pool_percent| Conditions {
             model,

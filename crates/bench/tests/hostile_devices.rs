@@ -15,7 +15,8 @@ use snowmelt_bench::modelled;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists, Workload};
 use snowmelt_graph::Database;
 use snowmelt_graph::load::LoadOptions;
-use snowmelt_io::{Clock, DeviceModel, Policy, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
+use snowmelt_io::{Clock, DeviceModel, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
+use snowmelt_io_experiments::PolicyName;
 use snowmelt_sparql::{Engine, QueryOptions};
 use snowmelt_store::StoreConfig;
 use snowmelt_workload::dataset::generate_and_load;
@@ -90,7 +91,7 @@ impl Case {
     }
 
     fn learned(&self) -> Vec<Record> {
-        self.run(Setting::parse("auto costs=learned").unwrap().turned.queue(Policy::Elevator))
+        self.run(Setting::parse("auto costs=learned").unwrap().turned.queue(PolicyName::Elevator))
     }
 
     /// A run at each of some fixed depths, with the costs known.

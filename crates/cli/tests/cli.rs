@@ -69,15 +69,13 @@ fn the_doctor_looks_at_a_database_and_at_a_server() {
 }
 
 #[test]
-fn every_engine_queue_and_rule_gives_the_same() {
+fn every_engine_and_rule_gives_the_same() {
     let bench = Bench::loaded();
     let query = "SELECT (COUNT(*) AS ?n) (SUM(?a) AS ?s) { ?x <http://example.org/age> ?a }";
     for switches in [
         &["--engine", "threads"][..],
-        &["--engine", "inline", "--queue", "fifo"],
-        &["--engine", "posix-aio", "--queue", "deadline"],
-        &["--queue", "anticipatory"],
-        &["--engine", "threads", "--queue", "fair"],
+        &["--engine", "inline"],
+        &["--fairness", "0", "--depth", "1"],
         &["--direct", "off", "--read-ahead", "none"],
         &["--read-ahead", "planned,scan", "--device", "sim:nvme"],
         &["--memory", "1MiB"],

@@ -31,7 +31,7 @@ fn refusal(bench: &Bench, args: &[&str]) -> String {
 fn every_setting_of_io_is_under_help_and_in_the_file() {
     let bench = Bench::loaded();
     let settings = [
-        ("queue", "\"deadline:read-expire=100,batch=4\""),
+        ("engine", "\"threads\""),
         ("fairness", "9"),
         ("depth", "3"),
         ("gap", "\"model\""),
@@ -50,7 +50,7 @@ fn every_setting_of_io_is_under_help_and_in_the_file() {
         has(&count(&bench, "db", &[]), &["5"]);
     }
     for (name, value, bounds) in [
-        ("queue", "\"fair:batch=4\"", "quantum"),
+        ("engine", "\"posix-aio\"", "uring, threads and inline"),
         ("depth", "0", "1..=1024"),
         ("gap", "256", "0 to 255"),
         ("extent-window", "0", "0.001 to 86400"),

@@ -66,7 +66,7 @@ fn help_of_a_topic_lists_its_switches_only() {
     assert!(!short.contains("--read-ahead"), "{short}");
     has(&short, &["--help io", "--format"]);
     let io = bench.ok(&["query", "--help", "io"]);
-    has(&io, &["--read-ahead", "--queue", "--engine"]);
+    has(&io, &["--read-ahead", "--fairness", "--engine"]);
     assert!(!io.contains("--format"), "{io}");
 }
 

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `uring` | one thread that owns the ring; woken only when it sleeps and could start something |
 //! | `threads` | up to `depth` threads, one device request each |
-//! | `posix-aio` | one thread that lists control blocks for aio(7) and waits for any of them |
 //! | `inline` | the asking thread, before `submit` returns |
+//! | (engines of other crates) | one thread of theirs |
 //! | (simulated devices, for all but `inline`) | no thread: the model says when a request is over |
 //!
 //! Every submitted request is completed exactly once, also at shutdown: reads that were not
@@ -19,24 +19,24 @@ use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::config::{InPlace, IoEngine, QueueConfig};
 use crate::cost::{CostModel, CostSource};
 use crate::device::Device;
 use crate::device::timed::TimedDevice;
 use crate::engine::awaited::AWAITED;
 use crate::engine::serving::{Locked, Serving, is_delivering};
 use crate::engine::wake::Wake;
-use crate::engine::{posix_aio, threads, timed, uring};
-use crate::error::{IoError, Operation};
+use crate::engine::{NotStarted, ServedQueue, Started, threads, timed};
+use crate::error::IoError;
 use crate::learn::{Belief, Learner};
 use crate::memory::buffer::RawBuf;
 use crate::notice::notice;
-use crate::queue::config::{Engine, InPlace, QueueConfig};
 use crate::queue::costs::DeviceCosts;
 use crate::queue::counters::DeviceCounters;
 use crate::queue::device_request::Pending;
 use crate::queue::read_times::ReadTimes;
 use crate::queue::request::{Class, Request, Sink};
-use crate::queue::schedule::Chosen;
+use crate::queue::schedule::ScheduleSettings;
 use crate::system::thread_number::thread_number;
 use crate::time::clock::Clock;
 use crate::write_cost::WriteCost;
@@ -45,13 +45,16 @@ use crate::write_cost::WriteCost;
 pub struct DeviceQueue {
     shared: Arc<Serving>,
     served: Served,
+    in_place: InPlace,
+    /// The source of the costs that learning began with.
+    begin: CostSource,
 }
 
 /// The engine that serves, after all fallbacks.
 #[derive(Clone)]
 enum Served {
-    Uring(Arc<Wake>),
-    PosixAio(Arc<Wake>),
+    /// An engine with a thread of its own, and its name.
+    Thread(Arc<Wake>, &'static str),
     Threads,
     Inline,
     Simulated(Arc<dyn TimedDevice>),
@@ -75,20 +78,27 @@ impl DeviceQueue {
             (None, true) => cost.best_depth().max(Learner::MOST_DEPTH),
             (None, false) => cost.best_depth(),
         };
-        let unit = device.alignment().offset as u64;
-        let engine = config.engine;
-        let chosen = Chosen { config, unit, most_depth: most_depth as usize };
-        let shared = Arc::new(Serving::new(device, clock, chosen, cost, sink));
-        let served = match (engine, shared.device.timed()) {
-            (Engine::Inline, _) => Served::Inline,
-            (_, Some(device)) => Served::Simulated(device),
-            // Without a model, a device takes no virtual time.
-            _ if shared.clock.is_virtual() => Served::Inline,
-            (Engine::Threads, None) => Served::Threads,
-            (Engine::Uring, None) => start_uring(&shared)?,
-            (Engine::PosixAio, None) => start_posix_aio(&shared)?,
+        let begin = if config.cost.is_some() { config.cost_source } else { CostSource::Assumed };
+        let learner = if config.learns { Learner::on(&cost) } else { Learner::off() };
+        let settings = ScheduleSettings {
+            policy: config.policy,
+            fairness: config.fairness,
+            depth: config.depth,
+            gap_bytes: config.gap_bytes,
+            max_request_bytes: config.max_request_bytes,
+            patience: config.patience,
+            unit: device.alignment().offset as u64,
+            most_depth: most_depth as usize,
         };
-        Ok(Arc::new(DeviceQueue { shared, served }))
+        let shared = Arc::new(Serving::new(device, clock, settings, cost, learner, sink));
+        let served = match shared.device.timed() {
+            _ if config.engine == IoEngine::Inline => Served::Inline,
+            Some(device) => Served::Simulated(device),
+            // Without a model, a device takes no virtual time.
+            None if shared.clock.is_virtual() => Served::Inline,
+            None => start(config.engine, &shared)?,
+        };
+        Ok(Arc::new(DeviceQueue { shared, served, in_place: config.in_place, begin }))
     }
 
     /// Submits all of `requests` and leaves the vector empty. Returns at once, except with the
@@ -178,7 +188,7 @@ impl DeviceQueue {
                 drop(state);
                 timed::send_what_may(&self.shared, device);
             }
-            Served::Uring(wake) | Served::PosixAio(wake) => {
+            Served::Thread(wake, _) => {
                 drop(state);
                 wake.wake();
             }
@@ -261,7 +271,7 @@ impl DeviceQueue {
     /// True when a lone read with a waiting reader should be carried out by the thread that
     /// waits ([`DeviceQueue::read_now`]), and not go through the queue.
     pub fn reads_in_place(&self) -> bool {
-        match self.shared.chosen.config.in_place {
+        match self.in_place {
             InPlace::Auto => self.cost().in_place(),
             InPlace::On => true,
             InPlace::Off => false,
@@ -283,10 +293,9 @@ impl DeviceQueue {
     /// The engine that really serves, after fallbacks.
     pub fn engine(&self) -> &'static str {
         match &self.served {
-            Served::Uring(_) => "uring",
-            Served::PosixAio(_) => "posix-aio",
-            Served::Threads => "threads",
-            Served::Inline => "inline",
+            Served::Thread(_, engine) => engine,
+            Served::Threads => IoEngine::Threads.as_str(),
+            Served::Inline => IoEngine::Inline.as_str(),
             Served::Simulated(_) => "simulated",
         }
     }
@@ -294,19 +303,13 @@ impl DeviceQueue {
     /// Counts since the queue was opened or last reset.
     pub fn counters(&self) -> DeviceCounters {
         let costs = DeviceCosts { reads: self.cost(), writes: self.write_cost() };
-        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), &costs, self.begin())
+        self.shared.tally.lock().snapshot(self.shared.device.name(), self.engine(), &costs, self.begin)
     }
 
     /// Costs of reads, and why they are believed: cheap, and not touched by a reset.
     pub fn belief(&self) -> Belief {
-        let (evidence, load) = self.shared.tally.lock().evidence(self.begin());
+        let (evidence, load) = self.shared.tally.lock().evidence(self.begin);
         Belief { cost: self.cost(), evidence, load }
-    }
-
-    /// The source of the costs that learning began with.
-    fn begin(&self) -> CostSource {
-        let config = &self.shared.chosen.config;
-        if config.cost.is_some() { config.cost_source } else { CostSource::Assumed }
     }
 
     /// Times of reads lately: cheap, and not touched by a reset of the counters.
@@ -331,7 +334,7 @@ impl DeviceQueue {
         drop(state);
         shared.work.notify_all();
         shared.time.notify_all();
-        if let Served::Uring(wake) | Served::PosixAio(wake) = &self.served {
+        if let Served::Thread(wake, _) = &self.served {
             wake.wake();
         }
         reads.iter().for_each(|read| shared.fail_closed(read));
@@ -353,32 +356,22 @@ fn this_thread() -> u64 {
     1 << 63 | thread_number()
 }
 
-/// The ring's thread; threads where there is no ring (with a notice) or no descriptor to use it
-/// on.
-fn start_uring(shared: &Arc<Serving>) -> Result<Served, IoError> {
-    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
-    let name = shared.device.name();
-    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
-    match uring::start(shared, &wake, fd) {
-        Ok(()) => Ok(Served::Uring(wake)),
-        Err(e) => {
-            notice(&format!("{name}: io_uring is refused here ({e}); reading with threads instead"));
+/// Starts the engine; threads, with a notice, where it is refused.
+fn start(engine: IoEngine, shared: &Arc<Serving>) -> Result<Served, IoError> {
+    let engine = engine.starter();
+    match engine.start(&ServedQueue::new(shared)) {
+        Ok(Started::Inline) => Ok(Served::Inline),
+        Ok(Started::Threads) => Ok(Served::Threads),
+        Ok(Started::Thread(thread)) => {
+            shared.state.lock().threads.push(thread.handle);
+            Ok(Served::Thread(thread.wake, engine.name()))
+        }
+        Err(NotStarted::Refused(e)) => {
+            let (name, title) = (shared.device.name(), engine.title());
+            notice(&format!("{name}: {title} is refused here ({e}); reading with threads instead"));
             Ok(Served::Threads)
         }
-    }
-}
-
-/// The thread that lists control blocks; threads where that cannot be had.
-fn start_posix_aio(shared: &Arc<Serving>) -> Result<Served, IoError> {
-    let Some(fd) = shared.device.fd() else { return Ok(Served::Threads) };
-    let name = shared.device.name();
-    let wake = Arc::new(Wake::new().map_err(|e| IoError::os(name, Operation::Engine, 0, 0, &e))?);
-    match posix_aio::start(shared, &wake, fd) {
-        Ok(()) => Ok(Served::PosixAio(wake)),
-        Err(e) => {
-            notice(&format!("{name}: POSIX AIO is not to be had here ({e}); reading with threads instead"));
-            Ok(Served::Threads)
-        }
+        Err(NotStarted::Failed(e)) => Err(e),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Bytes between memory and devices.
 //!
 //! A caller submits requests to a [`DeviceQueue`] (one per device). Its *schedule* orders and
-//! merges them, its *engine* (io_uring, threads, POSIX AIO, or the asking thread itself)
-//! carries them out on a [`Device`], and its [`Sink`] hears of each request exactly once. A
-//! [`CostModel`] gives the cost of requests; the gaps worth reading through, the depth and the
-//! length of read-ahead follow from it. [`probe()`] measures it.
+//! merges them, its *engine* (io_uring, threads, or the asking thread itself) carries them out on
+//! a [`Device`], and its [`Sink`] hears of each request exactly once. A [`CostModel`] gives the
+//! cost of requests; the gaps worth reading through, the depth and the length of read-ahead follow
+//! from it. [`probe()`] measures it.
 //!
 //! Layers, bottom to top. A module needs modules of the rows above it only; nothing here knows
 //! what a page is.
@@ -19,13 +19,16 @@
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
 //! | `queue`        | requests that wait: classes, policies, the schedule, the counters                      |
 //! | `engine`       | requests on their way: what is outstanding, and who carries it out                     |
+//! | `config`       | the settings of a queue                                                                |
 //! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
 //! | `shared_scan`  | scans of many readers that share what they read                                        |
 //! | `measure`      | the probe of a device, and steady loads on one file                                    |
 //!
 //! Two seams serve tests and demonstrations: the device and the clock. Since everything waits
-//! on an [`EventCount`], a whole engine runs in virtual time.
+//! on an [`EventCount`], a whole engine runs in virtual time. Two more serve experiments: the
+//! [`Order`] of waiting requests, of which the elevator is one, and [`StartEngine`].
 
+mod config;
 mod cost;
 mod device;
 mod device_queue;
@@ -43,6 +46,7 @@ mod system;
 mod time;
 mod write_cost;
 
+pub use config::{InPlace, IoEngine, QueueConfig};
 pub use cost::{CostModel, CostSource};
 pub use device::faulty::{Fault, FaultKind, FaultRates, FaultyDevice};
 pub use device::file::{Access, FileDevice, MOST_DESCRIPTORS};
@@ -62,6 +66,7 @@ pub use device::sparse::SparseMemoryDevice;
 pub use device::timed::TransferKind;
 pub use device::{Alignment, Device, ReadDevice};
 pub use device_queue::DeviceQueue;
+pub use engine::{NotStarted, ServedQueue, ServingThread, StartEngine, Started, StartedThread, Turn};
 pub use error::{IoError, IoErrorKind, Operation};
 pub use hints::caps::ReadCaps;
 pub use hints::disk::DiskIdentity;
@@ -76,11 +81,14 @@ pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
-pub use queue::config::{Engine, InPlace, Policy, QueueConfig, Tuning};
 pub use queue::counters::{ClassCounters, DeviceCounters};
+pub use queue::device_request::{DeviceRequest, Pending, Progress};
+pub use queue::order::elevator::Elevator;
+pub use queue::order::{Choice, Order, OtherPolicy, Policy, Rules};
 pub use queue::read_times::{ReadTimes, RecentReads};
 pub use queue::request::{Class, Request, Sink};
-pub use queue::tuned_policy::TunedPolicy;
+#[doc(hidden)]
+pub use queue::schedule::{Next, bench as schedule_bench};
 pub use shared_scan::{Piece, ScanDevices, ScanReader, ScannedPiece, SharedScan};
 pub use snowmelt_base::test_seed;
 pub use system::apart::{ApartCall, apart};

@@ -1,11 +1,10 @@
 //! Requests that wait, and the one that goes out next.
 //!
-//! `request` and `config` are plain data. A `schedule` holds the waiting requests, in one
+//! `request`, `costs` and `outstanding` are plain data. A `schedule` holds the waiting requests, in one
 //! `order` per class. It makes a `device_request` of the next request and of those that go
 //! along with it. `counters` count both, `read_times` say how long reads take.
 
 pub(crate) mod background;
-pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod counters;
 pub(crate) mod device_request;
@@ -14,4 +13,3 @@ pub(crate) mod outstanding;
 pub(crate) mod read_times;
 pub(crate) mod request;
 pub(crate) mod schedule;
-pub(crate) mod tuned_policy;

@@ -26,11 +26,11 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use crate::config::QueueConfig;
 use crate::device::Device;
 use crate::device_queue::DeviceQueue;
 use crate::error::IoError;
 use crate::memory::buffer::{AlignedBuf, RawBuf};
-use crate::queue::config::QueueConfig;
 use crate::queue::request::{Class, Request, Sink};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;

@@ -27,7 +27,7 @@ fn covers(fault: &Fault, page: usize) -> bool {
 /// Reads all pages, merged as far as may be, over a queue on `device`.
 fn read_all(
     device: Arc<dyn Device>,
-    engine: Engine,
+    engine: IoEngine,
     clock: &Clock,
     pages: &[usize],
 ) -> (Arc<Remember>, Batch) {
@@ -55,7 +55,7 @@ fn every_fault_on_reading_is_a_typed_error_or_a_right_answer_or_in_the_list() {
     let mut errors = 0;
     let mut wrong = 0;
     for round in 0..20 {
-        for engine in [Engine::Inline, Engine::Threads, Engine::Uring] {
+        for engine in [IoEngine::Inline, IoEngine::Threads, IoEngine::Uring] {
             let (_, device) = faulty(rates, seed + round);
             let pages: Vec<usize> = (0..PAGES).filter(|p| p % 7 != 3).collect();
             let (sink, batch) = read_all(device.clone(), engine, &Clock::real(), &pages);
@@ -91,7 +91,7 @@ fn every_fault_on_reading_is_a_typed_error_or_a_right_answer_or_in_the_list() {
 #[test]
 fn one_bad_page_does_not_take_its_neighbours_along() {
     // A read error once: the merged request fails, its pages are read again alone.
-    for engine in [Engine::Inline, Engine::Threads, Engine::Uring] {
+    for engine in [IoEngine::Inline, IoEngine::Threads, IoEngine::Uring] {
         let seed = (0..).find(|&s| {
             let (_, device) = faulty(FaultRates { read_eio: 10_000, ..Default::default() }, s);
             (0..100).any(|p| device.read_at(&mut [IoSliceMut::new(&mut [0; 8])], p * 8).is_err())
@@ -122,7 +122,7 @@ fn faults_under_a_simulated_device_arrive_in_virtual_time_and_repeat() {
         let (_, device) = faulty(FaultRates { read_eio: 20_000, ..Default::default() }, seed);
         let simulated = Arc::new(SimulatedDevice::new(DeviceModel::hdd(), device, &clock));
         let pages: Vec<usize> = (0..PAGES).rev().collect();
-        let (sink, _batch) = read_all(simulated, Engine::Uring, &clock, &pages);
+        let (sink, _batch) = read_all(simulated, IoEngine::Uring, &clock, &pages);
         let errors: Vec<bool> = (0..PAGES as u64).map(|tag| sink.result(tag).unwrap().is_err()).collect();
         (clock.now_ns(), errors, sink.order())
     };

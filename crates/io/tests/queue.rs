@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use snowmelt_base::random::Random;
 use snowmelt_io::*;
+use snowmelt_io_experiments::{ENGINES, PolicyName, TunedPolicy, Tuning};
 use support::*;
 
 const KIB: u64 = 1 << 10;
 
-fn engines() -> [Engine; 4] {
-    Engine::ALL
+fn engines() -> [IoEngine; 4] {
+    ENGINES
 }
 
 fn file_of(bytes: &[u8], direct: bool) -> (tempfile::TempDir, Arc<dyn Device>) {
@@ -93,10 +94,16 @@ fn every_engine_and_policy_reads_the_bytes_that_are_there() {
     let bytes = pattern(4 << 20);
     for (_dir, device) in devices(&bytes) {
         for engine in engines() {
-            for policy in Policy::ALL {
+            for policy in PolicyName::ALL {
+                let policy = policy.policy();
                 for gap_bytes in [Some(0), Some(200 * KIB), None] {
-                    let config =
-                        QueueConfig { engine, policy, gap_bytes, depth: Some(8), ..Default::default() };
+                    let config = QueueConfig {
+                        engine,
+                        policy: policy.clone(),
+                        gap_bytes,
+                        depth: Some(8),
+                        ..Default::default()
+                    };
                     read_and_compare(&device, &bytes, &config, seed);
                 }
             }
@@ -243,10 +250,9 @@ fn a_policy_that_holds_the_device_lets_go_in_real_time() {
                 let tuning = Tuning { anticipate_ns: 1_000_000, ..Tuning::default() };
                 let config = QueueConfig {
                     engine,
-                    policy: Policy::Anticipatory,
+                    policy: TunedPolicy { policy: PolicyName::Anticipatory, tuning }.policy(),
                     depth: Some(depth),
                     cost: Some(cost),
-                    tuning,
                     ..Default::default()
                 };
                 let queue = DeviceQueue::open(device.clone(), config, clock, sink.clone()).unwrap();
@@ -262,22 +268,4 @@ fn a_policy_that_holds_the_device_lets_go_in_real_time() {
             }
         }
     }
-}
-
-#[test]
-fn posix_aio_keeps_many_outstanding() {
-    let bytes = pattern(1 << 20);
-    let (_dir, device) = file_of(&bytes, false);
-    let clock = Clock::real();
-    let engines = |depth: u32, n: usize| -> Vec<&'static str> {
-        let config = QueueConfig { engine: Engine::PosixAio, depth: Some(depth), ..Default::default() };
-        let open = || DeviceQueue::open(device.clone(), config.clone(), clock.clone(), Remember::new(&clock));
-        let queues: Vec<_> = (0..n).map(|_| open().unwrap()).collect();
-        queues.iter().map(|queue| queue.engine()).collect()
-    };
-    // More queues than the C library has threads by default: each keeps one busy even when
-    // nothing is read.
-    assert_eq!(engines(4, 30), ["posix-aio"; 30]);
-    // Too many together: the last one is served by threads, and says so.
-    assert_eq!(engines(700, 2), ["posix-aio", "threads"]);
 }

@@ -6,6 +6,7 @@
 mod commands;
 #[cfg(test)]
 mod pages;
+mod queue;
 mod warm_up;
 
 use std::ffi::OsString;

@@ -66,6 +66,18 @@ fn runs_on_a_model_are_compared_and_drawn() {
 }
 
 #[test]
+fn an_index_is_scanned_in_every_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db");
+    drop(snowmelt_graph::Database::create(&db, &[], &Default::default()).unwrap());
+    for queue in ["elevator", "fifo", "deadline:batch=4", "anticipatory", "fair:quantum=5"] {
+        ok(dir.path(), &["scan-index", "db", "psog", "--threads", "2", "--queue", queue]);
+    }
+    let refused = lab(dir.path(), &["scan-index", "db", "psog", "--queue", "fair:batch=4"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("it has quantum"), "{refused:?}");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_in_one_line_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();

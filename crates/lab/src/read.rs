@@ -16,7 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::{DeviceModel, Pattern, Policy};
+use snowmelt_io::{DeviceModel, Pattern};
+use snowmelt_io_experiments::PolicyName;
 
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
@@ -72,7 +73,7 @@ pub struct ReadArgs {
     /// Send the load through the engine's own queue, in this order, instead of below it: fifo,
     /// elevator …
     #[arg(long, value_name = "POLICY")]
-    queue: Option<Policy>,
+    queue: Option<PolicyName>,
     /// Do not tell the kernel the pattern (fio: fadvise_hint=0).
     #[arg(long)]
     no_hint: bool,
@@ -137,6 +138,7 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         seed: args.seed,
         hint: !args.no_hint,
         model,
+        queue: args.queue,
         trace: args.trace.then_some(&undo),
         stop: stop.flag(),
     };

@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 use crate::scan::plan::{Beside, Chunks, Data, Layout, Lists, ScanEngine, TableSource, WorkerReads, Workers};
 use crate::scan::table::ScanTable;
 use snowmelt_base::random::GOLDEN;
-use snowmelt_io::{Access, Engine, FileDevice, ReadDevice, TunedPolicy};
+use snowmelt_io::{Access, FileDevice, IoEngine, ReadDevice};
+use snowmelt_io_experiments::TunedPolicy;
 
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
@@ -273,7 +274,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The reads of independent workers, of whom there are `most` at once.
 fn worker_reads(args: &ScanArgs, most: u32) -> Result<Vec<WorkerReads>, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
-    let is_sync = args.engine.iter().all(|engine| engine.0 == Engine::Inline);
+    let is_sync = args.engine.iter().all(|engine| engine.0 == IoEngine::Inline);
     if is_sync && !args.depth.is_empty() {
         return wrong("--depth is of an asynchronous engine: add --engine uring, threads or posix-aio");
     }

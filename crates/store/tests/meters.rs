@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use snowmelt_io::{Class, Clock, DeviceModel, Engine, InPlace, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Class, Clock, DeviceModel, InPlace, IoEngine, QueueConfig, SimulatedDevice};
 use snowmelt_store::{
     Account, Activity, Background, Checkpoints, DeviceWrap, JournalConfig, MeterScope, PAGE_BYTES, PageKind,
     Priority, ReadAhead, Reader, Report, Seams, Store, StoreConfig, TreeId, WaitLog, WaitStats, WishKind,
@@ -25,7 +25,7 @@ impl Counting {
     fn config(&self, model: DeviceModel, frames: u64, read_ahead: ReadAhead, clock: &Clock) -> StoreConfig {
         let (devices, device_clock) = (self.0.clone(), clock.clone());
         StoreConfig {
-            queue: QueueConfig { engine: Engine::Uring, ..QueueConfig::default() },
+            queue: QueueConfig { engine: IoEngine::Uring, ..QueueConfig::default() },
             seams: Seams {
                 devices: Some(DeviceWrap::new(move |_, inner| {
                     let device = Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock));

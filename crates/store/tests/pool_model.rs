@@ -6,7 +6,8 @@ mod support;
 
 use std::sync::Arc;
 
-use snowmelt_io::{CostModel, Engine, Policy, QueueConfig};
+use snowmelt_io::{CostModel, IoEngine, QueueConfig};
+use snowmelt_io_experiments::{ENGINES, PolicyName};
 use snowmelt_store::{PageRef, ReadAhead, Seams, Store, StoreConfig, StoreError, WishKind};
 use support::{Mood, Random, TestTree, build_tree, config, page, reader, reopen, seed};
 
@@ -71,8 +72,8 @@ fn run(config: StoreConfig, threads: u64) {
     assert!(resident <= store.frames() as u64);
 }
 
-fn queue(engine: Engine, policy: Policy) -> QueueConfig {
-    QueueConfig { engine, policy, ..QueueConfig::default() }
+fn queue(engine: IoEngine, policy: PolicyName) -> QueueConfig {
+    QueueConfig { engine, policy: policy.policy(), ..QueueConfig::default() }
 }
 
 #[test]
@@ -97,8 +98,8 @@ fn everything_fits() {
 
 #[test]
 fn every_engine_and_order() {
-    for engine in Engine::ALL {
-        for policy in Policy::ALL {
+    for engine in ENGINES {
+        for policy in PolicyName::ALL {
             run(StoreConfig { queue: queue(engine, policy), ..config(100, ReadAhead::all()) }, 2);
         }
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use snowmelt_io::{Clock, DeviceModel, Policy, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Clock, DeviceModel, QueueConfig, SimulatedDevice};
+use snowmelt_io_experiments::PolicyName;
 use snowmelt_store::{
     Background, Columns, DeviceWrap, ReadAhead, Reader, ScanBounds, ScanPieces, Seams, Store, StoreConfig,
     TupleTree, TupleTreeBuilder,
@@ -32,13 +33,13 @@ fn database(dir: &Path) -> TupleTree {
     tree
 }
 
-fn open(dir: &Path, clock: &Clock, frames: u64, policy: Policy) -> Arc<Store> {
+fn open(dir: &Path, clock: &Clock, frames: u64, policy: PolicyName) -> Arc<Store> {
     let in_time_of = clock.clone();
     let model = DeviceModel::named("hdd-10k").unwrap();
     let config = StoreConfig {
         memory_bytes: 256 << 20,
         pool_bytes: Some(frames * 8192),
-        queue: QueueConfig { policy, ..QueueConfig::default() },
+        queue: QueueConfig { policy: policy.policy(), ..QueueConfig::default() },
         read_ahead: ReadAhead { scan: true, planned: true, ..ReadAhead::none() },
         seams: Seams {
             devices: Some(DeviceWrap::new(move |_, file| {
@@ -67,7 +68,7 @@ fn drain(pieces: &ScanPieces, reader: &mut Reader, seen: &mut Vec<[u64; 2]>) {
 }
 
 /// Milliseconds and reads of a whole scan by so many threads.
-fn scan_by(threads: usize, dir: &Path, tree: &TupleTree, policy: Policy) -> (u64, u64) {
+fn scan_by(threads: usize, dir: &Path, tree: &TupleTree, policy: PolicyName) -> (u64, u64) {
     let clock = Clock::virtual_time(2);
     let store = open(dir, &clock, 4000, policy);
     let pieces = tree.pieces(ScanBounds::default(), 16, None, &reader(&store));
@@ -93,7 +94,7 @@ fn scan_by(threads: usize, dir: &Path, tree: &TupleTree, policy: Policy) -> (u64
 fn a_scan_takes_as_long_however_many_threads_share_it() {
     let dir = tempfile::tempdir().unwrap();
     let tree = database(dir.path());
-    for policy in Policy::ALL {
+    for policy in PolicyName::ALL {
         let one = scan_by(1, dir.path(), &tree, policy);
         for threads in [2, 8, 80] {
             let many = scan_by(threads, dir.path(), &tree, policy);
@@ -121,7 +122,7 @@ fn a_scan_takes_as_long_however_many_threads_share_it() {
 /// of the tree.
 fn two_scans(dir: &Path, tree: &TupleTree, after: u64, joins: bool) -> (u64, [Vec<[u64; 2]>; 2]) {
     let clock = Clock::virtual_time(2);
-    let store = open(dir, &clock, tree.leaves() / 4, Policy::Elevator);
+    let store = open(dir, &clock, tree.leaves() / 4, PolicyName::Elevator);
     let first = tree.pieces(ScanBounds::default(), 16, None, &reader(&store));
     let rows = [Mutex::new(Vec::new()), Mutex::new(Vec::new())];
     let tickets = clock.reserve(2);
@@ -175,7 +176,7 @@ fn pieces_are_the_leaves_of_a_range_wherever_it_begins() {
     let dir = tempfile::tempdir().unwrap();
     let tree = database(dir.path());
     let clock = Clock::virtual_time(1);
-    let store = open(dir.path(), &clock, 4000, Policy::Elevator);
+    let store = open(dir.path(), &clock, 4000, PolicyName::Elevator);
     let _in_time = clock.enter();
     let mut reader = reader(&store);
     let mut rows = Vec::new();

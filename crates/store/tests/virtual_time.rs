@@ -6,7 +6,8 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_io::{Clock, DeviceModel, Engine, Policy, QueueConfig, SimulatedDevice};
+use snowmelt_io::{Clock, DeviceModel, IoEngine, QueueConfig, SimulatedDevice};
+use snowmelt_io_experiments::PolicyName;
 use snowmelt_store::{Activity, DeviceWrap, ReadAhead, Seams, Store, StoreConfig, WishKind};
 use support::{Random, TestTree, build_tree, config, reader};
 
@@ -20,14 +21,14 @@ fn database(dir: &Path) -> TestTree {
 
 fn simulated(
     model: DeviceModel,
-    policy: Policy,
+    policy: PolicyName,
     frames: u64,
     rules: ReadAhead,
     clock: &Clock,
 ) -> StoreConfig {
     let device_clock = clock.clone();
     StoreConfig {
-        queue: QueueConfig { engine: Engine::Uring, policy, ..QueueConfig::default() },
+        queue: QueueConfig { engine: IoEngine::Uring, policy: policy.policy(), ..QueueConfig::default() },
         seams: Seams {
             devices: Some(DeviceWrap::new(move |_, inner| {
                 Ok(Arc::new(SimulatedDevice::new(model.clone(), inner, &device_clock)))
@@ -80,7 +81,7 @@ fn planning_wins_on_a_wide_and_slow_volume() {
     for (clients, least) in [(1, 8), (16, 1)] {
         let time = |rules| {
             let clock = Clock::virtual_time(2);
-            let c = simulated(DeviceModel::wide_slow(), Policy::Elevator, 4000, rules, &clock);
+            let c = simulated(DeviceModel::wide_slow(), PolicyName::Elevator, 4000, rules, &clock);
             run(dir.path(), &tree, c, clients, 20 / clients.min(10)).0
         };
         let (demand, planned) = (time(ReadAhead::none()), time(only_planned()));
@@ -97,7 +98,7 @@ fn extents_win_on_a_disk_while_it_warms() {
     let tree = database(dir.path());
     let time = |rules| {
         let clock = Clock::virtual_time(2);
-        let c = simulated(DeviceModel::hdd(), Policy::Elevator, 4000, rules, &clock);
+        let c = simulated(DeviceModel::hdd(), PolicyName::Elevator, 4000, rules, &clock);
         run(dir.path(), &tree, c, 4, 20).0
     };
     let extents = ReadAhead { start_up: true, planned: true, ..ReadAhead::none() };
@@ -112,7 +113,7 @@ fn runs_repeat_exactly() {
     let tree = database(dir.path());
     let once = || {
         let clock = Clock::virtual_time(2);
-        let c = simulated(DeviceModel::wide_slow(), Policy::Elevator, 200, ReadAhead::all(), &clock);
+        let c = simulated(DeviceModel::wide_slow(), PolicyName::Elevator, 200, ReadAhead::all(), &clock);
         let (ms, a) = run(dir.path(), &tree, c, 4, 10);
         std::fs::remove_file(dir.path().join("warm")).ok();
         (ms, a)
@@ -125,7 +126,7 @@ fn sixteen_clients_on_every_device_with_a_tiny_pool() {
     let dir = tempfile::tempdir().unwrap();
     let tree = database(dir.path());
     for model in [DeviceModel::hdd(), DeviceModel::wide_slow(), DeviceModel::nvme()] {
-        for policy in [Policy::Fifo, Policy::Elevator] {
+        for policy in [PolicyName::Fifo, PolicyName::Elevator] {
             for rules in [ReadAhead::none(), ReadAhead::all(), ReadAhead::auto()] {
                 let clock = Clock::virtual_time(2);
                 let c = simulated(model.clone(), policy, 64, rules, &clock);
@@ -144,7 +145,7 @@ fn the_warm_list_in_virtual_time() {
     let tree = database(dir.path());
     let rules = ReadAhead { warm_list: true, planned: true, ..ReadAhead::none() };
     let clock = Clock::virtual_time(2);
-    let c = simulated(DeviceModel::wide_slow(), Policy::Elevator, 4000, rules, &clock);
+    let c = simulated(DeviceModel::wide_slow(), PolicyName::Elevator, 4000, rules, &clock);
     let (cold_ms, cold) = run(dir.path(), &tree, c.clone(), 2, 10);
     let store = Store::open(dir.path(), c).unwrap();
     let begun = clock.now_ns();

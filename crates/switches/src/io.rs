@@ -2,8 +2,8 @@
 //! of the store's settings; where none is given, the device's cost model decides.
 
 use snowmelt_base::size;
-use snowmelt_io::{Engine, InPlace, QueueConfig, TunedPolicy};
-use snowmelt_store::{DiskHints, JournalConfig, PAGE_BYTES, ReadAhead, Seams, StoreConfig};
+use snowmelt_io::{InPlace, IoEngine, QueueConfig};
+use snowmelt_store::{DiskHints, PAGE_BYTES, ReadAhead, Seams, StoreConfig};
 
 use crate::device::{DeviceArg, StripeDevices};
 
@@ -11,19 +11,9 @@ use crate::device::{DeviceArg, StripeDevices};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "I/O")]
 pub struct IoArgs {
-    /// Engine of the reads: io_uring, a pool of threads, POSIX AIO (lio_listio), or the
-    /// thread that asks
-    #[arg(long, value_name = "uring|threads|posix-aio|inline", default_value = "uring")]
-    pub engine: Engine,
-    /// Order of a device's queue: fifo, elevator, deadline, anticipatory or fair. Numbers may
-    /// follow, times in milliseconds:
-    /// deadline:read-expire=500,write-expire=5000,batch=16,writes-starved=2 (a read or write
-    /// that has waited so long is next; requests of a batch; times that reads go before waiting
-    /// writes), anticipatory:anticipate=6.7,slice=500 (the wait for a reader's next request;
-    /// the longest turn of one reader), fair:quantum=MS (device time of a turn; by default that
-    /// of one longest request)
-    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value = "elevator")]
-    pub queue: TunedPolicy,
+    /// Engine of the reads: io_uring, a pool of threads, or the thread that asks
+    #[arg(long, value_name = "uring|threads|inline", default_value = "uring")]
+    pub engine: IoEngine,
     /// Requests a sweep of the elevator takes on beside those that were there when it began: 0
     /// to 1000000
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
@@ -116,8 +106,6 @@ impl IoArgs {
     pub fn config(&self, devices: StripeDevices) -> StoreConfig {
         let queue = QueueConfig {
             engine: self.engine,
-            policy: self.queue.policy,
-            tuning: self.queue.tuning,
             fairness: self.fairness as usize,
             depth: self.depth,
             gap_bytes: self.gap.0,
@@ -174,7 +162,7 @@ mod tests {
     #[test]
     fn each_switch_sets_what_it_is_called_after() {
         let c = config(&[
-            "--queue=deadline:batch=4",
+            "--engine=threads",
             "--fairness=9",
             "--depth=3",
             "--gap=10",
@@ -189,7 +177,7 @@ mod tests {
             "--direct=off",
         ])
         .unwrap();
-        assert_eq!((c.queue.policy.as_str(), c.queue.tuning.batch), ("deadline", 4));
+        assert_eq!(c.queue.engine, IoEngine::Threads);
         assert_eq!((c.queue.fairness, c.queue.depth, c.queue.gap_bytes), (9, Some(3), Some(81_920)));
         assert_eq!((c.queue.in_place, c.descriptors), (InPlace::Off, 5));
         assert_eq!((c.hints, c.direct), (DiskHints::Hidden, false));
@@ -203,7 +191,7 @@ mod tests {
     #[test]
     fn wrong_values_are_refused_with_the_bounds() {
         for (arg, bounds) in [
-            ("--queue=deadline:batch=0", "1 to 10000"),
+            ("--engine=posix-aio", "uring, threads and inline"),
             ("--fairness=1000001", "0..=1000000"),
             ("--depth=0", "1..=1024"),
             ("--gap=256", "0 to 255 pages of 8k"),

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use snowmelt_io::{
-    CostModel, DeviceModel, DiskModel, InPlace, ModelError, Policy, QueueConfig, RaidModel, TunedPolicy,
-    VolumeModel,
+    CostModel, DeviceModel, DiskModel, InPlace, ModelError, QueueConfig, RaidModel, VolumeModel,
 };
+use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
@@ -82,13 +82,10 @@ impl Known {
 
 impl Turned {
     /// The settings of a queue.
-    pub fn queue(&self, policy: Policy) -> QueueConfig {
+    pub fn queue(&self, policy: PolicyName) -> QueueConfig {
         let usual = QueueConfig::default();
-        let TunedPolicy { policy, tuning } =
-            self.queue.unwrap_or(TunedPolicy { policy, tuning: usual.tuning });
         QueueConfig {
-            policy,
-            tuning,
+            policy: self.queue.unwrap_or(policy.into()).policy(),
             gap_bytes: self.gap_pages.map(|pages| pages * PAGE_BYTES as u64),
             in_place: self.in_place,
             depth: self.depth,
@@ -180,7 +177,7 @@ impl Setting {
     /// True when it is of interest under these conditions: a queue that is not sorted has
     /// hardly a gap to read through, and no order to keep.
     pub fn is_for(&self, conditions: &Conditions) -> bool {
-        self.turned == Turned::default() || conditions.policy == Policy::Elevator
+        self.turned == Turned::default() || conditions.policy == PolicyName::Elevator
     }
 }
 
@@ -405,7 +402,7 @@ pub struct Conditions {
     /// The pool, in percent of the database's pages.
     pub pool_percent: u32,
     /// The order of its queue.
-    pub policy: Policy,
+    pub policy: PolicyName,
     /// Clients.
     pub clients: usize,
     /// Their queries.
@@ -446,12 +443,12 @@ pub fn conditions_of(model: Model) -> Vec<Conditions> {
     let mut all = Vec::new();
     for pool_percent in [10, 100] {
         let both = Model::WITH_FIFO.contains(&model);
-        for policy in [Policy::Fifo, Policy::Elevator].into_iter().skip(usize::from(!both)) {
+        for policy in [PolicyName::Fifo, PolicyName::Elevator].into_iter().skip(usize::from(!both)) {
             for clients in [1, 16] {
                 all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
             }
         }
-        let policy = Policy::Elevator;
+        let policy = PolicyName::Elevator;
         all.push(Conditions { model, pool_percent, policy, clients: 1, load: Load::Scan });
     }
     all
@@ -464,7 +461,7 @@ pub fn learned_conditions() -> Vec<Conditions> {
     let with = |(model, (pool_percent, clients))| Conditions {
         model,
         pool_percent,
-        policy: Policy::Elevator,
+        policy: PolicyName::Elevator,
         clients,
         load: Load::Mixes,
     };
@@ -512,9 +509,9 @@ mod tests {
         let r = &s.rules;
         assert_eq!((r.extent_misses, r.extent_window_ms, r.scan_leaves, r.scan_after), (4, 1000, 100, 8));
         assert_eq!(s.threads, 3);
-        let q = s.turned.queue(Policy::Fifo);
+        let q = s.turned.queue(PolicyName::Fifo);
         assert_eq!((q.gap_bytes, q.in_place, q.depth, q.fairness), (Some(81_920), InPlace::Off, Some(3), 0));
-        assert_eq!(Setting::parse("auto").unwrap().turned.queue(Policy::Fifo).gap_bytes, None);
+        assert_eq!(Setting::parse("auto").unwrap().turned.queue(PolicyName::Fifo).gap_bytes, None);
         for wrong in ["auto gap", "auto gap=x", "auto in-place=x", "auto bogus=1", "auto extent-window=-1"] {
             assert!(Setting::parse(wrong).is_err(), "{wrong}");
         }

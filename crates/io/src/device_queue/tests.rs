@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::config::{IoEngine, QueueConfig};
 use crate::cost::CostModel;
 use crate::device::file::{Access, FileDevice};
 use crate::device::memory::MemoryDevice;
@@ -17,7 +18,6 @@ use crate::device_queue::DeviceQueue;
 use crate::engine::uring::refusals;
 use crate::error::IoError;
 use crate::memory::buffer::{AlignedBuf, RawBuf};
-use crate::queue::config::{Engine, QueueConfig};
 use crate::queue::request::{Class, Request, Sink};
 use crate::time::clock::Clock;
 
@@ -38,7 +38,7 @@ fn requests_wait_while_the_kernel_is_short_of_memory() {
     file.write_all(&[7; 4 * 4096]).expect("room for a file");
     let device = FileDevice::open(file.path(), Access::Read, false).expect("just made");
     let ended = Arc::new(Ended::default());
-    let config = QueueConfig { engine: Engine::Uring, ..QueueConfig::default() };
+    let config = QueueConfig { engine: IoEngine::Uring, ..QueueConfig::default() };
     let queue = DeviceQueue::open(Arc::new(device), config, Clock::real(), ended.clone()).expect("a queue");
     if queue.engine() != "uring" {
         eprintln!("skipped: no io_uring here");
@@ -140,7 +140,7 @@ fn a_guess_is_held_and_let_go() {
         let memory = MemoryDevice::from_bytes("memory", vec![7; 1 << 20]);
         let device = Arc::new(Gated { memory, gate: Mutex::default(), changed: Condvar::new() });
         let ended = Arc::new(Ended::default());
-        let config = QueueConfig { engine: Engine::Threads, cost: Some(cost), ..QueueConfig::default() };
+        let config = QueueConfig { engine: IoEngine::Threads, cost: Some(cost), ..QueueConfig::default() };
         let queue = DeviceQueue::open(device.clone(), config, Clock::real(), ended.clone()).expect("a queue");
         let mut bufs: Vec<AlignedBuf> = (0..3).map(|_| AlignedBuf::new(PAGE)).collect();
         let mut submit = |tag: u64, class| {
@@ -211,7 +211,7 @@ impl Device for Broken {
 #[test]
 fn a_panic_in_the_asking_thread_does_not_hang_the_close() {
     let device = Arc::new(Broken(MemoryDevice::from_bytes("memory", vec![7; 1 << 16])));
-    let config = QueueConfig { engine: Engine::Inline, ..QueueConfig::default() };
+    let config = QueueConfig { engine: IoEngine::Inline, ..QueueConfig::default() };
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut buf = AlignedBuf::new(4096);

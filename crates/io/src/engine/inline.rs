@@ -3,6 +3,7 @@
 
 use crate::device::Device;
 use crate::engine::serving::Serving;
+use crate::engine::start::{NotStarted, ServedQueue, StartEngine, Started};
 use crate::error::IoError;
 use crate::learn::Done;
 use crate::queue::device_request::Pending;
@@ -10,10 +11,24 @@ use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
 use crate::queue::schedule::{Next, Schedule};
 
+/// The asking thread.
+#[derive(Debug)]
+pub(crate) struct Inline;
+
+impl StartEngine for Inline {
+    fn name(&self) -> &'static str {
+        "inline"
+    }
+
+    fn start(&self, _queue: &ServedQueue) -> Result<Started, NotStarted> {
+        Ok(Started::Inline)
+    }
+}
+
 impl Serving {
     /// Orders, merges and carries out a batch in this thread.
     pub(crate) fn serve_inline(&self, batch: impl Iterator<Item = Pending>) {
-        let mut schedule = Schedule::new(self.limits_now());
+        let mut schedule = Schedule::new(&self.settings.policy, self.limits_now());
         batch.for_each(|pending| schedule.push(pending));
         let mut request = Self::blank(&mut self.state.lock());
         let _under_way = UnderWay::new(self);

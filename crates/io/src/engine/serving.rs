@@ -23,13 +23,12 @@ use crate::error::{IoError, IoErrorKind, Operation};
 use crate::learn::{Learned, Learner, Reads};
 use crate::notice::notice;
 use crate::queue::background::Background;
-use crate::queue::config::Policy;
 use crate::queue::costs::DeviceCosts;
 use crate::queue::counters::{QueueTally, Seen};
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
 use crate::queue::outstanding::Outstanding;
 use crate::queue::request::{Request, Sink};
-use crate::queue::schedule::{Chosen, Next, Schedule, ScheduleLimits};
+use crate::queue::schedule::{Next, Schedule, ScheduleLimits, ScheduleSettings};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
 use crate::write_cost::WriteCost;
@@ -38,7 +37,7 @@ use crate::write_cost::WriteCost;
 pub(crate) struct Serving {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) clock: Clock,
-    pub(crate) chosen: Chosen,
+    pub(crate) settings: ScheduleSettings,
     /// Costs of reads and of writes, as they are believed now.
     costs: RwLock<DeviceCosts>,
     /// The limit of reads was not reached yet.
@@ -100,22 +99,21 @@ impl Serving {
     pub(crate) fn new(
         device: Arc<dyn Device>,
         clock: Clock,
-        chosen: Chosen,
+        settings: ScheduleSettings,
         cost: CostModel,
+        learner: Learner,
         sink: Arc<dyn Sink>,
     ) -> Serving {
-        let learner = if chosen.learns() { Learner::on(&cost) } else { Learner::off() };
         let costs = DeviceCosts::from_reads(cost);
-        let limits = chosen.limits(&costs);
+        let limits = settings.limits(&costs);
         Serving {
-            chosen,
             costs: RwLock::new(costs),
             is_sought: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             scratch: Scratch::new(),
             sink,
             state: Mutex::new(ServingState {
-                schedule: Schedule::new(limits),
+                schedule: Schedule::new(&settings.policy, limits),
                 outstanding: Outstanding::default(),
                 closing: false,
                 idle: 0,
@@ -136,6 +134,7 @@ impl Serving {
             crowd: AtomicUsize::new(0),
             device,
             clock,
+            settings,
         }
     }
 
@@ -229,9 +228,7 @@ impl Serving {
 
     /// Gives back a device request that is not counted any more; what is left in it waits again.
     pub(crate) fn give_back(&self, state: &mut ServingState, mut request: DeviceRequest) {
-        if self.chosen.policy() == Policy::Anticipatory {
-            state.schedule.over(&request, self.clock.now_ns());
-        }
+        state.schedule.over(&request, &|| self.clock.now_ns());
         for piece in request.pieces.drain(..) {
             state.schedule.push(Pending { alone: true, again: true, ..piece });
         }
@@ -275,7 +272,7 @@ impl Serving {
     /// The limits that follow from them.
     pub(crate) fn limits_now(&self) -> ScheduleLimits {
         let costs = *self.costs.read();
-        let mut limits = self.chosen.limits(&costs);
+        let mut limits = self.settings.limits(&costs);
         limits.background.is_sought = self.is_sought.load(Ordering::Relaxed);
         limits
     }

@@ -7,6 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::serving::{Locked, NoUnwinding, Serving, Taken};
+use crate::engine::start::{NotStarted, ServedQueue, StartEngine, Started};
+
+/// A pool of threads.
+#[derive(Debug)]
+pub(crate) struct Threads;
+
+impl StartEngine for Threads {
+    fn name(&self) -> &'static str {
+        "threads"
+    }
+
+    fn start(&self, _queue: &ServedQueue) -> Result<Started, NotStarted> {
+        Ok(Started::Threads)
+    }
+}
 
 /// Sees to it that enough threads are awake for what waits; wakes or starts `most` of them.
 pub(crate) fn wake(shared: &Arc<Serving>, mut state: Locked<'_>, most: usize) {

@@ -17,15 +17,13 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
-use crate::engine::serving::{NoUnwinding, Serving, Taken};
-use crate::engine::wake::Wake;
+use crate::engine::serving_thread::{ServingThread, Turn};
+use crate::engine::start::{NotStarted, ServedQueue, StartEngine, Started};
 use crate::error::IoErrorKind;
 use crate::notice::notice;
 use crate::queue::device_request::{DeviceRequest, Progress};
@@ -49,38 +47,43 @@ const FIRST_PAUSE: Duration = Duration::from_micros(100);
 /// See [`FIRST_PAUSE`].
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The next move of the serving thread.
-enum Turn {
-    /// Waits, at most until a policy wants to be asked again.
-    Serve { not_before: Option<u64> },
-    /// The queue is closed and everything is over.
-    Over,
-}
-
 /// Registered descriptors: the device is the first.
 const DEVICE: types::Fixed = types::Fixed(0);
 
-/// Starts the serving thread; fails as io_uring_setup(2) does where it is not permitted.
-pub(crate) fn start(shared: &Arc<Serving>, wake: &Arc<Wake>, fd: RawFd) -> std::io::Result<()> {
-    let (tell, told) = mpsc::channel();
-    let (serving, waking) = (shared.clone(), wake.clone());
-    let thread = std::thread::Builder::new().name("io-uring".into()).spawn(move || {
-        // Made here: with SINGLE_ISSUER a ring belongs to the thread that made it.
-        match make_ring(serving.chosen.most_outstanding(), fd) {
+/// io_uring; refused as io_uring_setup(2) is where it is not permitted.
+#[derive(Debug)]
+pub(crate) struct Uring;
+
+impl StartEngine for Uring {
+    fn name(&self) -> &'static str {
+        "uring"
+    }
+
+    fn title(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn start(&self, queue: &ServedQueue) -> Result<Started, NotStarted> {
+        let Some(fd) = queue.descriptor() else { return Ok(Started::Threads) };
+        let fd = fd.as_raw_fd();
+        let (tell, told) = mpsc::channel();
+        // The ring is made there: with SINGLE_ISSUER it belongs to the thread that made it.
+        let serve = move |thread: ServingThread| match make_ring(thread.most_outstanding(), fd) {
             Ok(ring) => {
                 let _ = tell.send(Ok(()));
-                let _guard = NoUnwinding;
-                RingServer::serve(&serving, &waking, ring);
+                RingServer::serve(&thread, ring);
             }
             Err(e) => drop(tell.send(Err(e))),
+        };
+        let thread = queue.start_thread("io-uring", serve)?;
+        match told.recv().expect("the thread says how it went") {
+            Ok(()) => Ok(Started::Thread(thread)),
+            Err(e) => {
+                thread.join();
+                Err(e.into())
+            }
         }
-    })?;
-    let made = told.recv().expect("the thread says how it went");
-    match made {
-        Ok(()) => shared.state.lock().threads.push(thread),
-        Err(_) => thread.join().expect("it only failed to make a ring"),
     }
-    made
 }
 
 fn make_ring(depth: usize, fd: RawFd) -> std::io::Result<IoUring> {
@@ -95,8 +98,7 @@ fn make_ring(depth: usize, fd: RawFd) -> std::io::Result<IoUring> {
 }
 
 struct RingServer<'a> {
-    shared: &'a Serving,
-    wake: &'a Wake,
+    thread: &'a ServingThread,
     slots: Vec<Option<DeviceRequest>>,
     free: Vec<usize>,
     /// Over, not yet retired.
@@ -108,11 +110,10 @@ struct RingServer<'a> {
 }
 
 impl RingServer<'_> {
-    fn serve(shared: &Serving, wake: &Wake, mut ring: IoUring) {
-        let depth = shared.chosen.most_outstanding();
+    fn serve(thread: &ServingThread, mut ring: IoUring) {
+        let depth = thread.most_outstanding();
         let mut server = RingServer {
-            shared,
-            wake,
+            thread,
             slots: (0..depth).map(|_| None).collect(),
             free: (0..depth).rev().collect(),
             over: Vec::with_capacity(depth),
@@ -142,13 +143,13 @@ impl RingServer<'_> {
                             server.pause_for(&e);
                         }
                     }
-                    Err(e) => panic!("{}: the ring does not work: {e}", shared.device.name()),
+                    Err(e) => panic!("{}: the ring does not work: {e}", thread.device_name()),
                 }
                 entries.sync(); // the kernel has taken the entries
             }
-            wake.asleep.store(false, Ordering::Release);
+            thread.is_awake();
             completions.sync();
-            let now = shared.clock.now_ns();
+            let now = thread.now_ns();
             for completion in (&mut completions).take(at_once) {
                 server.completed(&completion, &mut entries, now);
             }
@@ -161,7 +162,7 @@ impl RingServer<'_> {
         std::thread::sleep(self.pause);
         let longer = (2 * self.pause).min(LONGEST_PAUSE);
         if longer == LONGEST_PAUSE && self.pause < LONGEST_PAUSE {
-            let name = self.shared.device.name();
+            let name = self.thread.device_name();
             notice(&format!(
                 "{name}: the kernel takes no requests now ({cause}); trying again until it does"
             ));
@@ -174,7 +175,7 @@ impl RingServer<'_> {
         #[cfg(test)]
         refusals::next()?;
         let Some(until) = until else { return submitter.submit_and_wait(want) };
-        let rest = std::time::Duration::from_nanos(until.saturating_sub(self.shared.clock.now_ns()));
+        let rest = std::time::Duration::from_nanos(until.saturating_sub(self.thread.now_ns()));
         let rest = types::Timespec::from(rest);
         submitter.submit_with_args(want, &types::SubmitArgs::new().timespec(&rest))
     }
@@ -182,28 +183,11 @@ impl RingServer<'_> {
     /// Puts entries for all that may go out. `ready` says that the thread is not going to
     /// sleep, since completions are there already.
     fn start_what_may(&mut self, entries: &mut squeue::SubmissionQueue<'_>, ready: bool) -> Turn {
-        let now = self.shared.clock.now_ns();
-        let mut state = self.shared.state.lock();
-        for request in self.over.drain(..) {
-            self.shared.retire(&mut state, request);
-        }
-        let not_before = loop {
-            let mut request = match self.shared.take(&mut state, now) {
-                Taken::Request(request) => request,
-                Taken::Nothing => break None,
-                Taken::NotBefore(at) => break Some(at),
-            };
-            request.prepare(&self.shared.scratch);
+        self.thread.turn(&mut self.over, !ready, |request| {
             let slot = self.free.pop().expect("as many slots as the depth");
             push(entries, slot, &request);
             self.slots[slot] = Some(request);
-        };
-        let room = state.outstanding.requests < state.schedule.depth();
-        self.wake.asleep.store(!ready && (room || state.closing), Ordering::Release);
-        match state.closing && state.outstanding.requests == 0 && state.schedule.is_empty() {
-            true => Turn::Over,
-            false => Turn::Serve { not_before },
-        }
+        })
     }
 
     fn completed(
@@ -222,7 +206,7 @@ impl RingServer<'_> {
             n if n < 0 => Err(-n),
             n => Ok(n as u64),
         };
-        match request.took(result, self.shared.chosen.unit as usize) {
+        match self.thread.took(&mut request, result) {
             Progress::Again => {
                 push(entries, slot, &request);
                 self.slots[slot] = Some(request);
@@ -235,12 +219,12 @@ impl RingServer<'_> {
     }
 
     fn deliver(&mut self, mut request: DeviceRequest, end: Result<(), IoErrorKind>, now_ns: u64) {
-        self.shared.deliver(&mut request, end, now_ns);
+        self.thread.deliver(&mut request, end, now_ns);
         self.over.push(request);
     }
 
     fn await_wake(&mut self, entries: &mut squeue::SubmissionQueue<'_>) {
-        let descriptor = types::Fd(self.wake.descriptor().as_raw_fd());
+        let descriptor = types::Fd(self.thread.wake_descriptor().as_raw_fd());
         let read = opcode::Read::new(descriptor, (&raw mut *self.woken).cast(), 8).build().user_data(WOKEN);
         // SAFETY: the box lives as long as the ring serves, and is not used otherwise.
         unsafe { entries.push(&read) }.expect("there is an entry for every slot and one more");
@@ -248,7 +232,7 @@ impl RingServer<'_> {
 }
 
 fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &DeviceRequest) {
-    let offset = request.offset + request.done;
+    let offset = request.rest_offset();
     let prio = request.class.ioprio();
     let entry = match (request.iov(), request.write) {
         ([one], false) => opcode::Read::new(DEVICE, one.iov_base.cast(), one.iov_len as u32)

@@ -26,9 +26,10 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, StatxFlags};
 
+use crate::config::IoEngine;
 use crate::device::{Alignment, Device};
 use crate::error::{IoError, Operation};
-use crate::queue::config::{Engine, Policy};
+use crate::queue::order::Policy;
 
 pub use places::{Pattern, Places};
 pub use tally::{CpuUse, JobResult};
@@ -48,7 +49,7 @@ pub enum JobEngine {
     /// each (fio: `vsync`).
     Vectored,
     /// A queue with its scheduler.
-    Queue(Engine, Policy),
+    Queue(IoEngine),
 }
 
 /// A load.
@@ -56,6 +57,8 @@ pub enum JobEngine {
 pub struct Job {
     /// The engine that carries the requests.
     pub engine: JobEngine,
+    /// The order of those that wait in a queue.
+    pub policy: Policy,
     /// True writes what is in the buffers (random bytes), false reads.
     pub write: bool,
     /// Bytes per request.
@@ -81,7 +84,7 @@ impl JobEngine {
     /// Most requests it can keep outstanding; `None` for any number.
     pub fn most_depth(self) -> Option<u32> {
         match self {
-            JobEngine::Inline | JobEngine::Mmap | JobEngine::Queue(Engine::Inline, _) => Some(1),
+            JobEngine::Inline | JobEngine::Mmap | JobEngine::Queue(IoEngine::Inline) => Some(1),
             JobEngine::Uring | JobEngine::Threads | JobEngine::Vectored | JobEngine::Queue(..) => None,
         }
     }
@@ -174,13 +177,13 @@ pub fn run_job(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult
 /// The job does not fit the device, or a request failed.
 pub fn run_job_on(device: &Arc<dyn Device>, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     check(job, device.alignment(), device.len()?, device.name())?;
-    let (engine, policy) = match job.engine {
-        JobEngine::Queue(engine, policy) => (engine, policy),
-        JobEngine::Uring => (Engine::Uring, Policy::Fifo),
-        JobEngine::Threads => (Engine::Threads, Policy::Fifo),
-        JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => (Engine::Inline, Policy::Fifo),
+    let engine = match job.engine {
+        JobEngine::Queue(engine) => engine,
+        JobEngine::Uring => IoEngine::Uring,
+        JobEngine::Threads => IoEngine::Threads,
+        JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => IoEngine::Inline,
     };
-    queued::run(device, job, engine, policy, stop)
+    queued::run(device, job, engine, stop)
 }
 
 /// Refuses what no request could do.

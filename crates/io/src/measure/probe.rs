@@ -27,6 +27,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use serde::{Deserialize, Serialize};
 use snowmelt_base::random::{GOLDEN, mix};
 
+use crate::config::{IoEngine, QueueConfig};
 use crate::cost::{CostModel, Law};
 use crate::device::Device;
 use crate::device::file::{Access, FileDevice};
@@ -34,7 +35,6 @@ use crate::device_queue::DeviceQueue;
 use crate::error::{IoError, Operation};
 use crate::measure::written::{WrittenBlocks, written_parts};
 use crate::memory::buffer::{AlignedBuf, RawBuf};
-use crate::queue::config::{Engine, QueueConfig};
 use crate::queue::request::{Class, Request, Sink};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
@@ -53,7 +53,7 @@ pub struct ProbeLimits {
     /// Largest number of random reads at once.
     pub max_depth: u32,
     /// Engine to measure with.
-    pub engine: Engine,
+    pub engine: IoEngine,
     /// Seed of the random places.
     pub seed: u64,
 }
@@ -66,7 +66,7 @@ impl Default for ProbeLimits {
             block_bytes: 8192,
             extent_bytes: 2 << 20,
             max_depth: 128,
-            engine: Engine::Uring,
+            engine: IoEngine::Uring,
             seed: 1,
         }
     }
@@ -446,7 +446,7 @@ fn run(
         clock: clock.clone(),
     });
     let config = QueueConfig {
-        engine: if limits.engine == Engine::Inline { Engine::Threads } else { limits.engine },
+        engine: if limits.engine == IoEngine::Inline { IoEngine::Threads } else { limits.engine },
         depth: Some(depth),
         gap_bytes: Some(0),
         max_request_bytes: block, // nothing is merged

@@ -58,16 +58,16 @@ const UNLIKE: u64 = 4;
 
 /// The bounds of a queue.
 #[derive(Clone, Copy)]
-pub(crate) struct Background {
+pub struct Background {
     cost: CostModel,
     writes: WriteCost,
     /// Device requests outstanding.
-    pub(crate) requests: usize,
+    pub requests: usize,
     /// Those of the background that may be outstanding beside a full depth of others. Where the
     /// device has caps, its bytes can be free while its requests are not.
     pub(crate) apart: usize,
     /// Bytes outstanding for writes, and for guesses of an arm.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Longest merged device request, in bytes.
     max_bytes: u64,
     /// The limit of the device was not reached yet: guesses look for it.

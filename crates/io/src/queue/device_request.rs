@@ -21,17 +21,19 @@ pub(crate) const SCRATCH_BYTES: usize = 64 << 10;
 
 /// A request on its way through the queue.
 #[derive(Clone, Copy)]
-pub(crate) struct Pending {
-    pub(crate) request: Request,
-    pub(crate) arrived_ns: u64,
+pub struct Pending {
+    /// The request.
+    pub request: Request,
+    /// Time of its arrival, by the queue's clock.
+    pub arrived_ns: u64,
     /// Order of arrival.
-    pub(crate) order: u64,
+    pub order: u64,
     /// Must not be merged: it was part of a merge that failed, or is a write that is awaited.
     pub(crate) alone: bool,
     /// It was counted before: it was part of a merge that failed.
     pub(crate) again: bool,
     /// The client that asked.
-    pub(crate) client: u64,
+    pub client: u64,
 }
 
 impl Pending {
@@ -59,7 +61,7 @@ impl Scratch {
 }
 
 /// A device request; reused, so that in the steady state none is allocated.
-pub(crate) struct DeviceRequest {
+pub struct DeviceRequest {
     pub(crate) offset: u64,
     pub(crate) len: u64,
     pub(crate) write: bool,
@@ -120,8 +122,29 @@ impl DeviceRequest {
         self.pieces.push(piece);
     }
 
-    pub(crate) fn end(&self) -> u64 {
+    /// End of its last piece on the device.
+    pub fn end(&self) -> u64 {
         self.offset + self.len
+    }
+
+    /// Bytes from its first piece to its end, gaps included.
+    pub fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// True when it writes.
+    pub fn is_write(&self) -> bool {
+        self.write
+    }
+
+    /// The client that asked for its last piece.
+    pub fn client(&self) -> u64 {
+        self.client
+    }
+
+    /// First byte on the device that is still to be moved.
+    pub fn rest_offset(&self) -> u64 {
+        self.offset + self.done
     }
 
     /// The facts on which its time depends.
@@ -158,13 +181,16 @@ impl DeviceRequest {
     }
 
     /// The buffers that are left; stays where it is until the next `advance`.
-    pub(crate) fn iov(&self) -> &[libc::iovec] {
+    pub fn iov(&self) -> &[libc::iovec] {
         let rest = &self.iov[self.first_iov..];
         &rest[..rest.len().min(IOV_MAX)]
     }
 
     /// Copies what the buffers that are left hold to `bytes`, as one.
-    pub(crate) fn gather(&self, bytes: &mut [u8]) {
+    ///
+    /// # Safety
+    /// The request writes, was begun, and is not delivered yet.
+    pub unsafe fn gather(&self, bytes: &mut [u8]) {
         let mut rest = bytes;
         for iov in self.iov() {
             let (now, later) = rest.split_at_mut(iov.iov_len.min(rest.len()));
@@ -176,7 +202,10 @@ impl DeviceRequest {
     }
 
     /// Copies `bytes` to the buffers that are left, gaps excepted.
-    pub(crate) fn scatter(&self, bytes: &[u8], scratch: &Scratch) {
+    ///
+    /// # Safety
+    /// The request reads, was begun, and is not delivered yet.
+    pub(crate) unsafe fn scatter(&self, bytes: &[u8], scratch: &Scratch) {
         let mut rest = bytes;
         for iov in self.iov() {
             let (now, later) = rest.split_at(iov.iov_len.min(rest.len()));
@@ -279,9 +308,11 @@ impl DeviceRequest {
     }
 }
 
-/// See [`DeviceRequest::took`].
-pub(crate) enum Progress {
+/// Meaning of a result of the kernel.
+pub enum Progress {
+    /// The rest is to be moved yet.
     Again,
+    /// The request is over.
     Ended(Result<(), IoErrorKind>),
 }
 

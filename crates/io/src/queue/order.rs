@@ -1,41 +1,35 @@
-//! The order in which the requests of one class go out: one small structure per
-//! [`Policy`](crate::Policy).
+//! The order in which the requests of one class go out: the seam [`Order`].
 //!
-//! All have the same four verbs. `choose` decides where to go on, or to hold the device still
-//! for a moment. `peek` and `pop` then give the next requests from there, which may travel
+//! All orders have the same four verbs. `choose` decides where to go on, or to hold the device
+//! still for a moment. `peek` and `pop` then give the next requests from there, which may travel
 //! along. `sent` tells which of them became one device request.
+//!
+//! The engine's own order is the elevator. Others are made by a policy of another crate.
 
-pub(crate) mod anticipatory;
-pub(crate) mod deadline;
 pub(crate) mod elevator;
-pub(crate) mod fair;
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::fmt::Debug;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 use crate::cost::CostModel;
-use crate::queue::config::{Policy, Tuning};
 use crate::queue::device_request::{DeviceRequest, Pending};
-use crate::queue::order::anticipatory::Anticipatory;
-use crate::queue::order::deadline::Deadline;
 use crate::queue::order::elevator::Elevator;
-use crate::queue::order::fair::Fair;
 
 /// The numbers an order obeys.
 #[derive(Clone, Copy)]
-pub(crate) struct Rules {
-    /// Newcomers one sweep takes.
-    pub(crate) fairness: usize,
-    pub(crate) tuning: Tuning,
+pub struct Rules {
+    /// Newcomers one sweep of an elevator takes.
+    pub fairness: usize,
     /// Costs of requests on the device.
-    pub(crate) cost: CostModel,
-    /// Device time a client may use in its turn, in nanoseconds.
-    pub(crate) quantum_ns: u64,
+    pub cost: CostModel,
+    /// Longest merged device request, in bytes.
+    pub max_request_bytes: u64,
 }
 
 /// The next move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// `pop` gives the next request.
     Take,
     /// Nothing goes out before this time, or before something arrives or is over.
@@ -44,119 +38,84 @@ pub(crate) enum Choice {
     Hold,
 }
 
-pub(crate) enum Order {
-    Fifo(VecDeque<Pending>),
-    Elevator(Elevator),
-    Deadline(Deadline),
-    Anticipatory(Anticipatory),
-    Fair(Fair),
-}
+/// The requests of one class that wait, in the order in which they go out.
+pub trait Order: Send {
+    /// True when nothing waits.
+    fn is_empty(&self) -> bool;
 
-impl Order {
-    pub(crate) fn new(policy: Policy) -> Order {
-        match policy {
-            Policy::Fifo => Order::Fifo(VecDeque::new()),
-            Policy::Elevator => Order::Elevator(Elevator::default()),
-            Policy::Deadline => Order::Deadline(Deadline::default()),
-            Policy::Anticipatory => Order::Anticipatory(Anticipatory::default()),
-            Policy::Fair => Order::Fair(Fair::default()),
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        match self {
-            Order::Fifo(queue) => queue.is_empty(),
-            Order::Elevator(order) => order.is_empty(),
-            Order::Deadline(order) => order.is_empty(),
-            Order::Anticipatory(order) => order.is_empty(),
-            Order::Fair(order) => order.is_empty(),
-        }
-    }
-
-    pub(crate) fn push(&mut self, pending: Pending, rules: &Rules) {
-        match self {
-            Order::Fifo(queue) => queue.push_back(pending),
-            Order::Elevator(order) => order.push(pending, rules.fairness),
-            Order::Deadline(order) => order.push(pending),
-            Order::Anticipatory(order) => order.push(pending, rules),
-            Order::Fair(order) => order.push(pending, rules.fairness),
-        }
-    }
+    /// Takes a request in.
+    fn push(&mut self, pending: Pending, rules: &Rules);
 
     /// Where to go on; only when something waits.
-    pub(crate) fn choose(&mut self, now_ns: u64, rules: &Rules) -> Choice {
-        match self {
-            Order::Fifo(_) => {}
-            Order::Elevator(order) => order.choose(),
-            Order::Deadline(order) => order.choose(now_ns, &rules.tuning),
-            Order::Anticipatory(order) => return order.choose(now_ns, rules),
-            Order::Fair(order) => order.choose(rules.quantum_ns),
-        }
-        Choice::Take
-    }
+    fn choose(&mut self, now_ns: u64, rules: &Rules) -> Choice;
 
-    pub(crate) fn peek(&self) -> Option<&Pending> {
-        match self {
-            Order::Fifo(queue) => queue.front(),
-            Order::Elevator(order) => order.peek(),
-            Order::Deadline(order) => order.peek(),
-            Order::Anticipatory(order) => order.elevator.peek(),
-            Order::Fair(order) => order.peek(),
-        }
-    }
+    /// The request that `pop` would give.
+    fn peek(&self) -> Option<&Pending>;
 
-    pub(crate) fn pop(&mut self) -> Option<Pending> {
-        match self {
-            Order::Fifo(queue) => queue.pop_front(),
-            Order::Elevator(order) => order.pop(),
-            Order::Deadline(order) => order.pop(),
-            Order::Anticipatory(order) => order.elevator.pop(),
-            Order::Fair(order) => order.pop(),
-        }
-    }
+    /// Gives the next request from where `choose` decided to go on.
+    fn pop(&mut self) -> Option<Pending>;
 
     /// The requests popped since `choose` go out as this one.
-    pub(crate) fn sent(&mut self, request: &DeviceRequest, now_ns: u64, rules: &Rules) {
-        match self {
-            Order::Fifo(_) => {}
-            Order::Elevator(order) => order.sent(request.end()),
-            Order::Deadline(order) => order.sent(request.end()),
-            Order::Anticipatory(order) => order.sent(request, now_ns),
-            Order::Fair(order) => order.sent(request, &rules.cost),
-        }
-    }
+    fn sent(&mut self, request: &DeviceRequest, now_ns: u64, rules: &Rules);
 
-    /// The device is done with what was sent.
-    pub(crate) fn over(&mut self, request: &DeviceRequest, now_ns: u64) {
-        if let Order::Anticipatory(order) = self {
-            order.over(request, now_ns);
-        }
-    }
+    /// The device is done with what was sent. The clock is read only where an order needs it.
+    fn over(&mut self, _request: &DeviceRequest, _now_ns: &dyn Fn() -> u64) {}
 
     /// Takes out the reads that begin within `offsets`. Where requests are sorted it looks at no
     /// others.
-    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
-        match self {
-            Order::Fifo(queue) => queue.retain(|pending| {
-                let is_wanted = !pending.request.buf.is_write() && offsets.contains(&pending.request.offset);
-                into.extend(is_wanted.then_some(*pending));
-                !is_wanted
-            }),
-            Order::Elevator(order) => order.take_reads(offsets, into),
-            Order::Deadline(order) => order.take_reads(offsets, into),
-            Order::Anticipatory(order) => order.elevator.take_reads(offsets, into),
-            Order::Fair(order) => order.take_reads(offsets, into),
-        }
-    }
+    fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>);
 
     /// Takes out everything, in any order.
-    pub(crate) fn drain(&mut self) -> Vec<Pending> {
+    fn drain(&mut self) -> Vec<Pending>;
+}
+
+/// Makes orders: a policy of another crate.
+pub trait OtherPolicy: Debug + Send + Sync {
+    /// An empty order, for the requests of one class.
+    fn new_order(&self) -> Box<dyn Order>;
+}
+
+/// The order in which waiting requests are served.
+#[derive(Debug, Clone, Default)]
+pub enum Policy {
+    /// Sweeps over the offsets, from low to high.
+    #[default]
+    Elevator,
+    /// One of another crate.
+    Other(Arc<dyn OtherPolicy>),
+}
+
+/// The order of one class. The elevator is no box: the `inline` engine makes one for each batch.
+pub(crate) enum ClassOrder {
+    Elevator(Elevator),
+    Other(Box<dyn Order>),
+}
+
+impl ClassOrder {
+    pub(crate) fn new(policy: &Policy) -> ClassOrder {
+        match policy {
+            Policy::Elevator => ClassOrder::Elevator(Elevator::default()),
+            Policy::Other(policy) => ClassOrder::Other(policy.new_order()),
+        }
+    }
+}
+
+impl Deref for ClassOrder {
+    type Target = dyn Order;
+
+    fn deref(&self) -> &(dyn Order + 'static) {
         match self {
-            Order::Fifo(queue) => queue.drain(..).collect(),
-            Order::Elevator(order) => order.drain(),
-            Order::Deadline(order) => order.drain(),
-            Order::Anticipatory(order) => order.elevator.drain(),
-            Order::Fair(order) => order.drain(),
+            ClassOrder::Elevator(order) => order,
+            ClassOrder::Other(order) => &**order,
+        }
+    }
+}
+
+impl DerefMut for ClassOrder {
+    fn deref_mut(&mut self) -> &mut (dyn Order + 'static) {
+        match self {
+            ClassOrder::Elevator(order) => order,
+            ClassOrder::Other(order) => &mut **order,
         }
     }
 }

@@ -2,89 +2,84 @@
 //!
 //! Requests wait in one lane per class. The first non-empty lane in order of priority is
 //! served, unless a lower one has been passed over `patience` times. Inside a lane the policy
-//! decides (`order.rs`); a policy that holds the device still for a moment holds it for the
+//! decides (`order`); a policy that holds the device still for a moment holds it for the
 //! lanes below too, never for those above.
 //!
 //! The requests that follow the chosen one go along while they are of the same direction, at
 //! most a gap away (reads), and the whole stays within `max_bytes`. Requests that overlap are
 //! never merged, and never ordered against each other.
 
+#[doc(hidden)]
+pub mod bench;
+
 use std::collections::VecDeque;
 
 use crate::device::IOV_MAX;
 use crate::queue::background::{APART, Background};
-use crate::queue::config::{Policy, QueueConfig};
 use crate::queue::costs::DeviceCosts;
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
-use crate::queue::order::{Choice, Order, Rules};
+use crate::queue::order::{Choice, ClassOrder, Policy, Rules};
 use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
 
 /// The numbers a schedule obeys.
 #[derive(Clone, Copy)]
-pub(crate) struct ScheduleLimits {
-    pub(crate) policy: Policy,
-    pub(crate) rules: Rules,
+pub struct ScheduleLimits {
+    /// Those of the orders.
+    pub rules: Rules,
     /// Longest gap read through, in bytes.
-    pub(crate) gap_bytes: u64,
+    pub gap_bytes: u64,
     /// Longest merged device request, in bytes.
-    pub(crate) max_bytes: u64,
+    pub max_bytes: u64,
     /// Offsets and lengths must be multiples of this for a gap to be read.
     pub(crate) unit: u64,
     pub(crate) patience: u32,
     /// Device requests outstanding, all classes; where the device has caps, without the background.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// So few are let out that lone reads are measured: writes that are out already, and may take
     /// long, do not count against them.
     pub(crate) is_few: bool,
-    pub(crate) background: Background,
+    pub background: Background,
 }
 
-/// The settings that a queue's limits are made of.
-#[derive(Clone)]
-pub(crate) struct Chosen {
-    pub(crate) config: QueueConfig,
+/// The settings that a queue's limits are made of. `None` means: as the costs say.
+pub(crate) struct ScheduleSettings {
+    pub(crate) policy: Policy,
+    /// Newcomers one sweep of the elevator takes.
+    pub(crate) fairness: usize,
+    pub(crate) depth: Option<u32>,
+    pub(crate) gap_bytes: Option<u64>,
+    pub(crate) max_request_bytes: u64,
+    pub(crate) patience: u32,
     /// See [`ScheduleLimits::unit`].
     pub(crate) unit: u64,
     /// Most device requests outstanding, whatever is learned.
     pub(crate) most_depth: usize,
 }
 
-impl Chosen {
-    pub(crate) fn learns(&self) -> bool {
-        self.config.learns
-    }
-
-    pub(crate) fn policy(&self) -> Policy {
-        self.config.policy
-    }
-
+impl ScheduleSettings {
     /// Most device requests outstanding, those apart included.
     pub(crate) fn most_outstanding(&self) -> usize {
         self.most_depth + APART
     }
 
-    /// The limits that follow from these costs, where the configuration says nothing else.
+    /// The limits that follow from these costs, where the settings say nothing else.
     pub(crate) fn limits(&self, costs: &DeviceCosts) -> ScheduleLimits {
         let cost = costs.reads;
-        let config = &self.config;
-        let depth = config.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
+        let depth = self.depth.unwrap_or_else(|| cost.best_depth()).max(1) as usize;
         let depth = depth.min(self.most_depth);
-        let quantum_ns =
-            config.tuning.quantum_ns.unwrap_or_else(|| cost.request_ns(config.max_request_bytes));
-        let mut background = Background::new(costs, depth, config.max_request_bytes);
-        if config.depth.is_some() {
+        let mut background = Background::new(costs, depth, self.max_request_bytes);
+        if self.depth.is_some() {
             background.apart = 0;
         }
         ScheduleLimits {
-            policy: config.policy,
-            rules: Rules { fairness: config.fairness, tuning: config.tuning, cost, quantum_ns },
-            gap_bytes: config.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
-            max_bytes: config.max_request_bytes,
+            rules: Rules { fairness: self.fairness, cost, max_request_bytes: self.max_request_bytes },
+            gap_bytes: self.gap_bytes.unwrap_or_else(|| cost.gap_bytes()),
+            max_bytes: self.max_request_bytes,
             unit: self.unit,
-            patience: config.patience,
+            patience: self.patience,
             depth,
-            is_few: config.depth.is_none() && cost.has_caps() && background.apart == 0,
+            is_few: self.depth.is_none() && cost.has_caps() && background.apart == 0,
             background,
         }
     }
@@ -92,7 +87,7 @@ impl Chosen {
 
 /// Answer of a schedule to the question for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// It was filled in.
     Begun,
     /// None before something arrives or is over.
@@ -111,7 +106,7 @@ pub(crate) struct Schedule {
 struct Lane {
     /// To be tried again alone: first of all.
     alone: VecDeque<Pending>,
-    order: Order,
+    order: ClassOrder,
     passed_over: u32,
     /// When its last request went out, and how long that was.
     last_ns: u64,
@@ -119,14 +114,14 @@ struct Lane {
 }
 
 impl Schedule {
-    pub(crate) fn new(limits: ScheduleLimits) -> Schedule {
+    pub(crate) fn new(policy: &Policy, limits: ScheduleLimits) -> Schedule {
         assert!(
             limits.depth > 0 && limits.background.requests > 0 && limits.background.bytes > 0,
             "a queue without depth moves nothing"
         );
         let lane = |_| Lane {
             alone: VecDeque::new(),
-            order: Order::new(limits.policy),
+            order: ClassOrder::new(policy),
             passed_over: 0,
             last_ns: 0,
             last_bytes: 0,
@@ -136,7 +131,6 @@ impl Schedule {
 
     /// The costs of the device have changed.
     pub(crate) fn set_limits(&mut self, limits: ScheduleLimits) {
-        debug_assert_eq!(limits.policy, self.limits.policy, "orders are of their policy");
         self.limits = limits;
     }
 
@@ -216,7 +210,7 @@ impl Schedule {
     }
 
     /// The device is done with `request`.
-    pub(crate) fn over(&mut self, request: &DeviceRequest, now_ns: u64) {
+    pub(crate) fn over(&mut self, request: &DeviceRequest, now_ns: &dyn Fn() -> u64) {
         self.lanes[request.class as usize].order.over(request, now_ns);
     }
 

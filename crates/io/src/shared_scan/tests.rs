@@ -3,12 +3,12 @@
 use std::io::IoSlice;
 
 use super::*;
+use crate::config::IoEngine;
 use crate::device::memory::MemoryDevice;
-use crate::queue::config::Engine;
 
 const PIECE: usize = if cfg!(miri) { 16 } else { 4096 };
 
-fn devices(engine: Engine, pieces: usize) -> Arc<ScanDevices> {
+fn devices(engine: IoEngine, pieces: usize) -> Arc<ScanDevices> {
     let device = MemoryDevice::new("memory");
     for i in 0..pieces {
         let bytes = vec![i as u8; PIECE];
@@ -45,7 +45,7 @@ fn scan(reader: &ScanReader, workers: usize) -> Vec<u8> {
 #[test]
 fn every_reader_is_handed_every_piece_once() {
     let n = if cfg!(miri) { 5 } else { 60 };
-    for engine in [Engine::Inline, Engine::Threads] {
+    for engine in [IoEngine::Inline, IoEngine::Threads] {
         for (readers, workers, ahead) in [(1, 1, 1), (1, 8, 3), (4, 3, 2), (5, 1, 100)] {
             let scan_of = devices(engine, n).table(pieces(n), ahead);
             let whole: Vec<u8> = (0..n as u8).collect();
@@ -62,7 +62,7 @@ fn every_reader_is_handed_every_piece_once() {
 
 #[test]
 fn who_joins_late_shares_the_rest_and_comes_round() {
-    let devices = devices(Engine::Inline, 20);
+    let devices = devices(IoEngine::Inline, 20);
     let table = devices.table(pieces(20), 2);
     let first = table.join();
     for _ in 0..10 {
@@ -83,7 +83,7 @@ fn who_joins_late_shares_the_rest_and_comes_round() {
 
 #[test]
 fn leaving_early_and_dropping_everything_is_safe() {
-    let devices = devices(Engine::Threads, 50);
+    let devices = devices(IoEngine::Threads, 50);
     let table = devices.table(pieces(50), 8);
     let reader = table.join();
     reader.next().expect("there are more").expect("readable");

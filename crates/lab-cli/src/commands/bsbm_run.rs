@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use crate::queue::QueueArgs;
 use crate::warm_up::WarmUpArgs;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -109,6 +110,8 @@ pub struct BsbmRunArgs {
     warm_up: WarmUpArgs,
     #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    queue: QueueArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -149,7 +152,7 @@ pub fn run(args: BsbmRunArgs) -> Result<()> {
     let measured = match (&args.endpoint, &args.db) {
         (Some(url), _) => over_http(&args, url, &stop)?,
         (None, Some(db)) => {
-            let options = args.open.config();
+            let options = args.queue.applied(args.open.config());
             let load = args.load(count(&args, db, &options)?);
             match (args.cold, args.ablate) {
                 (true, _) => from_cold(&args, db, options, load, &stop)?,
@@ -232,7 +235,7 @@ fn with_updates(args: &BsbmRunArgs, stop: &AtomicBool) -> Result<Measured> {
     let named = || format!("cannot read {}", file.display());
     let reader = std::io::BufReader::new(std::fs::File::open(file).with_context(named)?);
     let transactions = read_update_transactions(reader).with_context(named)?;
-    let options = args.open.config();
+    let options = args.queue.applied(args.open.config());
     let products = match (&args.db, args.products) {
         (_, Some(products)) => products,
         // One product in each transaction, unless the generator was told otherwise.

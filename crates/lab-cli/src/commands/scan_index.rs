@@ -10,10 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use anyhow::Context;
 use snowmelt_base::signals;
 use snowmelt_graph::{Columns, Database, Index, ScanPieces};
 use snowmelt_store::PAGE_BYTES;
-use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::open::{OpenArgs, open_to_read};
+
+use crate::queue::QueueArgs;
 
 /// Rows that a thread takes at a time.
 const ROWS: usize = 1 << 16;
@@ -34,6 +37,8 @@ pub struct ScanIndexArgs {
     leaves: NonZeroUsize,
     #[command(flatten)]
     open: OpenArgs,
+    #[command(flatten)]
+    queue: QueueArgs,
 }
 
 fn index(name: &str) -> Result<Index, String> {
@@ -43,7 +48,9 @@ fn index(name: &str) -> Result<Index, String> {
 
 /// Runs the command.
 pub fn run(args: ScanIndexArgs) -> anyhow::Result<()> {
-    let database = args.open.open_to_read(&args.db)?;
+    let options = args.queue.applied(args.open.config());
+    let database =
+        open_to_read(&args.db, &options).with_context(|| format!("cannot open {}", args.db.display()))?;
     let stop = signals::stop_flag()?;
     let session = database.session()?;
     let pieces = session.pieces(args.index, &[], args.leaves.get(), None);

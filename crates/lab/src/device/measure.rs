@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use snowmelt_base::random::{GOLDEN, mix};
 use snowmelt_io::{
     Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobEngine, JobFile, Pattern,
-    Places, SimulatedDevice, SparseMemoryDevice, SteadyLoad, run_job,
+    Places, Policy, SimulatedDevice, SparseMemoryDevice, SteadyLoad, run_job,
 };
 
 const MS: f64 = 1e6;
@@ -248,6 +248,7 @@ impl DeviceTarget {
         let places = Places::new(Pattern::Random, load.block, load.block, 0, self.len, seed);
         let job = Job {
             engine: JobEngine::Uring,
+            policy: Policy::Elevator,
             write: false,
             bs: load.block,
             huge_pages: false,

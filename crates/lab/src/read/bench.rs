@@ -14,6 +14,7 @@ use snowmelt_io::{
     Access, Device, DeviceModel, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places,
     SimulatedDevice, run_job, run_job_on,
 };
+use snowmelt_io_experiments::PolicyName;
 
 use crate::LabError;
 use crate::machine::device_work::DeviceWork;
@@ -45,6 +46,8 @@ pub struct ReadBench<'a> {
     pub hint: bool,
     /// Device model in front of it.
     pub model: Option<DeviceModel>,
+    /// The order of requests that go through a queue; first come, first served without.
+    pub queue: Option<PolicyName>,
     /// Trace every cell; the journal of what that changes.
     pub trace: Option<&'a Undo>,
     /// Set by a signal.
@@ -92,7 +95,7 @@ impl ReadBench<'_> {
         }
         let asking_ns = began.elapsed().as_nanos() as u64;
         let mut result = match (&self.model, engine.0) {
-            (Some(_), _) | (None, JobEngine::Queue(..)) => {
+            (Some(_), _) | (None, JobEngine::Queue(_)) => {
                 run_job_on(&self.device(write, cell.direct)?, &job, self.stop)?
             }
             (None, _) => run_job(&file, &job, self.stop)?,
@@ -136,6 +139,7 @@ impl ReadBench<'_> {
         };
         Ok(Job {
             engine: engine.0,
+            policy: self.queue.unwrap_or(PolicyName::Fifo).policy(),
             write,
             bs: cell.bs,
             huge_pages: cell.mem == BufferMemory::MmapHuge,

@@ -63,10 +63,10 @@ pub(super) fn plan(
         }
         let (read_ahead_kb, prefetch) = if direct { (None, false) } else { ahead[at] };
         let scheduler = schedulers.get(scheduler).cloned();
-        let engine = args.queue.map_or(args.engine[engine], |policy| args.engine[engine].queued(policy));
+        let engine = args.queue.map_or(args.engine[engine], |_| args.engine[engine].queued());
         let cell = ReadCell {
             ioengine: engine.name().into(),
-            queue: args.queue.map(|policy| format!("{policy:?}").to_lowercase()),
+            queue: args.queue.map(|policy| policy.as_str().to_owned()),
             rw: if pattern == Pattern::Random { "randread" } else { "read" }.into(),
             bs,
             iodepth: args.depth[depth],

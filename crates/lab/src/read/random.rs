@@ -47,6 +47,7 @@ pub fn measure(
         seed: 1,
         hint: true,
         model: None,
+        queue: None,
         trace: Some(undo),
         stop,
     };

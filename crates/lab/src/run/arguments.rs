@@ -1,7 +1,8 @@
 //! Values of arguments that several commands take: on and off, engines, patterns.
 
 use serde::Serialize;
-use snowmelt_io::{Engine, JobEngine, Pattern, Policy};
+use snowmelt_io::{IoEngine, JobEngine, Pattern};
+use snowmelt_io_experiments::engine_named;
 
 use crate::size;
 
@@ -45,12 +46,12 @@ impl std::str::FromStr for EngineName {
             other => {
                 // Whatever engine the library has can serve through a queue.
                 let name = if other == "posixaio" { "posix-aio" } else { other };
-                let engine: Engine = name.parse().map_err(|_| {
+                let engine = engine_named(name).ok_or_else(|| {
                     format!(
                         "no engine is called '{other}': there are uring, threads, inline, mmap, vectored and posix-aio"
                     )
                 })?;
-                JobEngine::Queue(engine, Policy::Fifo)
+                JobEngine::Queue(engine)
             }
         };
         Ok(EngineName(engine))
@@ -61,24 +62,24 @@ impl EngineName {
     /// fio's name where it has one.
     pub fn name(self) -> &'static str {
         match self.0 {
-            JobEngine::Uring | JobEngine::Queue(Engine::Uring, _) => "io_uring",
-            JobEngine::Threads | JobEngine::Queue(Engine::Threads, _) => "threads",
-            JobEngine::Inline | JobEngine::Queue(Engine::Inline, _) => "psync",
+            JobEngine::Uring | JobEngine::Queue(IoEngine::Uring) => "io_uring",
+            JobEngine::Threads | JobEngine::Queue(IoEngine::Threads) => "threads",
+            JobEngine::Inline | JobEngine::Queue(IoEngine::Inline) => "psync",
             JobEngine::Mmap => "mmap",
             JobEngine::Vectored => "vsync",
-            JobEngine::Queue(Engine::PosixAio, _) => "posixaio",
+            JobEngine::Queue(IoEngine::Other(_)) => "posixaio",
         }
     }
 
-    /// The same engine behind a queue of ours with this policy.
-    pub fn queued(self, policy: Policy) -> EngineName {
+    /// The same engine behind a queue of ours.
+    pub fn queued(self) -> EngineName {
         let engine = match self.0 {
-            JobEngine::Uring => Engine::Uring,
-            JobEngine::Threads => Engine::Threads,
-            JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => Engine::Inline,
-            JobEngine::Queue(engine, _) => engine,
+            JobEngine::Uring => IoEngine::Uring,
+            JobEngine::Threads => IoEngine::Threads,
+            JobEngine::Inline | JobEngine::Mmap | JobEngine::Vectored => IoEngine::Inline,
+            JobEngine::Queue(engine) => engine,
         };
-        EngineName(JobEngine::Queue(engine, policy))
+        EngineName(JobEngine::Queue(engine))
     }
 }
 

@@ -139,7 +139,7 @@ mod tests {
             direct: OnOff::On,
             workers: Workers::Independent,
             chunks: "128k".parse().expect("a size"),
-            reads: Some(WorkerReads { engine: snowmelt_io::Engine::Uring, depth }),
+            reads: Some(WorkerReads { engine: snowmelt_io::IoEngine::Uring, depth }),
             layout: Layout::Single,
             users: 2,
             data: Data::Same,

@@ -6,7 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-use snowmelt_io::{Engine, JobEngine, TunedPolicy};
+use snowmelt_io::{IoEngine, JobEngine};
+use snowmelt_io_experiments::TunedPolicy;
 
 use crate::device::scheduler::Scheduler;
 use crate::run::arguments::{EngineName, OnOff};
@@ -122,19 +123,19 @@ impl FromStr for Chunks {
 
 /// An engine of independent workers, by its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScanEngine(pub Engine);
+pub struct ScanEngine(pub IoEngine);
 
 impl FromStr for ScanEngine {
     type Err = String;
 
     fn from_str(name: &str) -> Result<ScanEngine, String> {
         let engine = match name {
-            "sync" => Some(Engine::Inline),
+            "sync" => Some(IoEngine::Inline),
             _ => match name.parse::<EngineName>().map(|engine| engine.0) {
-                Ok(JobEngine::Inline) => Some(Engine::Inline),
-                Ok(JobEngine::Uring) => Some(Engine::Uring),
-                Ok(JobEngine::Threads) => Some(Engine::Threads),
-                Ok(JobEngine::Queue(engine, _)) => Some(engine),
+                Ok(JobEngine::Inline) => Some(IoEngine::Inline),
+                Ok(JobEngine::Uring) => Some(IoEngine::Uring),
+                Ok(JobEngine::Threads) => Some(IoEngine::Threads),
+                Ok(JobEngine::Queue(engine)) => Some(engine),
                 Ok(JobEngine::Mmap | JobEngine::Vectored) | Err(_) => None,
             },
         };
@@ -148,21 +149,21 @@ impl FromStr for ScanEngine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WorkerReads {
     /// `inline` reads synchronously.
-    pub engine: Engine,
+    pub engine: IoEngine,
     /// Reads in flight.
     pub depth: u32,
 }
 
 impl WorkerReads {
     /// One after the other.
-    pub const SYNC: WorkerReads = WorkerReads { engine: Engine::Inline, depth: 1 };
+    pub const SYNC: WorkerReads = WorkerReads { engine: IoEngine::Inline, depth: 1 };
 
     /// Every engine with every depth, the synchronous one once.
     pub fn all(engines: &[ScanEngine], depths: &[u32]) -> Vec<WorkerReads> {
         let mut all = Vec::new();
         for ScanEngine(engine) in engines {
             match engine {
-                Engine::Inline => all.push(WorkerReads::SYNC),
+                IoEngine::Inline => all.push(WorkerReads::SYNC),
                 _ => all.extend(depths.iter().map(|depth| WorkerReads { engine: *engine, depth: *depth })),
             }
         }
@@ -173,7 +174,7 @@ impl WorkerReads {
 impl fmt::Display for WorkerReads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.engine {
-            Engine::Inline => f.write_str("sync"),
+            IoEngine::Inline => f.write_str("sync"),
             engine => write!(f, "{} depth {}", engine.as_str(), self.depth),
         }
     }

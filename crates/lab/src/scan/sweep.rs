@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use snowmelt_io::TunedPolicy;
+use snowmelt_io_experiments::TunedPolicy;
 
 use super::cell::ScanCell;
 use super::measure::{asked_at_once, counts, disagreements, not_at_once, work};

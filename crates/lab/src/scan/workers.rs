@@ -8,9 +8,10 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use snowmelt_io::{
-    Access, AlignedBuf, Clock, Device, Engine, FileDevice, Piece, Policy, QueueConfig, ReadDevice,
-    ScanDevices, ScanReader, SharedScan, TunedPolicy,
+    Access, AlignedBuf, Clock, Device, FileDevice, IoEngine, Piece, Policy, QueueConfig, ReadDevice,
+    ScanDevices, ScanReader, SharedScan,
 };
+use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 
 use super::beside::beside;
 use super::plan::{Beside, Chunks, Data, Setup, WorkerReads, Workers};
@@ -124,7 +125,7 @@ fn workers(table: &ScanTable, setup: &Setup, dop: u32) -> Result<Vec<Worker>, La
             let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
             let source = match (&reader, setup.reads) {
                 (Some(reader), _) => Source::Pieces(reader.clone()),
-                (None, Some(reads)) if reads.engine != Engine::Inline && range.0 < range.1 => {
+                (None, Some(reads)) if reads.engine != IoEngine::Inline && range.0 < range.1 => {
                     Source::Pieces(read_ahead(table, setup, reads, range)?)
                 }
                 _ => Source::Range(open(table, setup.direct)?, range),
@@ -197,11 +198,12 @@ pub fn scan(
 /// the same queues.
 fn share(table: &ScanTable, setup: &Setup, parts: &[(u64, u64)]) -> Result<Vec<Arc<SharedScan>>, LabError> {
     let devices = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
-    let usual = QueueConfig::default();
-    let queue = TunedPolicy { policy: Policy::Elevator, tuning: usual.tuning };
-    let TunedPolicy { policy, tuning } = setup.queue.unwrap_or(queue);
-    let config =
-        QueueConfig { policy, tuning, depth: Some(DEPTH), max_request_bytes: PIECE_BYTES as u64, ..usual };
+    let config = QueueConfig {
+        policy: setup.queue.map_or(Policy::Elevator, TunedPolicy::policy),
+        depth: Some(DEPTH),
+        max_request_bytes: PIECE_BYTES as u64,
+        ..QueueConfig::default()
+    };
     let devices = ScanDevices::open(devices, &config, &Clock::real())?;
     let parts = if setup.data == Data::Same { &parts[..1] } else { parts };
     let ahead = AHEAD * table.files.len();
@@ -229,7 +231,7 @@ fn read_ahead(
     let files = open(table, setup.direct)?.into_iter().map(|device| device as Arc<dyn Device>).collect();
     let config = QueueConfig {
         engine: reads.engine,
-        policy: Policy::Fifo,
+        policy: PolicyName::Fifo.policy(),
         depth: Some(reads.depth),
         gap_bytes: Some(0),
         max_request_bytes: setup.chunks.largest() as u64, // a chunk is a read, as it is for others
@@ -297,8 +299,8 @@ mod tests {
             chunks: vec!["8k+64k".parse().expect("sizes")],
             reads: vec![
                 WorkerReads::SYNC,
-                WorkerReads { engine: Engine::Uring, depth: 5 },
-                WorkerReads { engine: Engine::Threads, depth: 2 },
+                WorkerReads { engine: IoEngine::Uring, depth: 5 },
+                WorkerReads { engine: IoEngine::Threads, depth: 2 },
             ],
             layouts: vec![Layout::Single, Layout::Jbod, Layout::StripeFine],
             users: vec![1, 3],
@@ -329,7 +331,7 @@ mod tests {
         std::fs::write(file.path(), vec![1; 8 << 20]).expect("written");
         let files = vec![(file.path().to_path_buf(), 8 << 20)];
         let table = ScanTable::new(files, Layout::Single, None).expect("large enough");
-        let ahead = WorkerReads { engine: Engine::Threads, depth: 4 };
+        let ahead = WorkerReads { engine: IoEngine::Threads, depth: 4 };
         for (workers, reads) in [
             (Workers::Independent, Some(WorkerReads::SYNC)),
             (Workers::Independent, Some(ahead)),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use snowmelt_io::{
     Access, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on,
 };
+use snowmelt_io_experiments::PolicyName;
 
 use crate::machine::device_work::DeviceWork;
 use crate::machine::diskstats::DiskCounts;
@@ -232,6 +233,7 @@ impl WriteBench<'_> {
         })?;
         Ok(Job {
             engine: engine.0,
+            policy: PolicyName::Fifo.policy(),
             write: true,
             bs: rung.bs,
             huge_pages: false,
@@ -300,7 +302,7 @@ impl WriteBench<'_> {
     }
 
     fn write(&self, file: &JobFile, job: &Job, direct: bool) -> Result<JobResult, LabError> {
-        if let JobEngine::Queue(..) = job.engine {
+        if let JobEngine::Queue(_) = job.engine {
             let device = FileDevice::open(&self.target.path, Access::ReadWrite, direct)?;
             return Ok(run_job_on(&(Arc::new(device) as _), job, self.stop)?);
         }

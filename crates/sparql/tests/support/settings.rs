@@ -8,7 +8,7 @@ use oxrdf::{Quad, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use snowmelt_graph::load::{self, LoadOptions, Source};
 use snowmelt_graph::{Database, DumpFormat, OpenOptions};
-use snowmelt_io::{Engine as IoEngine, QueueConfig};
+use snowmelt_io::{IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
 use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use snowmelt_io::{Access, Clock, DeviceQueue, Engine, FileDevice, IoError, QueueConfig, Sink, set_notice};
+use snowmelt_io::{Access, Clock, DeviceQueue, FileDevice, IoEngine, IoError, QueueConfig, Sink, set_notice};
 
 /// Takes completions, of which there are none.
 struct NoSink;
@@ -28,7 +28,7 @@ pub fn of(path: &Path) -> Result<(), String> {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let lines = Arc::clone(&said);
     set_notice(move |line| lines.lock().expect("no holder panics").push(line.to_owned()));
-    let config = QueueConfig { engine: Engine::Uring, ..QueueConfig::default() };
+    let config = QueueConfig { engine: IoEngine::Uring, ..QueueConfig::default() };
     let queue = DeviceQueue::open(Arc::new(device), config, Clock::real(), Arc::new(NoSink));
     let is_ring = queue.as_ref().is_ok_and(|queue| queue.counters().engine == "uring");
     drop(queue);

@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use super::buffers::Buffers;
 use super::tally::{JobTally, Start};
 use super::{Job, JobResult};
+use crate::config::{IoEngine, QueueConfig};
 use crate::device::Device;
 use crate::device_queue::DeviceQueue;
 use crate::error::{IoError, Operation};
 use crate::memory::buffer::RawBuf;
-use crate::queue::config::{Engine, Policy, QueueConfig};
 use crate::queue::request::{Class, Request, Sink};
 use crate::time::clock::Clock;
 use crate::time::event_count::EventCount;
@@ -100,8 +100,7 @@ impl Sink for JobPump {
 pub(super) fn run(
     device: &Arc<dyn Device>,
     job: &Job,
-    engine: Engine,
-    policy: Policy,
+    engine: IoEngine,
     stop: &AtomicBool,
 ) -> Result<JobResult, IoError> {
     let depth = job.iodepth;
@@ -125,14 +124,14 @@ pub(super) fn run(
     });
     let config = QueueConfig {
         engine,
-        policy,
+        policy: job.policy.clone(),
         depth: Some(depth),
         gap_bytes: Some(0),
         max_request_bytes: job.bs, // nothing is merged
         ..Default::default()
     };
     let queue = DeviceQueue::open(device.clone(), config, clock, pump.clone())?;
-    if engine == Engine::Inline {
+    if engine == IoEngine::Inline {
         pump_inline(&queue, &pump, stop);
     } else {
         pump.queue.set(Arc::downgrade(&queue)).expect("set once");

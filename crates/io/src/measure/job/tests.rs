@@ -10,6 +10,7 @@ const KIB: u64 = 1024;
 fn job(engine: JobEngine, bs: u64, len: u64) -> Job {
     Job {
         engine,
+        policy: Policy::Elevator,
         write: false,
         bs,
         huge_pages: false,
@@ -102,8 +103,8 @@ fn queues_carry_jobs_too() {
     let file = file_of(256 * KIB);
     let device = crate::FileDevice::open(file.path(), crate::Access::Read, false).unwrap();
     let device: Arc<dyn Device> = Arc::new(device);
-    for engine in [Engine::Uring, Engine::Threads, Engine::Inline] {
-        let job = job(JobEngine::Queue(engine, Policy::Elevator), 4 * KIB, 256 * KIB);
+    for engine in [IoEngine::Uring, IoEngine::Threads, IoEngine::Inline] {
+        let job = job(JobEngine::Queue(engine), 4 * KIB, 256 * KIB);
         let result = run_job_on(&device, &job, &AtomicBool::new(false)).unwrap();
         assert_eq!(result.total_ios, 64, "{engine:?}");
     }

@@ -7,13 +7,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::queue::device_request::Pending;
+use crate::queue::device_request::{DeviceRequest, Pending};
+use crate::queue::order::{Choice, Order, Rules};
 
 /// Requests by offset and arrival.
 type ByOffset = BTreeMap<(u64, u64), Pending>;
 
+/// The order of [`Policy::Elevator`](crate::Policy::Elevator); other orders may be made of it.
 #[derive(Default)]
-pub(crate) struct Elevator {
+pub struct Elevator {
     sweep: ByOffset,
     next_sweep: ByOffset,
     /// End of the last request of this sweep.
@@ -22,15 +24,15 @@ pub(crate) struct Elevator {
     joined: usize,
 }
 
-impl Elevator {
-    pub(crate) fn is_empty(&self) -> bool {
+impl Order for Elevator {
+    fn is_empty(&self) -> bool {
         self.sweep.is_empty() && self.next_sweep.is_empty()
     }
 
-    pub(crate) fn push(&mut self, pending: Pending, fairness: usize) {
+    fn push(&mut self, pending: Pending, rules: &Rules) {
         let ahead = !self.sweep.is_empty() && pending.request.offset >= self.head;
         let key = (pending.request.offset, pending.order);
-        if ahead && self.joined < fairness {
+        if ahead && self.joined < rules.fairness {
             self.joined += 1;
             self.sweep.insert(key, pending);
         } else {
@@ -39,43 +41,36 @@ impl Elevator {
     }
 
     /// Turns round when the sweep is at its end.
-    pub(crate) fn choose(&mut self) {
+    fn choose(&mut self, _now_ns: u64, _rules: &Rules) -> Choice {
         if self.sweep.is_empty() {
             std::mem::swap(&mut self.sweep, &mut self.next_sweep);
             self.joined = 0;
         }
+        Choice::Take
     }
 
-    pub(crate) fn peek(&self) -> Option<&Pending> {
+    fn peek(&self) -> Option<&Pending> {
         self.sweep.first_key_value().map(|(_, next)| next)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Pending> {
+    fn pop(&mut self) -> Option<Pending> {
         self.sweep.pop_first().map(|(_, next)| next)
     }
 
-    pub(crate) fn sent(&mut self, end: u64) {
-        self.head = end;
+    fn sent(&mut self, request: &DeviceRequest, _now_ns: u64, _rules: &Rules) {
+        self.head = request.end();
     }
 
-    /// Takes out the reads that begin within `offsets`.
-    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+    fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+        let keys = (offsets.start, 0)..(offsets.end, 0);
         for sweep in [&mut self.sweep, &mut self.next_sweep] {
-            into.extend(reads_of(sweep, offsets.clone()));
+            let reads = sweep.extract_if(keys.clone(), |_, pending| !pending.request.buf.is_write());
+            into.extend(reads.map(|(_, pending)| pending));
         }
     }
 
-    pub(crate) fn drain(&mut self) -> Vec<Pending> {
+    fn drain(&mut self) -> Vec<Pending> {
         let all = [&mut self.sweep, &mut self.next_sweep].map(std::mem::take);
         all.into_iter().flat_map(BTreeMap::into_values).collect()
     }
-}
-
-/// Takes out the reads that begin within `offsets`.
-pub(super) fn reads_of(
-    waiting: &mut BTreeMap<(u64, u64), Pending>,
-    offsets: Range<u64>,
-) -> impl Iterator<Item = Pending> {
-    let keys = (offsets.start, 0)..(offsets.end, 0);
-    waiting.extract_if(keys, |_, pending| !pending.request.buf.is_write()).map(|(_, pending)| pending)
 }

@@ -9,12 +9,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use crate::cost::CostModel;
-use crate::queue::device_request::{DeviceRequest, Pending};
-use crate::queue::order::elevator::Elevator;
+use snowmelt_io::{Choice, DeviceRequest, Elevator, Order, Pending, Rules};
 
-#[derive(Default)]
 pub(crate) struct Fair {
+    /// Device time of a turn; by default that of one longest request.
+    quantum_ns: Option<u64>,
     /// Clients with something to do.
     accounts: HashMap<u64, ClientTurns>,
     /// Clients with something to do, the one whose turn it is first.
@@ -30,67 +29,75 @@ struct ClientTurns {
 }
 
 impl Fair {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
-    }
-
-    pub(crate) fn push(&mut self, pending: Pending, fairness: usize) {
-        let account = self.accounts.entry(pending.client).or_insert_with(|| {
-            self.turns.push_back(pending.client);
-            ClientTurns::default()
-        });
-        account.elevator.push(pending, fairness);
+    pub(crate) fn new(quantum_ns: Option<u64>) -> Fair {
+        Fair { quantum_ns, accounts: HashMap::new(), turns: VecDeque::new() }
     }
 
     fn first(&mut self) -> Option<&mut ClientTurns> {
         self.accounts.get_mut(self.turns.front()?)
     }
+}
+
+impl Order for Fair {
+    fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    fn push(&mut self, pending: Pending, rules: &Rules) {
+        let account = self.accounts.entry(pending.client).or_insert_with(|| {
+            self.turns.push_back(pending.client);
+            ClientTurns::default()
+        });
+        account.elevator.push(pending, rules);
+    }
 
     /// Finds the client whose turn it is.
-    pub(crate) fn choose(&mut self, quantum_ns: u64) {
+    fn choose(&mut self, now_ns: u64, rules: &Rules) -> Choice {
+        let longest_ns = || rules.cost.request_ns(rules.max_request_bytes);
+        let quantum_ns = self.quantum_ns.unwrap_or_else(longest_ns).max(1) as i64;
         while let Some(account) = self.first() {
             if !account.begun {
                 account.begun = true;
-                account.credit_ns += quantum_ns.max(1) as i64;
+                account.credit_ns += quantum_ns;
             }
             if account.credit_ns > 0 {
-                account.elevator.choose();
-                return;
+                account.elevator.choose(now_ns, rules);
+                break;
             }
             account.begun = false;
             self.turns.rotate_left(1);
         }
+        Choice::Take
     }
 
-    pub(crate) fn peek(&self) -> Option<&Pending> {
+    fn peek(&self) -> Option<&Pending> {
         self.accounts.get(self.turns.front()?)?.elevator.peek()
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Pending> {
+    fn pop(&mut self) -> Option<Pending> {
         self.first()?.elevator.pop()
     }
 
-    pub(crate) fn sent(&mut self, request: &DeviceRequest, cost: &CostModel) {
+    fn sent(&mut self, request: &DeviceRequest, now_ns: u64, rules: &Rules) {
         let Some(account) = self.first() else { return };
-        account.elevator.sent(request.end());
-        account.credit_ns -= cost.request_ns(request.len) as i64;
+        account.elevator.sent(request, now_ns, rules);
+        account.credit_ns -= rules.cost.request_ns(request.bytes()) as i64;
         if account.elevator.is_empty() {
-            let client = self.turns.pop_front().expect("somebody's turn it was");
+            let client = self.turns.pop_front().expect("a client has the turn");
             self.accounts.remove(&client);
         }
     }
 
-    /// Takes out those for which `is_wanted` holds.
-    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+    fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
         self.turns.retain(|client| {
-            let account = self.accounts.get_mut(client).expect("who has a turn has an account");
+            let account = self.accounts.get_mut(client).expect("a client with a turn has an account");
             account.elevator.take_reads(offsets.clone(), into);
             !account.elevator.is_empty()
         });
         self.accounts.retain(|_, account| !account.elevator.is_empty());
     }
 
-    pub(crate) fn drain(&mut self) -> Vec<Pending> {
+    fn drain(&mut self) -> Vec<Pending> {
         self.turns.clear();
         self.accounts.drain().flat_map(|(_, mut account)| account.elevator.drain()).collect()
     }

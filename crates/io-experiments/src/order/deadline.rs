@@ -13,12 +13,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::queue::config::Tuning;
-use crate::queue::device_request::Pending;
-use crate::queue::order::elevator::reads_of;
+use snowmelt_io::{Choice, DeviceRequest, Order, Pending, Rules};
 
-#[derive(Default)]
+use crate::policy_name::Tuning;
+
 pub(crate) struct Deadline {
+    tuning: Tuning,
     reads: Direction,
     writes: Direction,
     /// The batch that is going on is one of writes.
@@ -52,24 +52,32 @@ impl Direction {
 }
 
 impl Deadline {
+    pub(crate) fn new(tuning: Tuning) -> Deadline {
+        let (reads, writes) = (Direction::default(), Direction::default());
+        Deadline { tuning, reads, writes, writing: false, left: 0, head: 0, starved: 0 }
+    }
+
     fn way(&self) -> &Direction {
         if self.writing { &self.writes } else { &self.reads }
     }
+}
 
-    pub(crate) fn is_empty(&self) -> bool {
+impl Order for Deadline {
+    fn is_empty(&self) -> bool {
         self.reads.sorted.is_empty() && self.writes.sorted.is_empty()
     }
 
-    pub(crate) fn push(&mut self, pending: Pending) {
+    fn push(&mut self, pending: Pending, _rules: &Rules) {
         let way = if pending.request.buf.is_write() { &mut self.writes } else { &mut self.reads };
         way.by_age.insert(pending.order, pending.request.offset);
         way.sorted.insert((pending.request.offset, pending.order), pending);
     }
 
-    pub(crate) fn choose(&mut self, now_ns: u64, tuning: &Tuning) {
+    fn choose(&mut self, now_ns: u64, _rules: &Rules) -> Choice {
         if self.left > 0 && self.way().ahead(self.head).is_some() {
-            return; // the batch goes on
+            return Choice::Take; // the batch goes on
         }
+        let tuning = &self.tuning;
         let (reads, writes) = (!self.reads.sorted.is_empty(), !self.writes.sorted.is_empty());
         self.writing = !reads || (writes && self.starved >= tuning.writes_starved);
         self.starved = match (self.writing, writes) {
@@ -84,14 +92,15 @@ impl Deadline {
                 self.head = first;
             }
         }
-        self.left = tuning.batch.max(1);
+        self.left = self.tuning.batch.max(1);
+        Choice::Take
     }
 
-    pub(crate) fn peek(&self) -> Option<&Pending> {
+    fn peek(&self) -> Option<&Pending> {
         self.way().ahead(self.head)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Pending> {
+    fn pop(&mut self) -> Option<Pending> {
         let next = self.peek()?;
         let (offset, order) = (next.request.offset, next.order);
         let way = if self.writing { &mut self.writes } else { &mut self.reads };
@@ -100,20 +109,20 @@ impl Deadline {
         way.sorted.remove(&(offset, order))
     }
 
-    pub(crate) fn sent(&mut self, end: u64) {
-        self.head = end;
+    fn sent(&mut self, request: &DeviceRequest, _now_ns: u64, _rules: &Rules) {
+        self.head = request.end();
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Takes out the reads that begin within `offsets`.
-    pub(crate) fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
-        for pending in reads_of(&mut self.reads.sorted, offsets) {
+    fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+        let keys = (offsets.start, 0)..(offsets.end, 0);
+        for (_, pending) in self.reads.sorted.extract_if(keys, |_, _| true) {
             self.reads.by_age.remove(&pending.order);
             into.push(pending);
         }
     }
 
-    pub(crate) fn drain(&mut self) -> Vec<Pending> {
+    fn drain(&mut self) -> Vec<Pending> {
         self.reads.by_age.clear();
         self.writes.by_age.clear();
         let all = [&mut self.reads, &mut self.writes].map(|way| std::mem::take(&mut way.sorted));

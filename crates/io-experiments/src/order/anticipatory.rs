@@ -12,14 +12,15 @@
 //! writes, or when the client has had the device for `slice_ns` while others waited.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use crate::queue::device_request::{DeviceRequest, Pending};
-use crate::queue::order::elevator::Elevator;
-use crate::queue::order::{Choice, Rules};
+use snowmelt_io::{Choice, DeviceRequest, Elevator, Order, Pending, Rules};
 
-#[derive(Default)]
+use crate::policy_name::Tuning;
+
 pub(crate) struct Anticipatory {
-    pub(crate) elevator: Elevator,
+    tuning: Tuning,
+    elevator: Elevator,
     last: Option<Last>,
     readers: HashMap<u64, ReaderHistory>,
 }
@@ -50,37 +51,41 @@ struct ReaderHistory {
 /// Readers remembered before the idle ones are forgotten.
 const MOST_READERS: usize = 1024;
 
-impl Rules {
-    /// Getting from `end` to `offset` costs no more than one request does.
-    fn near(&self, end: u64, offset: u64) -> bool {
-        offset.abs_diff(end) <= self.cost.gap_bytes()
-    }
+/// Getting from `end` to `offset` costs no more than one request does.
+fn is_near(end: u64, offset: u64, rules: &Rules) -> bool {
+    offset.abs_diff(end) <= rules.cost.gap_bytes()
 }
 
 impl Anticipatory {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(crate) fn new(tuning: Tuning) -> Anticipatory {
+        Anticipatory { tuning, elevator: Elevator::default(), last: None, readers: HashMap::new() }
+    }
+}
+
+impl Order for Anticipatory {
+    fn is_empty(&self) -> bool {
         self.elevator.is_empty()
     }
 
-    pub(crate) fn push(&mut self, pending: Pending, rules: &Rules) {
+    fn push(&mut self, pending: Pending, rules: &Rules) {
         if let Some(reader) = self.readers.get_mut(&pending.client)
             && reader.outstanding == 0
             && reader.expected
         {
             let thought_ns = pending.arrived_ns.saturating_sub(reader.over_ns);
-            let in_time = thought_ns <= rules.tuning.anticipate_ns;
-            let came = in_time && rules.near(reader.end, pending.request.offset);
+            let in_time = thought_ns <= self.tuning.anticipate_ns;
+            let came = in_time && is_near(reader.end, pending.request.offset, rules);
             reader.missed = if came { 0 } else { reader.missed + 1 };
             reader.expected = false;
         }
-        self.elevator.push(pending, rules.fairness);
+        self.elevator.push(pending, rules);
     }
 
-    pub(crate) fn choose(&mut self, now_ns: u64, rules: &Rules) -> Choice {
-        self.elevator.choose();
+    fn choose(&mut self, now_ns: u64, rules: &Rules) -> Choice {
+        self.elevator.choose(now_ns, rules);
         let (Some(next), Some(last)) = (self.elevator.peek(), &self.last) else { return Choice::Take };
-        let had_long = now_ns.saturating_sub(last.since_ns) >= rules.tuning.slice_ns;
-        let at_hand = next.client == last.client || rules.near(last.end, next.request.offset);
+        let had_long = now_ns.saturating_sub(last.since_ns) >= self.tuning.slice_ns;
+        let at_hand = next.client == last.client || is_near(last.end, next.request.offset, rules);
         let Some(reader) = self.readers.get_mut(&last.client) else { return Choice::Take };
         if at_hand || last.write || had_long || reader.missed >= 2 {
             return Choice::Take;
@@ -88,7 +93,7 @@ impl Anticipatory {
         if reader.outstanding > 0 {
             return Choice::Hold;
         }
-        let until = reader.over_ns + rules.tuning.anticipate_ns;
+        let until = reader.over_ns + self.tuning.anticipate_ns;
         if reader.expected && now_ns < until {
             return Choice::HoldUntil(until);
         }
@@ -98,12 +103,20 @@ impl Anticipatory {
         Choice::Take
     }
 
-    pub(crate) fn sent(&mut self, request: &DeviceRequest, now_ns: u64) {
-        self.elevator.sent(request.end());
-        let client = request.client;
+    fn peek(&self) -> Option<&Pending> {
+        self.elevator.peek()
+    }
+
+    fn pop(&mut self) -> Option<Pending> {
+        self.elevator.pop()
+    }
+
+    fn sent(&mut self, request: &DeviceRequest, now_ns: u64, rules: &Rules) {
+        self.elevator.sent(request, now_ns, rules);
+        let client = request.client();
         let same = self.last.as_ref().filter(|last| last.client == client);
         let since_ns = same.map_or(now_ns, |last| last.since_ns);
-        self.last = Some(Last { client, end: request.end(), write: request.write, since_ns });
+        self.last = Some(Last { client, end: request.end(), write: request.is_write(), since_ns });
         if self.readers.len() >= MOST_READERS {
             self.readers.retain(|_, reader| reader.outstanding > 0);
         }
@@ -112,11 +125,19 @@ impl Anticipatory {
         reader.end = request.end();
     }
 
-    pub(crate) fn over(&mut self, request: &DeviceRequest, now_ns: u64) {
-        if let Some(reader) = self.readers.get_mut(&request.client) {
+    fn over(&mut self, request: &DeviceRequest, now_ns: &dyn Fn() -> u64) {
+        if let Some(reader) = self.readers.get_mut(&request.client()) {
             reader.outstanding = reader.outstanding.saturating_sub(1);
-            reader.over_ns = now_ns;
+            reader.over_ns = now_ns();
             reader.expected = reader.outstanding == 0;
         }
+    }
+
+    fn take_reads(&mut self, offsets: Range<u64>, into: &mut Vec<Pending>) {
+        self.elevator.take_reads(offsets, into);
+    }
+
+    fn drain(&mut self) -> Vec<Pending> {
+        self.elevator.drain()
     }
 }

@@ -6,13 +6,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::queue::config::{Policy, Tuning};
+use crate::policy_name::{PolicyName, Tuning};
 
 /// A policy and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunedPolicy {
     /// The policy.
-    pub policy: Policy,
+    pub policy: PolicyName,
     /// Its numbers; those of the other policies are the defaults.
     pub tuning: Tuning,
 }
@@ -23,12 +23,12 @@ const MOST_MS: f64 = 600_000.0;
 const MOST_COUNT: usize = 10_000;
 
 /// The keys of a policy.
-fn keys(policy: Policy) -> &'static [&'static str] {
+fn keys(policy: PolicyName) -> &'static [&'static str] {
     match policy {
-        Policy::Fifo | Policy::Elevator => &[],
-        Policy::Deadline => &["read-expire", "write-expire", "batch", "writes-starved"],
-        Policy::Anticipatory => &["anticipate", "slice"],
-        Policy::Fair => &["quantum"],
+        PolicyName::Fifo | PolicyName::Elevator => &[],
+        PolicyName::Deadline => &["read-expire", "write-expire", "batch", "writes-starved"],
+        PolicyName::Anticipatory => &["anticipate", "slice"],
+        PolicyName::Fair => &["quantum"],
     }
 }
 
@@ -40,7 +40,7 @@ impl FromStr for TunedPolicy {
             Some((name, settings)) => (name, settings.split(',').collect()),
             None => (text, Vec::new()),
         };
-        let policy: Policy = name.parse()?;
+        let policy: PolicyName = name.parse()?;
         let mut tuning = Tuning::default();
         for setting in settings {
             let (key, value) = setting
@@ -52,7 +52,7 @@ impl FromStr for TunedPolicy {
     }
 }
 
-fn set(policy: Policy, tuning: &mut Tuning, key: &str, value: &str) -> Result<(), String> {
+fn set(policy: PolicyName, tuning: &mut Tuning, key: &str, value: &str) -> Result<(), String> {
     let keys = keys(policy);
     if !keys.contains(&key) {
         let name = policy.as_str();
@@ -130,7 +130,7 @@ mod tests {
             writes_starved: 0,
             ..Tuning::default()
         };
-        assert_eq!(parsed, TunedPolicy { policy: Policy::Deadline, tuning });
+        assert_eq!(parsed, TunedPolicy { policy: PolicyName::Deadline, tuning });
         assert_eq!(parsed.to_string(), text);
         for text in ["fifo", "elevator", "anticipatory:anticipate=0,slice=20", "fair:quantum=0.25"] {
             assert_eq!(text.parse::<TunedPolicy>().unwrap().to_string(), text);

@@ -16,14 +16,12 @@
 
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::engine::serving::{NoUnwinding, Serving, Taken};
-use crate::engine::wake::Wake;
-use crate::memory::buffer::AlignedBuf;
-use crate::queue::device_request::{DeviceRequest, Progress};
+use snowmelt_io::{
+    AlignedBuf, DeviceRequest, NotStarted, Progress, ServedQueue, ServingThread, StartEngine, Started, Turn,
+};
 
 /// Most control blocks of all queues of the process.
 const MOST: usize = 1024;
@@ -83,33 +81,35 @@ impl Drop for ControlBlocks {
     }
 }
 
-/// Starts the serving thread.
-pub(crate) fn start(shared: &Arc<Serving>, wake: &Arc<Wake>, fd: RawFd) -> std::io::Result<()> {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(allow_many);
-    let depth = shared.chosen.most_outstanding();
-    let share = ControlBlocks::take(depth + 1)?;
-    // SAFETY: the device, which owns the descriptor, lives as long as the queue.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    let descriptors = (0..depth).map(|_| fd.try_clone_to_owned()).collect::<std::io::Result<Vec<_>>>()?;
-    let mut slots: Vec<AioSlot> = descriptors.into_iter().map(|fd| AioSlot::new(Some(fd))).collect();
-    slots.push(AioSlot::new(None));
-    let (serving, waking) = (shared.clone(), wake.clone());
-    let thread = std::thread::Builder::new().name("posix-aio".into()).spawn(move || {
-        let _guard = NoUnwinding;
-        let _share = share;
-        let server = AioServer {
-            shared: &serving,
-            wake: &waking,
-            free: (0..depth).rev().collect(),
-            slots,
-            over: Vec::new(),
-            woken: Box::new(0),
-        };
-        server.serve();
-    })?;
-    shared.state.lock().threads.push(thread);
-    Ok(())
+/// The engine.
+#[derive(Debug)]
+pub(crate) struct PosixAio;
+
+impl StartEngine for PosixAio {
+    fn name(&self) -> &'static str {
+        "posix-aio"
+    }
+
+    fn title(&self) -> &'static str {
+        "POSIX AIO"
+    }
+
+    fn start(&self, queue: &ServedQueue) -> Result<Started, NotStarted> {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(allow_many);
+        let Some(fd) = queue.descriptor() else { return Ok(Started::Threads) };
+        let depth = queue.most_outstanding();
+        let share = ControlBlocks::take(depth + 1)?;
+        let descriptors = (0..depth).map(|_| fd.try_clone_to_owned()).collect::<std::io::Result<Vec<_>>>()?;
+        let mut slots: Vec<AioSlot> = descriptors.into_iter().map(|fd| AioSlot::new(Some(fd))).collect();
+        slots.push(AioSlot::new(None));
+        let thread = queue.start_thread("posix-aio", move |thread| {
+            let _share = share;
+            let free = (0..depth).rev().collect();
+            AioServer { thread, free, slots, over: Vec::new(), woken: Box::new(0) }.serve();
+        })?;
+        Ok(Started::Thread(thread))
+    }
 }
 
 fn allow_many() {
@@ -143,17 +143,18 @@ impl AioSlot {
                     self.bounce = Some(AlignedBuf::new(len));
                 }
                 let bounce = self.bounce.as_mut().expect("just made");
-                if request.write {
-                    request.gather(&mut bounce[..len]);
+                if request.is_write() {
+                    // SAFETY: the request of a slot is at the device.
+                    unsafe { request.gather(&mut bounce[..len]) };
                 }
                 (bounce.as_mut_ptr().cast(), len)
             }
         };
         self.block.aio_fildes = fd.as_raw_fd();
-        self.block.aio_lio_opcode = if request.write { libc::LIO_WRITE } else { libc::LIO_READ };
+        self.block.aio_lio_opcode = if request.is_write() { libc::LIO_WRITE } else { libc::LIO_READ };
         self.block.aio_buf = start;
         self.block.aio_nbytes = len;
-        self.block.aio_offset = (request.offset + request.done) as libc::off_t;
+        self.block.aio_offset = request.rest_offset() as libc::off_t;
     }
 
     /// Result of a listed request; `None` while it goes on.
@@ -172,9 +173,8 @@ impl AioSlot {
     }
 }
 
-struct AioServer<'a> {
-    shared: &'a Serving,
-    wake: &'a Wake,
+struct AioServer {
+    thread: ServingThread,
     /// One per request at the device, and the last for the event descriptor.
     slots: Vec<AioSlot>,
     free: Vec<usize>,
@@ -184,22 +184,18 @@ struct AioServer<'a> {
     woken: Box<u64>,
 }
 
-impl AioServer<'_> {
+impl AioServer {
     fn serve(mut self) {
         let wake = self.await_wake();
         self.list(&[wake]);
         loop {
-            let (over, not_before) = self.start_what_may();
-            if over {
-                break;
-            }
+            let Turn::Serve { not_before } = self.start_what_may() else { break };
             self.suspend(not_before);
-            self.wake.asleep.store(false, Ordering::Release);
+            self.thread.is_awake();
             self.reap();
         }
         // The library may still write to `woken`: have it do so now.
-        self.wake.asleep.store(true, Ordering::Release);
-        self.wake.wake();
+        self.thread.end_wait();
         while self.slots[wake].result().is_none() {
             self.suspend(None);
         }
@@ -209,41 +205,24 @@ impl AioServer<'_> {
     fn await_wake(&mut self) -> usize {
         let last = self.slots.len() - 1;
         let block = &mut self.slots[last].block;
-        block.aio_fildes = self.wake.descriptor().as_raw_fd();
+        block.aio_fildes = self.thread.wake_descriptor().as_raw_fd();
         block.aio_lio_opcode = libc::LIO_READ;
         block.aio_buf = (&raw mut *self.woken).cast();
         block.aio_nbytes = 8;
         last
     }
 
-    /// Lists all that may go out: whether everything is over, and when a policy wants to be
-    /// asked again.
-    fn start_what_may(&mut self) -> (bool, Option<u64>) {
-        let now = self.shared.clock.now_ns();
+    /// Lists all that may go out.
+    fn start_what_may(&mut self) -> Turn {
         let mut begun = Vec::new();
-        let mut state = self.shared.state.lock();
-        for request in self.over.drain(..) {
-            self.shared.retire(&mut state, request);
-        }
-        let not_before = loop {
-            match self.shared.take(&mut state, now) {
-                Taken::Nothing => break None,
-                Taken::NotBefore(at) => break Some(at),
-                Taken::Request(mut request) => {
-                    request.prepare(&self.shared.scratch);
-                    let slot = self.free.pop().expect("as many slots as the depth");
-                    self.slots[slot].request = Some(request);
-                    begun.push(slot);
-                }
-            }
-        };
-        let room = state.outstanding.requests < state.schedule.depth();
-        self.wake.asleep.store(room || state.closing, Ordering::Release);
-        let over = state.closing && state.outstanding.requests == 0 && state.schedule.is_empty();
-        drop(state);
+        let turn = self.thread.turn(&mut self.over, true, |request| {
+            let slot = self.free.pop().expect("as many slots as the depth");
+            self.slots[slot].request = Some(request);
+            begun.push(slot);
+        });
         begun.iter().for_each(|&slot| self.slots[slot].fill());
         self.list(&begun);
-        (over, not_before)
+        turn
     }
 
     fn list(&mut self, slots: &[usize]) {
@@ -266,7 +245,7 @@ impl AioServer<'_> {
         let listed = |slot: &&AioSlot| slot.request.is_some() || slot.descriptor.is_none();
         let blocks: Vec<*const libc::aiocb> =
             self.slots.iter().filter(listed).map(|slot| &raw const *slot.block).collect();
-        let rest = until.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
+        let rest = until.map(|at| at.saturating_sub(self.thread.now_ns()));
         let rest = rest.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
@@ -291,12 +270,13 @@ impl AioServer<'_> {
             let Some(result) = self.slots[slot].result() else { continue };
             let place = &mut self.slots[slot];
             let mut request = place.request.take().expect("just looked at");
-            if let (Ok(n), Some(bounce), false) = (result, &place.bounce, request.write)
+            if let (Ok(n), Some(bounce), false) = (result, &place.bounce, request.is_write())
                 && request.iov().len() > 1
             {
-                request.scatter(&bounce[..n as usize], &self.shared.scratch);
+                // SAFETY: it reads, and is at the device until it is delivered below.
+                unsafe { self.thread.scatter(&request, &bounce[..n as usize]) };
             }
-            match request.took(result, self.shared.chosen.unit as usize) {
+            match self.thread.took(&mut request, result) {
                 Progress::Again => {
                     place.request = Some(request);
                     place.fill();
@@ -304,7 +284,7 @@ impl AioServer<'_> {
                 }
                 Progress::Ended(end) => {
                     self.free.push(slot);
-                    self.shared.deliver(&mut request, end, self.shared.clock.now_ns());
+                    self.thread.deliver(&mut request, end, self.thread.now_ns());
                     self.over.push(request);
                 }
             }
