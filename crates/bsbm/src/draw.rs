@@ -54,7 +54,7 @@ impl<T: Copy> Weighted<T> {
     }
 }
 
-/// A coin that shows `true` in so many of 100 throws.
+/// A coin that shows `true` in a given number of 100 throws.
 ///
 /// Which side comes first matters: the stream is compared with the first side's share.
 pub(crate) fn coin(seed: i64, first: (f64, bool)) -> Weighted<bool> {

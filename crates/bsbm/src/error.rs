@@ -8,10 +8,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The number of products is 0 or gives more offers than a 31-bit number counts.
-    #[error("cannot make {products} products: the number must be between 1 and {max}", max = crate::MAX_PRODUCTS)]
+    #[error("cannot make {products} products: the number must be between 1 and {most}")]
     Products {
         /// The number asked for.
         products: u32,
+        /// The largest number.
+        most: u32,
     },
     /// The update set would hold more products than there are.
     #[error("cannot put {transactions} products into update transactions: there are {products}")]

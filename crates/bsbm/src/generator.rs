@@ -35,7 +35,7 @@ pub struct Config {
     pub products: u32,
     /// The words of all texts.
     pub words: WordLists,
-    /// Keeps the last so many products, with their offers and reviews, for the update set.
+    /// Keeps the last products, with their offers and reviews, for the update set: this many.
     pub update_transactions: Option<u32>,
 }
 

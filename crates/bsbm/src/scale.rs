@@ -67,7 +67,7 @@ impl Runs {
     }
 
     /// The numbers that belong to an owner.
-    pub(crate) fn of(&self, owner: u32) -> RangeInclusive<u32> {
+    pub(crate) fn owned_by(&self, owner: u32) -> RangeInclusive<u32> {
         let before = if owner == 1 { 0 } else { self.last[owner as usize - 2] };
         before + 1..=self.last[owner as usize - 1]
     }
@@ -95,7 +95,7 @@ pub(crate) struct Scale {
 impl Scale {
     pub(crate) fn new(products: u32) -> Result<Self, Error> {
         if !(1..=MAX_PRODUCTS).contains(&products) {
-            return Err(Error::Products { products });
+            return Err(Error::Products { products, most: MAX_PRODUCTS });
         }
         let seeds = Seeds::new();
         Ok(Self {
@@ -129,7 +129,7 @@ impl Scale {
     fn count_reviewers(&self) -> u32 {
         let (mut counts, mut reviewers) = (self.review_counts(), 0);
         for site in 1..=self.reviews.owners() {
-            let mut left = self.reviews.of(site).count() as u32;
+            let mut left = self.reviews.owned_by(site).count() as u32;
             while left > 0 {
                 left -= reviews_of_next(&mut counts, left);
                 reviewers += 1;
@@ -184,7 +184,7 @@ mod tests {
     fn every_number_has_the_owner_whose_run_it_is_in() {
         let scale = Scale::new(1000).unwrap();
         for owner in 1..=scale.products.owners() {
-            for number in scale.products.of(owner) {
+            for number in scale.products.owned_by(owner) {
                 assert_eq!(scale.products.owner(number), owner);
             }
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn refuses_impossible_sizes() {
-        assert!(matches!(EntityCounts::new(0), Err(Error::Products { products: 0 })));
+        assert!(matches!(EntityCounts::new(0), Err(Error::Products { products: 0, .. })));
         assert!(EntityCounts::new(MAX_PRODUCTS + 1).is_err());
         assert!(EntityCounts::new(1).is_ok());
     }

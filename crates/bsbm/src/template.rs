@@ -100,7 +100,7 @@ pub(crate) struct Template {
 impl Template {
     /// Reads a line of `parameters.txt`, and the text from the numbered texts.
     ///
-    /// These files are part of the crate, so whatever is wrong with them is a mistake of ours:
+    /// These files are part of the crate, so a fault in them is a bug:
     /// it panics.
     pub(crate) fn parse(line: &str, texts: &[(u32, &str)]) -> Self {
         let mut fields = line.split_whitespace();

@@ -158,7 +158,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A workload for a data set of so many products. For the use case with updates see
+    /// A workload for a data set of `products` products. For the use case with updates see
     /// [`with_updates`](Self::with_updates); without them its inserts are empty.
     pub fn new(products: u32, seed: i64, use_case: UseCase) -> Result<Self, Error> {
         Self::with_updates(products, seed, use_case, Vec::new())

@@ -26,6 +26,7 @@ mod at_hand;
 mod dictionary;
 mod fill;
 mod index;
+mod left_out;
 mod merge;
 mod numbering;
 mod options;

@@ -47,7 +47,7 @@ fn write_offers(
     let mut products = Bell::new(product, 2.0, scale.products.total(), 4.0);
     let mut dates = Dates::new(dates, FROM, TODAY);
     let mut subject = String::new();
-    for number in scale.offers.of(vendor) {
+    for number in scale.offers.owned_by(vendor) {
         let start = out.text.bytes.len();
         let product = products.draw();
         iri(&mut subject, |text| text.owned("Vendor", vendor, "Offer", number));

@@ -55,7 +55,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends an entity of the data set, of so many triples.
+    /// Ends an entity of the data set; `triples` is its number of triples.
     pub fn end(&mut self, triples: u32) -> Result<(), Error> {
         self.written.triples += u64::from(triples);
         if self.text.bytes.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }

@@ -47,7 +47,7 @@ pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Resul
         out.end(7)?;
 
         let mut streams = ProductStreams::new(scale, &mut producers);
-        for product in scale.products.of(producer) {
+        for product in scale.products.owned_by(producer) {
             let start = out.text.bytes.len();
             iri(&mut subject, |text| text.owned("Producer", producer, "Product", product));
             let triples = streams.product(scale, words, &mut out.text, &subject, &producer_iri);
@@ -63,14 +63,14 @@ struct ProductStreams {
     values: JavaRandom,
     leaf: Bell,
     numeric: Bell,
-    kind: Weighted<Kind>,
+    kind: Weighted<OptionalProperties>,
     quarter: Weighted<bool>,
     half: Weighted<bool>,
 }
 
 /// Which of the properties 4 to 6 a product may have.
 #[derive(Clone, Copy)]
-enum Kind {
+enum OptionalProperties {
     FourAndFive,
     SomeOfFourAndFive,
     SomeOfFiveAndSix,
@@ -79,8 +79,11 @@ enum Kind {
 impl ProductStreams {
     fn new(scale: &Scale, producers: &mut JavaRandom) -> Self {
         let [dates, values, leaf, numeric, kind, quarter, half] = seeds::draw(producers);
-        let kinds =
-            [(40.0, Kind::FourAndFive), (20.0, Kind::SomeOfFourAndFive), (40.0, Kind::SomeOfFiveAndSix)];
+        let kinds = [
+            (40.0, OptionalProperties::FourAndFive),
+            (20.0, OptionalProperties::SomeOfFourAndFive),
+            (40.0, OptionalProperties::SomeOfFiveAndSix),
+        ];
         Self {
             dates: Dates::new(dates, day_ms(2000, 10, 20), day_ms(2007, 1, 23)),
             values: JavaRandom::new(values),
@@ -138,16 +141,16 @@ impl ProductStreams {
     fn properties(&mut self) -> ([bool; 6], [bool; 6]) {
         let kind = self.kind.draw();
         let four = match kind {
-            Kind::FourAndFive => [true, true],
-            Kind::SomeOfFourAndFive => [self.half.draw(), self.half.draw()],
-            Kind::SomeOfFiveAndSix => [false, false],
+            OptionalProperties::FourAndFive => [true, true],
+            OptionalProperties::SomeOfFourAndFive => [self.half.draw(), self.half.draw()],
+            OptionalProperties::SomeOfFiveAndSix => [false, false],
         };
         let five = match kind {
-            Kind::FourAndFive => [true, true],
+            OptionalProperties::FourAndFive => [true, true],
             _ => [self.quarter.draw(), self.quarter.draw()],
         };
         let six = match kind {
-            Kind::SomeOfFiveAndSix => [self.half.draw(), self.half.draw()],
+            OptionalProperties::SomeOfFiveAndSix => [self.half.draw(), self.half.draw()],
             _ => [false, false],
         };
         let properties = |i: usize| [true, true, true, four[i], five[i], six[i]];

@@ -26,7 +26,7 @@ pub(super) fn write(scale: &Scale, words: &mut Words, out: &mut Output) -> Resul
     let (mut site_iri, mut reviewer_iri, mut subject) = (String::new(), String::new(), String::new());
     for site in 1..=scale.reviews.owners() {
         iri(&mut site_iri, |text| text.owned("RatingSite", site, "RatingSite", site));
-        let (mut next, last) = scale.reviews.of(site).into_inner();
+        let (mut next, last) = scale.reviews.owned_by(site).into_inner();
         while next <= last {
             number += 1;
             iri(&mut reviewer_iri, |text| text.owned("RatingSite", site, "Reviewer", number));

@@ -14,13 +14,13 @@ use snowmelt_store::{Build, StoreConfig};
 
 use super::ACCOUNT;
 use super::dictionary::DictionaryCounts;
+use super::left_out::AllLeftOut;
 use super::merge::Old;
 use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
 use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
 use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::input::error::LoadError;
-use crate::input::left_out::AllLeftOut;
 use crate::input::source::Source;
 use crate::progress::ChangeProgress;
 use crate::transaction::document::{Document, DocumentReading};

@@ -20,6 +20,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, select, unbounded};
 use oxrdf::NamedNode;
 use oxrdfio::RdfFormat;
 
+use super::left_out::AllLeftOut;
 use super::numbering::Numbering;
 use super::options::{LoadOptions, Sizes};
 use super::progress::{LoadProgress, Teller};
@@ -28,7 +29,6 @@ use super::waiting::WaitingRows;
 use crate::input::document::parse_document;
 use crate::input::error::LoadError;
 use crate::input::intern::{Interner, Parsed, Ref, position};
-use crate::input::left_out::AllLeftOut;
 use crate::input::ntriples::{LineOptions, parse_chunk};
 use crate::input::options::DocumentOptions;
 use crate::input::source::{Lines, Source};

@@ -24,7 +24,7 @@ use snowmelt_io::Access;
 use crate::error::{Result, StoreError};
 use crate::files::PRIVATE_FILE;
 use crate::files::lock;
-use crate::files::stripes::resolve;
+use crate::files::resolve;
 use crate::settings::opener::Directory;
 use crate::superblock::{FILE_NAME, SuperBlockFile};
 

@@ -19,14 +19,10 @@ use crate::files::beside::{Traffic, Turns};
 use crate::files::block_stripe::Claim;
 use crate::files::known::Known;
 use crate::files::owner::OwnedStripe;
+use crate::files::resolve;
 use crate::page::geometry::{Geometry, Place};
 use crate::settings::config::StoreConfig;
 use crate::settings::opener::{Caching, Directory, Placed};
-
-/// Where the stripe named `path` in the super-block is.
-pub(crate) fn resolve(dir: &Path, path: &Path) -> PathBuf {
-    if path.is_absolute() { path.to_path_buf() } else { dir.join(path) }
-}
 
 /// The devices of a store that is being opened: enough to read its meta run.
 pub(crate) struct Devices {

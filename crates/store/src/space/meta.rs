@@ -13,7 +13,8 @@ use snowmelt_io::{AlignedBuf, Clock, Haste, WriteCost};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
-use crate::files::stripes::{self, Devices, Stripes};
+use crate::files::resolve;
+use crate::files::stripes::{Devices, Stripes};
 use crate::format::catalog::{self, Catalog};
 use crate::format::cursor::Cursor;
 use crate::page::geometry::{ExtentId, Geometry};
@@ -82,7 +83,7 @@ impl MetaReader<'_> {
     }
 
     fn file(&self, page: PageId) -> PathBuf {
-        stripes::resolve(self.dir, &self.block.stripes[self.geometry.place(page).stripe])
+        resolve(self.dir, &self.block.stripes[self.geometry.place(page).stripe])
     }
 
     fn damaged(&self, page: PageId, why: Damage) -> StoreError {

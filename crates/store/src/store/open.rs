@@ -17,7 +17,8 @@ use crate::error::{Result, StoreError};
 use crate::files::known;
 use crate::files::lock::Lock;
 use crate::files::reserve::Reserve;
-use crate::files::stripes::{self, Devices};
+use crate::files::resolve;
+use crate::files::stripes::Devices;
 use crate::files::watch::Watch;
 use crate::format::placement::Placement;
 use crate::history::state::{State, States};
@@ -116,7 +117,7 @@ impl Store {
         }
         let named = stripe_files(dir, stripes)?;
         check_placement(&config, named.len())?;
-        let paths: Vec<PathBuf> = named.iter().map(|p| stripes::resolve(dir, p)).collect();
+        let paths: Vec<PathBuf> = named.iter().map(|p| resolve(dir, p)).collect();
         let (making, folder, lock) = match config.seams.files {
             // A simulated disk has no names and no processes.
             Some(_) => {
@@ -302,7 +303,7 @@ fn new_core(
         pages: VisiblePages::new(pool),
         space: RwLock::new(space),
         meters,
-        files: block.stripes.iter().map(|p| stripes::resolve(dir, p)).collect(),
+        files: block.stripes.iter().map(|p| resolve(dir, p)).collect(),
         failures: Default::default(),
     });
     core.count_pages();

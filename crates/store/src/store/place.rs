@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
-use crate::files::stripes::{resolve, sync_parent};
+use crate::files::resolve;
+use crate::files::stripes::sync_parent;
 use crate::settings::opener::Directory;
 use crate::store::Store;
 use crate::store::making;

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use snowmelt_io::cached_pages;
 
 use crate::error::{Result, StoreError};
-use crate::files::stripes;
+use crate::files::resolve;
 use crate::superblock::{self, SuperBlockFile};
 
 /// Pages of a file in the page cache.
@@ -40,7 +40,7 @@ pub fn cached(dir: &Path) -> Result<Vec<Cached>> {
 /// The stripes, the super-block, the journal and the warm list.
 fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let block = SuperBlockFile::peek(dir)?;
-    let stripes = block.stripes.iter().map(|p| stripes::resolve(dir, p));
+    let stripes = block.stripes.iter().map(|p| resolve(dir, p));
     let own = [dir.join(superblock::FILE_NAME), dir.join(crate::read::warm::FILE_NAME)];
     let journal = (0..block.slots).map(|slot| dir.join(format!("journal-{slot}")));
     let own = own.into_iter().chain(journal);
