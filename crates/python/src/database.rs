@@ -113,7 +113,7 @@ fn options(given: Option<&Bound<'_, PyDict>>, known: &[&str]) -> PyResult<Option
         options = options.hints(hints);
     }
     if let Some(rules) = setting::<String>(given, "read_ahead")? {
-        options = options.read_ahead(&rules).map_err(errors::of)?;
+        options = options.read_ahead(&rules).map_err(errors::from_error)?;
     }
     if let Some(seconds) = setting(given, "recovery_seconds")? {
         options = options.recovery_seconds(seconds);
@@ -130,7 +130,7 @@ impl PyDatabase {
         path: Option<PathBuf>,
         open: impl FnOnce() -> snowmelt::Result<Database> + Send,
     ) -> PyResult<Self> {
-        let database = py.detach(open).map_err(errors::of)?;
+        let database = py.detach(open).map_err(errors::from_error)?;
         Ok(PyDatabase { handle: Arc::new(Handle::new(database)), path })
     }
 
@@ -141,7 +141,7 @@ impl PyDatabase {
         work: impl FnOnce(&Database) -> snowmelt::Result<T> + Send,
     ) -> PyResult<T> {
         let database = self.handle.database()?;
-        interrupt::run(py, &Cancel::default(), || work(&database))?.map_err(errors::of)
+        interrupt::run(py, &Cancel::default(), || work(&database))?.map_err(errors::from_error)
     }
 }
 
@@ -469,5 +469,5 @@ pub fn run_load(py: Python<'_>, loader: Loader<'_>, progress: Option<Py<PyAny>>)
     if let Some(error) = locked(&raised).take() {
         return Err(error);
     }
-    Ok(loaded.map_err(errors::of)?.into())
+    Ok(loaded.map_err(errors::from_error)?.into())
 }

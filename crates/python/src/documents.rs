@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use snowmelt::Quad;
 use snowmelt_rdfxml::{OnFault, ReadError};
 
-use crate::errors;
+use crate::errors::{self, TextPlace};
 use crate::formats;
 use crate::interrupt::Cancel;
 use crate::rdf_xml::RdfXmlQuads;
@@ -76,7 +76,9 @@ fn failed(error: RdfParseError, name: &str) -> PyErr {
     match error {
         RdfParseError::Io(error) => errors::of_io(error),
         RdfParseError::Syntax(error) => {
-            let place = error.location().map(|place| (place.start.line + 1, place.start.column + 1));
+            let place = error
+                .location()
+                .map(|place| TextPlace { line: place.start.line + 1, column: place.start.column + 1 });
             errors::syntax("DocumentError", &error.to_string(), name, place.unwrap_or_default(), "")
         }
     }
@@ -86,7 +88,8 @@ fn not_read(error: ReadError, name: &str) -> PyErr {
     match error {
         ReadError::Io(error) => errors::of_io(error),
         ReadError::Document(fault) => {
-            errors::syntax("DocumentError", &fault.message, name, (fault.line, fault.column), "")
+            let place = TextPlace { line: fault.line, column: fault.column };
+            errors::syntax("DocumentError", &fault.message, name, place, "")
         }
     }
 }

@@ -14,7 +14,7 @@ pub fn of_text(text: &str) -> impl Fn(Error) -> PyErr + '_ {
 }
 
 /// The exception of an error.
-pub fn of(error: Error) -> PyErr {
+pub fn from_error(error: Error) -> PyErr {
     Python::attach(|py| exception(py, error, None).unwrap_or_else(|failed| failed))
 }
 
@@ -26,9 +26,17 @@ pub fn named(class: &str, message: &str) -> PyErr {
     })
 }
 
+/// A place in a text, from 1; 0 where it is not known.
+#[derive(Clone, Copy, Default)]
+pub struct TextPlace {
+    pub line: u64,
+    pub column: u64,
+}
+
 /// A document or text that is not what it should be, with its place.
-pub fn syntax(class: &str, message: &str, file: &str, (line, column): (u64, u64), text: &str) -> PyErr {
+pub fn syntax(class: &str, message: &str, file: &str, place: TextPlace, text: &str) -> PyErr {
     let made = Python::attach(|py| -> PyResult<PyErr> {
+        let TextPlace { line, column } = place;
         let line_number = usize::try_from(line).unwrap_or(usize::MAX);
         let line_text = text.lines().nth(line_number.saturating_sub(1));
         let place = (file, line, column, line_text).into_pyobject(py)?;
@@ -58,14 +66,14 @@ fn class_named<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>>
 
 fn exception(py: Python<'_>, error: Error, text: Option<&str>) -> PyResult<PyErr> {
     let message = error.to_string();
-    let place = |line: usize, column: usize| (line as u64, column as u64);
     let text = text.unwrap_or_default();
     let class = match error {
         Error::Syntax { line, column, message } => {
-            return Ok(syntax("QuerySyntaxError", &message, "<sparql>", place(line, column), text));
+            let place = TextPlace { line: line as u64, column: column as u64 };
+            return Ok(syntax("QuerySyntaxError", &message, "<sparql>", place, text));
         }
         Error::Document { name, line, column, message } => {
-            return Ok(syntax("DocumentError", &message, &name, (line, column), ""));
+            return Ok(syntax("DocumentError", &message, &name, TextPlace { line, column }, ""));
         }
         Error::Input { source, .. } if source.get_ref().is_some_and(|cause| cause.is::<PyErr>()) => {
             return Ok(of_io(source));

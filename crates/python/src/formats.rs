@@ -7,170 +7,63 @@ use pyo3::prelude::*;
 use sparesults::QueryResultsFormat;
 
 use crate::errors;
+use crate::value_class::format_class;
 
-/// A format of RDF documents.
-#[pyclass(name = "RdfFormat", module = "snowmelt", frozen, eq, hash, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PyRdfFormat(pub RdfFormat);
+format_class! {
+    /// A format of RDF documents.
+    "RdfFormat": PyRdfFormat(RdfFormat)
+    {
+        #[classattr]
+        const N3: Self = PyRdfFormat(RdfFormat::N3);
+        #[classattr]
+        const N_QUADS: Self = PyRdfFormat(RdfFormat::NQuads);
+        #[classattr]
+        const N_TRIPLES: Self = PyRdfFormat(RdfFormat::NTriples);
+        #[classattr]
+        const RDF_XML: Self = PyRdfFormat(RdfFormat::RdfXml);
+        #[classattr]
+        const TRIG: Self = PyRdfFormat(RdfFormat::TriG);
+        #[classattr]
+        const TURTLE: Self = PyRdfFormat(RdfFormat::Turtle);
 
-#[pymethods]
-impl PyRdfFormat {
-    #[classattr]
-    const N3: Self = PyRdfFormat(RdfFormat::N3);
-    #[classattr]
-    const N_QUADS: Self = PyRdfFormat(RdfFormat::NQuads);
-    #[classattr]
-    const N_TRIPLES: Self = PyRdfFormat(RdfFormat::NTriples);
-    #[classattr]
-    const RDF_XML: Self = PyRdfFormat(RdfFormat::RdfXml);
-    #[classattr]
-    const TRIG: Self = PyRdfFormat(RdfFormat::TriG);
-    #[classattr]
-    const TURTLE: Self = PyRdfFormat(RdfFormat::Turtle);
+        #[classattr]
+        #[pyo3(name = "JSON_LD")]
+        fn json_ld() -> Self {
+            PyRdfFormat(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() })
+        }
 
-    #[classattr]
-    #[pyo3(name = "JSON_LD")]
-    fn json_ld() -> Self {
-        PyRdfFormat(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() })
-    }
+        #[classattr]
+        #[pyo3(name = "STREAMING_JSON_LD")]
+        fn streaming_json_ld() -> Self {
+            PyRdfFormat(RdfFormat::JsonLd { profile: JsonLdProfile::Streaming.into() })
+        }
 
-    #[classattr]
-    #[pyo3(name = "STREAMING_JSON_LD")]
-    fn streaming_json_ld() -> Self {
-        PyRdfFormat(RdfFormat::JsonLd { profile: JsonLdProfile::Streaming.into() })
-    }
+        /// Whether it has named graphs.
+        #[getter]
+        fn supports_datasets(&self) -> bool {
+            self.0.supports_datasets()
+        }
 
-    /// Its canonical IRI.
-    #[getter]
-    fn iri(&self) -> &'static str {
-        self.0.iri()
-    }
-
-    /// Its media type.
-    #[getter]
-    fn media_type(&self) -> &'static str {
-        self.0.media_type()
-    }
-
-    /// The usual extension of its files, without dot.
-    #[getter]
-    fn file_extension(&self) -> &'static str {
-        self.0.file_extension()
-    }
-
-    /// Its name.
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// Whether it has named graphs.
-    #[getter]
-    fn supports_datasets(&self) -> bool {
-        self.0.supports_datasets()
-    }
-
-    /// False: triples as terms are not supported.
-    #[getter]
-    fn supports_rdf_star(&self) -> bool {
-        false
-    }
-
-    /// The format of a media type; None if it is unknown.
-    #[staticmethod]
-    fn from_media_type(media_type: &str) -> Option<Self> {
-        RdfFormat::from_media_type(media_type).map(Self)
-    }
-
-    /// The format of a file's extension; None if it is unknown.
-    #[staticmethod]
-    fn from_extension(extension: &str) -> Option<Self> {
-        RdfFormat::from_extension(extension).map(Self)
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<RdfFormat {}>", self.0.name())
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+        /// False: triples as terms are not supported.
+        #[getter]
+        fn supports_rdf_star(&self) -> bool {
+            false
+        }
     }
 }
 
-/// A format of answers.
-#[pyclass(name = "QueryResultsFormat", module = "snowmelt", frozen, eq, hash, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PyQueryResultsFormat(pub QueryResultsFormat);
-
-#[pymethods]
-impl PyQueryResultsFormat {
-    #[classattr]
-    const CSV: Self = PyQueryResultsFormat(QueryResultsFormat::Csv);
-    #[classattr]
-    const JSON: Self = PyQueryResultsFormat(QueryResultsFormat::Json);
-    #[classattr]
-    const TSV: Self = PyQueryResultsFormat(QueryResultsFormat::Tsv);
-    #[classattr]
-    const XML: Self = PyQueryResultsFormat(QueryResultsFormat::Xml);
-
-    /// Its canonical IRI.
-    #[getter]
-    fn iri(&self) -> &'static str {
-        self.0.iri()
-    }
-
-    /// Its media type.
-    #[getter]
-    fn media_type(&self) -> &'static str {
-        self.0.media_type()
-    }
-
-    /// The usual extension of its files, without dot.
-    #[getter]
-    fn file_extension(&self) -> &'static str {
-        self.0.file_extension()
-    }
-
-    /// Its name.
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// The format of a media type; None if it is unknown.
-    #[staticmethod]
-    fn from_media_type(media_type: &str) -> Option<Self> {
-        QueryResultsFormat::from_media_type(media_type).map(Self)
-    }
-
-    /// The format of a file's extension; None if it is unknown.
-    #[staticmethod]
-    fn from_extension(extension: &str) -> Option<Self> {
-        QueryResultsFormat::from_extension(extension).map(Self)
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<QueryResultsFormat {}>", self.0.name())
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+format_class! {
+    /// A format of answers.
+    "QueryResultsFormat": PyQueryResultsFormat(QueryResultsFormat)
+    {
+        #[classattr]
+        const CSV: Self = PyQueryResultsFormat(QueryResultsFormat::Csv);
+        #[classattr]
+        const JSON: Self = PyQueryResultsFormat(QueryResultsFormat::Json);
+        #[classattr]
+        const TSV: Self = PyQueryResultsFormat(QueryResultsFormat::Tsv);
+        #[classattr]
+        const XML: Self = PyQueryResultsFormat(QueryResultsFormat::Xml);
     }
 }
 

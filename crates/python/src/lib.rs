@@ -34,6 +34,7 @@ mod store;
 mod streams;
 mod terms;
 mod transaction;
+mod value_class;
 
 /// Snowmelt for Python; the package `snowmelt` exports what is public.
 #[pyo3::pymodule]

@@ -21,11 +21,11 @@ pub struct Reading<T> {
     cancel: Cancel,
 }
 
-type Source<T> = Box<dyn Iterator<Item = PyResult<T>> + Send>;
+type Items<T> = Box<dyn Iterator<Item = PyResult<T>> + Send>;
 
 struct State<T> {
     /// none at the end, or after an error
-    source: Option<Source<T>>,
+    source: Option<Items<T>>,
     ready: VecDeque<T>,
     /// an error behind what is ready
     failed: Option<PyErr>,
@@ -35,7 +35,7 @@ struct State<T> {
 impl<T: Send> Reading<T> {
     /// `cancel` is the flag that ends the source.
     pub fn new(source: impl Iterator<Item = PyResult<T>> + Send + 'static, cancel: Cancel) -> Self {
-        let source: Option<Source<T>> = Some(Box::new(source));
+        let source: Option<Items<T>> = Some(Box::new(source));
         let state = State { source, ready: VecDeque::new(), failed: None, at_once: FIRST_ITEMS };
         Reading { state: Mutex::new(state), cancel }
     }

@@ -35,7 +35,7 @@ impl PyQuerySolutions {
     pub fn new(rows: Rows, cancel: Cancel, labels: Option<Arc<Labels>>) -> Self {
         let names = rows.columns().into();
         let terms = rows.map(move |row| {
-            let mut terms = row.map_err(errors::of)?.into_terms();
+            let mut terms = row.map_err(errors::from_error)?.into_terms();
             if let Some(labels) = &labels {
                 for term in terms.iter_mut().flatten() {
                     if let Term::BlankNode(_) = term {
@@ -266,7 +266,7 @@ pub struct PyQueryTriples {
 impl PyQueryTriples {
     pub fn new(triples: Triples, cancel: Cancel, labels: Option<Arc<Labels>>) -> Self {
         let triples = triples.map(move |triple| {
-            let triple = triple.map_err(errors::of)?;
+            let triple = triple.map_err(errors::from_error)?;
             Ok(labels.as_ref().map_or(triple.clone(), |labels| labels.triple_found(triple)))
         });
         PyQueryTriples { reading: Reading::new(triples, cancel), table: PyOnceLock::new() }
@@ -337,7 +337,7 @@ pub struct PyQuads {
 impl PyQuads {
     pub fn new(quads: Quads, cancel: Cancel, labels: Option<Arc<Labels>>) -> Self {
         let quads = quads.cancel(cancel.clone()).map(move |quad| {
-            let quad = quad.map_err(errors::of)?;
+            let quad = quad.map_err(errors::from_error)?;
             Ok(match &labels {
                 Some(labels) => labels.quad_found(quad),
                 None => quad,

@@ -35,7 +35,7 @@ pub struct PyStore {
 
 impl PyStore {
     fn opened(py: Python<'_>, open: impl FnOnce() -> snowmelt::Result<Database> + Send) -> PyResult<Self> {
-        let database = py.detach(open).map_err(errors::of)?;
+        let database = py.detach(open).map_err(errors::from_error)?;
         Ok(PyStore { handle: Handle::new(database), labels: Arc::default() })
     }
 
@@ -48,13 +48,13 @@ impl PyStore {
         let database = self.handle.to_write()?;
         let cancel = Cancel::default();
         let begun = interrupt::run(py, &cancel, || Handle::begin(&database, &cancel))?;
-        let mut tx = begun.map_err(errors::of)?;
+        let mut tx = begun.map_err(errors::from_error)?;
         let mut fresh = Fresh::default();
         // what Python code does between the steps must not wait for this transaction
-        let writer = Writing::of(&self.handle);
-        steps(&mut |step| py.detach(|| step(&mut tx, &mut fresh)).map_err(errors::of))?;
+        let writer = Writing::begin(&self.handle);
+        steps(&mut |step| py.detach(|| step(&mut tx, &mut fresh)).map_err(errors::from_error))?;
         drop(writer);
-        py.detach(|| tx.commit()).map_err(errors::of)?;
+        py.detach(|| tx.commit()).map_err(errors::from_error)?;
         self.labels.keep(fresh);
         Ok(())
     }
@@ -68,7 +68,7 @@ impl PyStore {
 
     fn pattern(&self, py: Python<'_>, pattern: QuadPattern) -> PyResult<PyQuads> {
         let database = self.handle.database()?;
-        let quads = py.detach(|| database.quads(&pattern)).map_err(errors::of)?;
+        let quads = py.detach(|| database.quads(&pattern)).map_err(errors::from_error)?;
         Ok(PyQuads::new(quads, Cancel::default(), Some(self.labels.clone())))
     }
 
@@ -117,7 +117,7 @@ type Step<'a> = Box<dyn FnOnce(&mut Transaction, &mut Fresh) -> snowmelt::Result
 struct Writing<'a>(&'a Handle);
 
 impl<'a> Writing<'a> {
-    fn of(handle: &'a Handle) -> Self {
+    fn begin(handle: &'a Handle) -> Self {
         handle.set_writer(Some(std::thread::current().id()));
         Writing(handle)
     }
@@ -310,8 +310,8 @@ impl PyStore {
         let (database, cancel) = (self.handle.database()?, Cancel::default());
         let written = interrupt::run(py, &cancel, || -> PyResult<()> {
             let mut writer = serializer.for_writer(&mut output);
-            for quad in database.quads(&pattern).map_err(errors::of)?.cancel(cancel.clone()) {
-                let mut quad = self.labels.quad_found(quad.map_err(errors::of)?);
+            for quad in database.quads(&pattern).map_err(errors::from_error)?.cancel(cancel.clone()) {
+                let mut quad = self.labels.quad_found(quad.map_err(errors::from_error)?);
                 if is_one_graph {
                     quad.graph_name = GraphName::DefaultGraph;
                 }
@@ -341,7 +341,7 @@ impl PyStore {
             return Ok(true);
         }
         let (database, pattern) = (self.handle.database()?, self.of_graph(graph_name));
-        let first = py.detach(|| database.quads(&pattern)?.next().transpose()).map_err(errors::of)?;
+        let first = py.detach(|| database.quads(&pattern)?.next().transpose()).map_err(errors::from_error)?;
         Ok(first.is_some())
     }
 
@@ -387,13 +387,14 @@ impl PyStore {
     /// gives free space back.
     fn optimize(&self, py: Python<'_>) -> PyResult<()> {
         let database = self.handle.to_write()?;
-        interrupt::run(py, &Cancel::default(), || database.compact())?.map_err(errors::of)
+        interrupt::run(py, &Cancel::default(), || database.compact())?.map_err(errors::from_error)
     }
 
     /// Copies the newest durable state into a new database, while this one is used.
     fn backup(&self, py: Python<'_>, target_directory: PathBuf) -> PyResult<()> {
         let database = self.handle.database()?;
-        interrupt::run(py, &Cancel::default(), || database.backup(target_directory))?.map_err(errors::of)
+        interrupt::run(py, &Cancel::default(), || database.backup(target_directory))?
+            .map_err(errors::from_error)
     }
 
     /// Closes it; more calls do nothing.
@@ -419,7 +420,7 @@ impl PyStore {
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let database = self.handle.database()?;
-        Ok(usize::try_from(py.detach(|| database.quad_count()).map_err(errors::of)?)?)
+        Ok(usize::try_from(py.detach(|| database.quad_count()).map_err(errors::from_error)?)?)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -428,7 +429,7 @@ impl PyStore {
 
     fn __contains__(&self, py: Python<'_>, quad: PyQuad) -> PyResult<bool> {
         let (database, quad) = (self.handle.database()?, self.labels.quad_to_find(quad.0));
-        py.detach(|| database.contains(&quad)).map_err(errors::of)
+        py.detach(|| database.contains(&quad)).map_err(errors::from_error)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyQuads> {

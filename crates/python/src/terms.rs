@@ -7,280 +7,168 @@ use snowmelt::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Term}
 
 use crate::convert;
 use crate::errors;
+use crate::value_class::{named_term, value_class};
 
-/// An IRI.
-#[pyclass(name = "NamedNode", module = "snowmelt", frozen, eq, ord, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PyNamedNode(pub NamedNode);
-
-#[pymethods]
-impl PyNamedNode {
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("value",)
-    }
-
-    #[new]
-    fn new(value: &str) -> PyResult<Self> {
-        NamedNode::new(value).map(Self).map_err(|error| errors::value(format!("{value:?}: {error}")))
-    }
-
+named_term! {
+    /// An IRI.
+    "NamedNode": PyNamedNode(NamedNode), ordered
     /// The IRI.
-    #[getter]
-    fn value(&self) -> &str {
-        self.0.as_str()
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<NamedNode value={}>", self.0.as_str())
-    }
-
-    fn __getnewargs__(&self) -> (&str,) {
-        (self.value(),)
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+    value
+    {
+        #[new]
+        fn new(value: &str) -> PyResult<Self> {
+            NamedNode::new(value).map(Self).map_err(|error| errors::value(format!("{value:?}: {error}")))
+        }
     }
 }
 
-/// A blank node; without a label it gets a random one.
-#[pyclass(name = "BlankNode", module = "snowmelt", frozen, eq, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PyBlankNode(pub BlankNode);
-
-#[pymethods]
-impl PyBlankNode {
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("value",)
-    }
-
-    #[new]
-    #[pyo3(signature = (value=None))]
-    fn new(value: Option<&str>) -> PyResult<Self> {
-        let Some(label) = value else { return Ok(Self(BlankNode::default())) };
-        BlankNode::new(label).map(Self).map_err(|error| errors::value(format!("{label:?}: {error}")))
-    }
-
+named_term! {
+    /// A blank node; without a label it gets a random one.
+    "BlankNode": PyBlankNode(BlankNode), unordered
     /// The label.
-    #[getter]
-    fn value(&self) -> &str {
-        self.0.as_str()
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<BlankNode value={}>", self.0.as_str())
-    }
-
-    fn __getnewargs__(&self) -> (&str,) {
-        (self.value(),)
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+    value
+    {
+        #[new]
+        #[pyo3(signature = (value=None))]
+        fn new(value: Option<&str>) -> PyResult<Self> {
+            let Some(label) = value else { return Ok(Self(BlankNode::default())) };
+            BlankNode::new(label).map(Self).map_err(|error| errors::value(format!("{label:?}: {error}")))
+        }
     }
 }
 
-/// A literal: a text with a datatype or a language.
-#[pyclass(name = "Literal", module = "snowmelt", frozen, eq, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PyLiteral(pub Literal);
-
-#[pymethods]
-impl PyLiteral {
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("value",)
-    }
-
-    #[new]
-    #[pyo3(signature = (value, *, datatype=None, language=None, direction=None))]
-    fn new(
-        value: &Bound<'_, PyAny>,
-        datatype: Option<PyNamedNode>,
-        language: Option<&str>,
-        direction: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        if direction.is_some() {
-            return Err(errors::named("UnsupportedError", "the base direction of RDF 1.2 is not supported"));
+value_class! {
+    /// A literal: a text with a datatype or a language.
+    "Literal": PyLiteral(Literal), derives [], unordered
+    {
+        #[classattr]
+        fn __match_args__() -> (&'static str,) {
+            ("value",)
         }
-        let is_plain = value.is_instance_of::<PyString>();
-        let is_number = value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>();
-        if !(is_plain || is_number || value.is_instance_of::<PyBool>()) {
-            return Err(PyTypeError::new_err("the value of a literal is a str, an int, a float or a bool"));
-        }
-        let literal = convert::literal_of(value)?;
-        match (language, datatype) {
-            (Some(_), Some(_)) => Err(errors::value("a literal has a language or a datatype, not both")),
-            (Some(language), None) if is_plain => {
-                let tagged = Literal::new_language_tagged_literal(literal.value(), language);
-                tagged.map(Self).map_err(|error| errors::value(format!("{language:?}: {error}")))
+
+        #[new]
+        #[pyo3(signature = (value, *, datatype=None, language=None, direction=None))]
+        fn new(
+            value: &Bound<'_, PyAny>,
+            datatype: Option<PyNamedNode>,
+            language: Option<&str>,
+            direction: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            if direction.is_some() {
+                return Err(errors::named("UnsupportedError", "the base direction of RDF 1.2 is not supported"));
             }
-            (Some(_), None) => Err(errors::value("only a text has a language")),
-            (None, Some(datatype)) => Ok(Self(Literal::new_typed_literal(literal.value(), datatype.0))),
-            (None, None) => Ok(Self(literal)),
-        }
-    }
-
-    /// The lexical form.
-    #[getter]
-    fn value(&self) -> &str {
-        self.0.value()
-    }
-
-    /// The language tag, in lower case.
-    #[getter]
-    fn language(&self) -> Option<&str> {
-        self.0.language()
-    }
-
-    /// The datatype; rdf:langString where there is a language.
-    #[getter]
-    fn datatype(&self) -> PyNamedNode {
-        PyNamedNode(self.0.datatype().into_owned())
-    }
-
-    /// Always None: the base direction of RDF 1.2 is not supported.
-    #[getter]
-    fn direction(&self) -> Option<&str> {
-        None
-    }
-
-    /// The Python value: int, float, Decimal, bool, datetime, date or time by datatype; the lexical
-    /// form of all other literals, and of those that Python cannot hold.
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::literal_value(py, &self.0)
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        match self.0.language() {
-            Some(language) => format!("<Literal value={} language={language}>", self.0.value()),
-            None => {
-                let datatype = self.0.datatype();
-                format!("<Literal value={} datatype=<NamedNode value={}>>", self.0.value(), datatype.as_str())
+            let is_plain = value.is_instance_of::<PyString>();
+            let is_number = value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>();
+            if !(is_plain || is_number || value.is_instance_of::<PyBool>()) {
+                return Err(PyTypeError::new_err("the value of a literal is a str, an int, a float or a bool"));
+            }
+            let literal = convert::literal_of(value)?;
+            match (language, datatype) {
+                (Some(_), Some(_)) => Err(errors::value("a literal has a language or a datatype, not both")),
+                (Some(language), None) if is_plain => {
+                    let tagged = Literal::new_language_tagged_literal(literal.value(), language);
+                    tagged.map(Self).map_err(|error| errors::value(format!("{language:?}: {error}")))
+                }
+                (Some(_), None) => Err(errors::value("only a text has a language")),
+                (None, Some(datatype)) => Ok(Self(Literal::new_typed_literal(literal.value(), datatype.0))),
+                (None, None) => Ok(Self(literal)),
             }
         }
-    }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
-        let keywords = PyDict::new(py);
-        match self.0.language() {
-            Some(language) => keywords.set_item("language", language)?,
-            None => keywords.set_item("datatype", self.datatype())?,
+        /// The lexical form.
+        #[getter]
+        fn value(&self) -> &str {
+            self.0.value()
         }
-        Ok(((self.value(),), keywords))
-    }
 
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
+        /// The language tag, in lower case.
+        #[getter]
+        fn language(&self) -> Option<&str> {
+            self.0.language()
+        }
 
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+        /// The datatype; rdf:langString where there is a language.
+        #[getter]
+        fn datatype(&self) -> PyNamedNode {
+            PyNamedNode(self.0.datatype().into_owned())
+        }
+
+        /// Always None: the base direction of RDF 1.2 is not supported.
+        #[getter]
+        fn direction(&self) -> Option<&str> {
+            None
+        }
+
+        /// The Python value: int, float, Decimal, bool, datetime, date or time by datatype; the
+        /// lexical form of all other literals, and of those that Python cannot hold.
+        fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            convert::literal_value(py, &self.0)
+        }
+
+        fn __str__(&self) -> String {
+            self.0.to_string()
+        }
+
+        fn __repr__(&self) -> String {
+            match self.0.language() {
+                Some(language) => format!("<Literal value={} language={language}>", self.0.value()),
+                None => {
+                    let datatype = self.0.datatype();
+                    format!("<Literal value={} datatype=<NamedNode value={}>>", self.0.value(), datatype.as_str())
+                }
+            }
+        }
+
+        fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
+            let keywords = PyDict::new(py);
+            match self.0.language() {
+                Some(language) => keywords.set_item("language", language)?,
+                None => keywords.set_item("datatype", self.datatype())?,
+            }
+            Ok(((self.value(),), keywords))
+        }
     }
 }
 
-/// The default graph.
-#[pyclass(name = "DefaultGraph", module = "snowmelt", frozen, eq, ord, hash, from_py_object)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PyDefaultGraph;
+value_class! {
+    /// The default graph.
+    "DefaultGraph": PyDefaultGraph, derives [Copy], ordered
+    {
+        #[new]
+        fn new() -> Self {
+            PyDefaultGraph
+        }
 
-#[pymethods]
-impl PyDefaultGraph {
-    #[new]
-    fn new() -> Self {
-        PyDefaultGraph
-    }
+        /// An empty text.
+        #[getter]
+        fn value(&self) -> &'static str {
+            ""
+        }
 
-    /// An empty text.
-    #[getter]
-    fn value(&self) -> &'static str {
-        ""
-    }
+        fn __str__(&self) -> &'static str {
+            "DEFAULT"
+        }
 
-    fn __str__(&self) -> &'static str {
-        "DEFAULT"
-    }
+        fn __repr__(&self) -> &'static str {
+            "<DefaultGraph>"
+        }
 
-    fn __repr__(&self) -> &'static str {
-        "<DefaultGraph>"
-    }
-
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> Bound<'py, pyo3::types::PyTuple> {
-        pyo3::types::PyTuple::empty(py)
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+        fn __getnewargs__<'py>(&self, py: Python<'py>) -> Bound<'py, pyo3::types::PyTuple> {
+            pyo3::types::PyTuple::empty(py)
+        }
     }
 }
 
-/// A variable of a query.
-#[pyclass(name = "Variable", module = "snowmelt", frozen, eq, ord, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PyVariable(pub oxrdf::Variable);
-
-#[pymethods]
-impl PyVariable {
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("value",)
-    }
-
-    #[new]
-    fn new(value: &str) -> PyResult<Self> {
-        oxrdf::Variable::new(value).map(Self).map_err(|error| errors::value(format!("{value:?}: {error}")))
-    }
-
+named_term! {
+    /// A variable of a query.
+    "Variable": PyVariable(oxrdf::Variable), ordered
     /// The name, without question mark.
-    #[getter]
-    fn value(&self) -> &str {
-        self.0.as_str()
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<Variable value={}>", self.0.as_str())
-    }
-
-    fn __getnewargs__(&self) -> (&str,) {
-        (self.value(),)
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
+    value
+    {
+        #[new]
+        fn new(value: &str) -> PyResult<Self> {
+            oxrdf::Variable::new(value).map(Self).map_err(|error| errors::value(format!("{value:?}: {error}")))
+        }
     }
 }
 

@@ -71,7 +71,8 @@ impl PyTransaction {
         }
         let database = slf.handle.to_write()?;
         let cancel = Cancel::default();
-        let tx = interrupt::run(py, &cancel, || Handle::begin(&database, &cancel))?.map_err(errors::of)?;
+        let tx =
+            interrupt::run(py, &cancel, || Handle::begin(&database, &cancel))?.map_err(errors::from_error)?;
         slf.handle.set_writer(Some(thread::current().id()));
         *locked(&slf.under_way) = Some(tx);
         Ok(slf)
@@ -93,7 +94,7 @@ impl PyTransaction {
     /// Commits before the end of the with statement; when this returns, it is durable.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let tx = self.end()?;
-        py.detach(|| tx.commit()).map_err(errors::of)
+        py.detach(|| tx.commit()).map_err(errors::from_error)
     }
 
     /// Undoes everything, without an exception.
