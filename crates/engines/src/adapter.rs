@@ -72,9 +72,9 @@ pub struct Adapter {
     #[serde(default)]
     pub create: Vec<Action>,
     /// How a data set is loaded.
-    pub load: Option<Load>,
+    pub load: Option<LoadCommands>,
     /// How tables are loaded: scripts and CSV files in the folder `{data}`.
-    pub load_tables: Option<Load>,
+    pub load_tables: Option<LoadCommands>,
     /// The server, in the foreground.
     pub start: Vec<String>,
     /// When it is ready.
@@ -156,14 +156,14 @@ pub struct WrittenFile {
 pub struct Action {
     /// The words.
     pub run: Vec<String>,
-    /// So many at once.
+    /// Sessions that run it at the same time.
     pub sessions: Option<String>,
 }
 
 /// How a data set is loaded.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Load {
+pub struct LoadCommands {
     /// Whether its server runs meanwhile.
     pub server: ServerState,
     /// The commands, one after the other.
@@ -248,7 +248,7 @@ impl Adapter {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong; the line is told.
+    /// It cannot be read, or is wrong; the error names the line.
     pub fn read(path: &Path) -> Result<Self, EngineError> {
         let text = std::fs::read_to_string(path).map_err(|e| EngineError::file("read", path, e))?;
         check::parse(&text, &path.display().to_string(), Some(crate::error::folder_of(path)))
@@ -274,7 +274,7 @@ impl Adapter {
     }
 
     /// The load of data for queries of that language.
-    pub fn load_for(&self, language: Language) -> Option<&Load> {
+    pub fn load_for(&self, language: Language) -> Option<&LoadCommands> {
         match language {
             Language::Sparql => self.load.as_ref(),
             Language::Sql => self.load_tables.as_ref(),

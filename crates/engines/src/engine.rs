@@ -20,7 +20,7 @@ use snowmelt_lab::undo::Undo;
 use crate::adapter::{Action, Adapter, Language, ServerState, Whole};
 use crate::cold::bytes_on_disk;
 use crate::error::EngineError;
-use crate::process::{Account, Process, Runner, find_program};
+use crate::process::{Process, Runner, UserAccount, find_program};
 use crate::server::Server;
 use crate::session::Session;
 use crate::values::Values;
@@ -69,7 +69,7 @@ impl Settings {
 /// The work that engines are part of: how it is undone, and whether it goes on.
 #[derive(Clone)]
 pub struct Work {
-    /// Stops what was started, should we be killed.
+    /// Stops what was started if this process is killed.
     pub undo: Undo,
     /// Ends all waiting when set.
     pub stop: Arc<AtomicBool>,
@@ -87,7 +87,7 @@ pub struct Engine {
     adapter: Adapter,
     values: Values,
     folder: PathBuf,
-    account: Option<Account>,
+    account: Option<UserAccount>,
     work: Work,
 }
 
@@ -100,7 +100,7 @@ impl Engine {
         let settings = settings.absolute()?;
         let folder = settings.folder.join(&adapter.name);
         let is_root = rustix::process::geteuid().is_root();
-        let account = adapter.user.as_deref().filter(|_| is_root).and_then(Account::named);
+        let account = adapter.user.as_deref().filter(|_| is_root).and_then(UserAccount::named);
         let [port, second] = match settings.port {
             Some(port) => [port, port.saturating_add(1)],
             None => free_ports()?,
@@ -254,7 +254,8 @@ impl Engine {
     /// dropped, should that come first.
     ///
     /// # Errors
-    /// The port is in use, the server ends, or is not ready in time: its log's end is told.
+    /// The port is in use, the server ends, or is not ready in time; the error has the end of its
+    /// log.
     pub fn start(&self) -> Result<Server<'_>, EngineError> {
         self.check_ports()?;
         Server::start(self)
@@ -277,7 +278,7 @@ impl Engine {
     /// Runs a command of the adapter, with values for its own placeholders; its output.
     ///
     /// # Errors
-    /// There is no such command, or it fails: the end of its messages is told.
+    /// There is no such command, or it fails; the error has the end of its messages.
     pub fn command(&self, name: &str, values: &[(&str, &str)]) -> Result<String, EngineError> {
         let words = self.adapter.commands.get(name).ok_or_else(|| self.cannot(&format!("command {name}")))?;
         let words = self.values.with(values).fill_all(words);
@@ -361,7 +362,7 @@ impl Engine {
 
     /// Makes a file or folder the engine's account's.
     fn give(&self, path: &Path) -> Result<(), EngineError> {
-        let Some(Account { uid, gid }) = self.account else { return Ok(()) };
+        let Some(UserAccount { uid, gid }) = self.account else { return Ok(()) };
         chown(path, Some(uid), Some(gid)).map_err(|e| EngineError::file("change the owner of", path, e))
     }
 }

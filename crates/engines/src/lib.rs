@@ -19,7 +19,6 @@ pub mod adapter;
 pub mod cold;
 mod engine;
 mod error;
-pub mod http_get;
 mod process;
 mod ready;
 mod server;

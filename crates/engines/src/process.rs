@@ -17,12 +17,12 @@ use crate::error::{EngineError, log_tail};
 
 /// An account of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct UserAccount {
     pub uid: u32,
     pub gid: u32,
 }
 
-impl Account {
+impl UserAccount {
     /// The account of that name in /etc/passwd.
     pub fn named(name: &str) -> Option<Self> {
         Self::find(&fs::read_to_string("/etc/passwd").ok()?, name)
@@ -44,10 +44,10 @@ pub struct Runner<'a> {
     /// Where they run.
     pub folder: &'a Path,
     /// Other than ours.
-    pub account: Option<Account>,
+    pub account: Option<UserAccount>,
     /// Variables beside ours.
     pub environment: Vec<(String, String)>,
-    /// Holds the programs that must be stopped, should we be killed.
+    /// Holds the programs that must be stopped if this process is killed.
     pub undo: &'a Undo,
 }
 
@@ -94,7 +94,7 @@ impl Runner<'_> {
         command.args(rest).current_dir(self.folder).process_group(0);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(input).stdout(output).stderr(append(log)?);
-        if let Some(Account { uid, gid }) = self.account {
+        if let Some(UserAccount { uid, gid }) = self.account {
             command.uid(uid).gid(gid);
         }
         let child = command.spawn().map_err(|error| EngineError::System {
@@ -140,7 +140,7 @@ impl Process {
         status
     }
 
-    /// Waits for its end; nothing when it has not ended after `limit`, or `stopped` says so.
+    /// Waits for its end. `None` when it has not ended after `limit`, or `stopped` is true before.
     pub fn wait(&mut self, limit: Duration, stopped: &dyn Fn() -> bool) -> Option<ExitStatus> {
         let begun = Instant::now();
         let mut nap = Duration::from_millis(1);
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn accounts_are_found_by_their_whole_name() {
         let passwd = "postgresx:x:1:2::/:/bin/sh\npostgres:x:101:104:P:/var:/bin/bash\n";
-        assert_eq!(Account::find(passwd, "postgres"), Some(Account { uid: 101, gid: 104 }));
-        assert_eq!(Account::find(passwd, "postgre"), None);
+        assert_eq!(UserAccount::find(passwd, "postgres"), Some(UserAccount { uid: 101, gid: 104 }));
+        assert_eq!(UserAccount::find(passwd, "postgre"), None);
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl<'a> Server<'a> {
         }
         let ended = self.process.wait(limit, &|| false).is_some();
         if let Some(asking) = &mut asking {
-            // It ends with the server, whatever it answers.
+            // It ends with the server; its answer does not matter.
             asking.wait(limit.saturating_sub(begun.elapsed()).max(Duration::from_secs(1)), &|| false);
         }
         if ended {
