@@ -6,4 +6,4 @@
 #   benches/jbod.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo run --release -q -p snowmelt-store --example jbod -- docs/src/img/jbod.svg
+cargo run --release -q -p snowmelt-benches --example jbod -- docs/src/img/jbod.svg

@@ -8,8 +8,7 @@
 . "$(dirname "$0")/common.sh"
 command -v fio > /dev/null || { echo "no fio: apt-get install fio" >&2; exit 1; }
 rounds=${1:-10}
-own=$here/../target/release/examples/randread
-[ -x "$own" ] || { echo "no $own: cargo build --release -p snowmelt-io --examples" >&2; exit 1; }
+own=$(example randread)
 file=$DATA/fio-test
 reserved=/proc/sys/vm/nr_hugepages
 before=$(cat "$reserved" 2> /dev/null || echo 0)

@@ -66,7 +66,7 @@ fn function_of(span: &str) -> Option<&str> {
 /// The names of all functions and modules of the source.
 fn functions(root: &Path) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    for folder in ["crates", "src", "tests"] {
+    for folder in ["crates", "src", "tests", "benches"] {
         for file in
             files(&root.join(folder))?.into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"))
         {

@@ -5,7 +5,7 @@ use snowmelt_store::Activity;
 /// Processor time of a query from its meters.
 ///
 /// Fitted to measured times of Explore queries, everything resident; `cargo run --release
-/// --example cpu_model -- DB` fits it anew.
+/// -p snowmelt-benches --example cpu_model -- DB` fits it anew.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuModel {
     /// Nanoseconds per query.

@@ -1,14 +1,14 @@
 //! Worth of device times in plans on a database: the cells of the ablation that tell, on
 //! the three modelled devices, for pools of a tenth and of all of it.
 //!
-//!     cargo run --release -p snowmelt-bench --example device_costs -- DB explore|bi [MIXES]
+//!     cargo run --release -p snowmelt-benches --example device_costs -- DB explore|bi [MIXES]
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use snowmelt_bench::ablation::{Ablation, Conditions, Load, Model, Outcome, Setting};
+use snowmelt_bench::ablation::{Ablation, Conditions, Model, Outcome, QueryLoad, Setting};
 use snowmelt_bsbm::DEFAULT_SEED;
 use snowmelt_graph::OpenOptions;
 use snowmelt_io_experiments::PolicyName;
@@ -29,7 +29,7 @@ fn main() -> Result<()> {
             pool_percent,
             policy,
             clients: 1,
-            load: Load::Mixes,
+            load: QueryLoad::Mixes,
         })
     });
     let stop = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Worth of relocation to read-ahead: `cargo run --release -p snowmelt-store --example relocate
+//! Worth of relocation to read-ahead: `cargo run --release -p snowmelt-benches --example relocate
 //! [-- ROWS]`.
 //!
 //! Inserts ROWS (default 4 million) quads made up after BSBM's shapes, but with objects that

@@ -1,4 +1,4 @@
-//! Waits that the checkpointer causes: `cargo run --release -p snowmelt-store --example pauses --
+//! Waits that the checkpointer causes: `cargo run --release -p snowmelt-benches --example pauses --
 //! DIR [seconds] [MiB of journal]`.
 //!
 //! 1. *readers alone*: four threads read eight random pages per query, a quarter of the pages

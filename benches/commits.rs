@@ -1,5 +1,6 @@
-//! Cost of commits, against a bare loop on the same device: `cargo run --release -p snowmelt-store
-//! --example commits -- DIR [seconds]`. The first four alternate in turns of `seconds` each.
+//! Cost of commits, against a bare loop on the same device: `cargo run --release
+//! -p snowmelt-benches --example commits -- DIR [seconds]`. The first four alternate in turns of
+//! `seconds` each.
 //!
 //! 1. *bare*: one thread overwrites blocks of a preallocated, written file (O_DIRECT) and calls
 //!    fdatasync after each;

@@ -1,5 +1,5 @@
 //! Four disks of their own against stripe sets of them (E5): `cargo run --release
-//! -p snowmelt-store --example jbod [-- FILE.svg]`.
+//! -p snowmelt-benches --example jbod [-- FILE.svg]`.
 //!
 //! Four tables lie on four disks: each on a disk of its own (JBOD, by placement), or on all of
 //! them in stripe sets that are fine (extents of 64 KiB) or coarse (2 MiB, 16 MiB), or on one

@@ -1,7 +1,7 @@
 //! Fits the driver's model of processor time (`driver::cpu_model`) to a database: what a query
 //! costs when everything is resident.
 //!
-//!     cargo run --release --example cpu_model -- DB [MIXES]
+//!     cargo run --release -p snowmelt-benches --example cpu_model -- DB [MIXES]
 //!
 //! Each query is run by one thread, whose own processor time the kernel counts. Four
 //! coefficients (per query, lookup, row moved over, byte of answer) are fitted by least

@@ -1,6 +1,7 @@
 //! Cost of commits of one quad in the journal, by pattern of change, and where the bytes go.
 //!
-//!     cargo run --release -p snowmelt-graph --example journal -- DB [COMMITS] [default|held|MIB,SECONDS] [QUADS]
+//!     cargo run --release -p snowmelt-benches --example journal -- \
+//!         DB [COMMITS] [default|held|MIB,SECONDS] [QUADS]
 //!
 //! DB is a database of the Berlin SPARQL Benchmark; it is changed. Each pattern is COMMITS
 //! (default 20 000) commits of QUADS (default 1) quads each, after the database was opened

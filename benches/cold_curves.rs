@@ -1,6 +1,6 @@
 //! Draws processors in use from cold, of runs of `bsbm run --cold --format json` side by side.
 //!
-//!     cargo run --release -p snowmelt-bench --example cold_curves -- \
+//!     cargo run --release -p snowmelt-benches --example cold_curves -- \
 //!         TITLE NAME=RUN.json... > FILE.svg
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Cost of a hit in the pool: `cargo run --release -p snowmelt-store --example hit`.
+//! Cost of a hit in the pool: `cargo run --release -p snowmelt-benches --example hit`.
 //!
 //! Pins and unpins resident pages, in one thread and in two, over working sets that fit the
 //! processor's caches and that do not; prints nanoseconds of processor time per page (so that

@@ -1,4 +1,4 @@
-//! Cost of changes: `cargo run --release -p snowmelt-store --example apply [-- ROWS [BATCHES]]`.
+//! Cost of changes: `cargo run --release -p snowmelt-benches --example apply [-- ROWS [BATCHES]]`.
 //!
 //! Builds the trees of ROWS (default 10 million) quads made up after BSBM's shapes, then adds
 //! BATCHES (default 100) batches of 10 000 random quads, each its own transaction, then takes

@@ -1,5 +1,5 @@
-//! Worth of each read-ahead rule, below the trees: `cargo run --release -p snowmelt-store --example
-//! rules`.
+//! Worth of each read-ahead rule, below the trees: `cargo run --release -p snowmelt-benches
+//! --example rules`.
 //!
 //! Sixteen clients ask queries of three dependent batches of pages (one page, then ten, then
 //! eight; partly neighbours, partly random) of a database of 160 MB that starts cold, on

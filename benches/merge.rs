@@ -2,7 +2,7 @@
 //! core: the way of `TupleTree::merge_way`, the plain one (scan, then compare row by row), and
 //! lookups.
 //!
-//!     cargo run --release -p snowmelt-store --example merge [-- ROWS]
+//!     cargo run --release -p snowmelt-benches --example merge [-- ROWS]
 //!
 //! ROWS (default 2.6 million) quads in the order PSOG as BSBM's numeric properties of products
 //! are: one property, subjects with gaps, values of 11 bits, one graph. Keys are subjects, one in

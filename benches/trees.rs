@@ -1,7 +1,7 @@
 //! Figures of the trees: bytes a row, build rate, probe and scan times, string compression.
 //! Everything is warm; times are processor time of the one thread.
 //!
-//!     cargo run --release -p snowmelt-store --example trees [-- ROWS [FILE.nt]]
+//!     cargo run --release -p snowmelt-benches --example trees [-- ROWS [FILE.nt]]
 //!
 //! ROWS (default 10 million) quads are made up after BSBM's shapes; with an N-Triples file its
 //! triples are encoded as well (ids by first occurrence, small literals inline) and its terms

@@ -1,4 +1,4 @@
-//! How long the loader's encoder takes per literal: `cargo run --release -p snowmelt-graph
+//! How long the loader's encoder takes per literal: `cargo run --release -p snowmelt-benches
 //! --example encode`.
 
 use std::hint::black_box;

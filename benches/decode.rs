@@ -1,7 +1,7 @@
 //! How long a warm session takes per decoded term and per resolved constant:
-//! `cargo run --release -p snowmelt-graph --example decode`. Checks its answers first.
+//! `cargo run --release -p snowmelt-benches --example decode`. Checks its answers first.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../crates/graph/tests/support/mod.rs"]
 mod support;
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Small commits while a reader holds an old state: `cargo run --release -p snowmelt-store
+//! Small commits while a reader holds an old state: `cargo run --release -p snowmelt-benches
 //! --example held -- [commits] [DIRECTORY]`.
 //!
 //! Commits run without the reader, with it, and without it again. Prints commits per second, and

@@ -1,7 +1,8 @@
 //! How fast INSERT DATA is: requests of so many quads each, parsing included, and where the
 //! time goes.
 //!
-//!     cargo run --release -p snowmelt-sparql --example insert -- DIRECTORY [QUADS_PER_REQUEST] [REQUESTS] [held|once]
+//!     cargo run --release -p snowmelt-benches --example insert -- \
+//!         DIRECTORY [QUADS_PER_REQUEST] [REQUESTS] [held|once]
 //!
 //! DIRECTORY must not hold a database; what is made there is removed at the end. With *held*
 //! nothing is checkpointed meanwhile, with *once* all is before the last quarter of the
