@@ -20,12 +20,12 @@ pub fn lex(source: &str) -> Lexed {
     let mut at = 0;
     while at < bytes.len() {
         let (end, kind) = token(bytes, at);
-        if kind == Kind::Comment {
+        if kind == TokenKind::Comment {
             let line = 1 + source[..at].matches('\n').count();
             let lines = source[at..end].lines().enumerate();
             comments.extend(lines.map(|(i, text)| (line + i, text.trim().to_owned())));
         }
-        if kind != Kind::Code {
+        if kind != TokenKind::Code {
             code[at..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
         }
         at = end;
@@ -34,37 +34,37 @@ pub fn lex(source: &str) -> Lexed {
 }
 
 #[derive(PartialEq)]
-enum Kind {
+enum TokenKind {
     Code,
     Comment,
     Text,
 }
 
 /// Where the token at a place ends, and what it is. Code comes byte by byte, names whole.
-fn token(bytes: &[u8], at: usize) -> (usize, Kind) {
+fn token(bytes: &[u8], at: usize) -> (usize, TokenKind) {
     let rest = &bytes[at..];
     let find = |what: &[u8], from: usize| {
         let found = rest[from..].windows(what.len()).position(|w| w == what);
         found.map_or(bytes.len(), |i| at + from + i)
     };
     match rest {
-        [b'/', b'/', ..] => (find(b"\n", 2), Kind::Comment),
-        [b'/', b'*', ..] => (block_comment(bytes, at), Kind::Comment),
-        [b'"', ..] => (string(bytes, at + 1), Kind::Text),
+        [b'/', b'/', ..] => (find(b"\n", 2), TokenKind::Comment),
+        [b'/', b'*', ..] => (block_comment(bytes, at), TokenKind::Comment),
+        [b'"', ..] => (string(bytes, at + 1), TokenKind::Text),
         [b'r' | b'b', ..] if raw_start(rest).is_some() => {
             let (start, hashes) = raw_start(rest).unwrap_or_default();
             let end = [&b"\""[..], &b"#".repeat(hashes)].concat();
-            ((find(&end, start) + end.len()).min(bytes.len()), Kind::Text)
+            ((find(&end, start) + end.len()).min(bytes.len()), TokenKind::Text)
         }
         [b'\'', ..] => match character(rest) {
-            Some(len) => (at + len, Kind::Text),
-            None => (at + 1, Kind::Code),
+            Some(len) => (at + len, TokenKind::Text),
+            None => (at + 1, TokenKind::Code),
         },
         [first, ..] if is_name(*first) => {
             let len = rest.iter().take_while(|b| is_name(**b)).count();
-            (at + len, Kind::Code)
+            (at + len, TokenKind::Code)
         }
-        _ => (at + 1, Kind::Code),
+        _ => (at + 1, TokenKind::Code),
     }
 }
 

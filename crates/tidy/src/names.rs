@@ -28,7 +28,8 @@ fn types_in(code: &str) -> Vec<String> {
             && let Some(name) = words.next()
         {
             let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            names.push(name);
+            // a macro's `$name` is none
+            names.extend(Some(name).filter(|name| !name.is_empty()));
         }
     }
     names
@@ -40,7 +41,7 @@ mod tests {
 
     #[test]
     fn types_are_found_by_their_words() {
-        let code = "pub struct A<'a> {\n}\n  enum B { }\npub(crate) trait C: D {\npub(in crate::x) struct E;\nlet union = 1;";
+        let code = "pub struct A<'a> {\n}\n  enum B { }\npub(crate) trait C: D {\npub(in crate::x) struct E;\nstruct $f;\nlet union = 1;";
         assert_eq!(types_in(code), ["A", "B", "C", "E"]);
     }
 }

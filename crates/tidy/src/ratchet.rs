@@ -1,7 +1,7 @@
 //! The list of what is tolerated: it only shrinks.
 //!
 //! A line has a rule, a key and how much of it there is, with tabs between them. More than listed
-//! is an error; less is one as well, until the list says so: what was mended stays mended.
+//! is an error; fewer are an error as well until the list is lowered, so the count never rises.
 
 use std::collections::BTreeMap;
 use std::path::Path;
