@@ -67,7 +67,7 @@ impl Database {
         Options::new()
     }
 
-    pub(crate) fn of(open: Arc<Open>) -> Self {
+    pub(crate) fn from_open(open: Arc<Open>) -> Self {
         Database { open }
     }
 

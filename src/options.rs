@@ -98,7 +98,7 @@ impl Options {
     /// # Errors
     /// As [`Database::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
-        Ok(Database::of(Open::new(Graph::open(path.as_ref(), &self.store)?, None)))
+        Ok(Database::from_open(Open::new(Graph::open(path.as_ref(), &self.store)?, None)))
     }
 
     /// Makes an empty database in a directory.
@@ -106,7 +106,7 @@ impl Options {
     /// # Errors
     /// As [`Database::create`].
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
-        Ok(Database::of(Open::new(Graph::create(path.as_ref(), &self.stripes, &self.store)?, None)))
+        Ok(Database::from_open(Open::new(Graph::create(path.as_ref(), &self.stripes, &self.store)?, None)))
     }
 
     /// Opens the database in a directory, or makes one if there is none.
@@ -127,10 +127,7 @@ impl Options {
     pub fn in_memory(&self) -> Result<Database> {
         let made = tempfile::Builder::new().prefix("snowmelt-").tempdir();
         let dir = made.map_err(|error| Error::Other(Box::new(error)))?;
-        let store = OpenOptions {
-            seams: Seams { files: Some(FileOpener::in_memory()), ..self.store.clone().seams },
-            ..self.store.clone()
-        };
-        Ok(Database::of(Open::new(Graph::create(dir.path(), &[], &store)?, Some(dir))))
+        let store = OpenOptions { files: Some(FileOpener::in_memory()), ..self.store.clone() };
+        Ok(Database::from_open(Open::new(Graph::create(dir.path(), &[], &store)?, Some(dir))))
     }
 }

@@ -4,7 +4,8 @@
 //! 1. `settings`: no rule, each alone, all but each, all, and `auto`; and `auto` with one thing
 //!    fixed that the cost model chooses otherwise (gaps, lone reads in place). With the
 //!    conditions (device, pool, queue, clients) they make the cells.
-//! 2. `view`: the same database, opened many times at once, its bytes in memory.
+//! 2. `view`: the same database, opened many times at once, its bytes in memory; `warm_lists`: the
+//!    lists of pages that some settings begin with.
 //! 3. `cell`: one run. The device's time is its model's, the processors' time that of
 //!    [`CpuModel`](snowmelt_workload::cpu_model::CpuModel), so a cell gives the same figures on any
 //!    machine, and an hour of a slow disk takes seconds.
@@ -27,6 +28,7 @@ mod load;
 mod settings;
 mod table;
 mod view;
+mod warm_lists;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -40,13 +42,14 @@ use anyhow::{Result, bail};
 use snowmelt_bsbm::UseCase;
 
 pub use cell::Figures;
-pub use load::Load;
+pub use load::QueryLoad;
 pub use settings::{
     Conditions, Known, LEARNED, Model, Setting, Turned, conditions, conditions_of, learned_conditions,
     learned_settings, settings, turned_settings,
 };
 pub use table::{Judgement, Outcome, Worth};
-use view::{Source, WarmLists};
+use view::SharedDatabase;
+use warm_lists::WarmLists;
 
 /// The cells to run.
 pub struct Ablation<'a> {
@@ -96,8 +99,8 @@ impl Cell {
 
 impl Ablation<'_> {
     /// The cells: of a database too large for memory only those with as many stripes as it has.
-    fn tasks(&self, source: &Source) -> Vec<(Conditions, &Setting)> {
-        let possible = self.conditions.iter().filter(|c| source.has_stripes(c.model.stripes()));
+    fn tasks(&self, database: &SharedDatabase) -> Vec<(Conditions, &Setting)> {
+        let possible = self.conditions.iter().filter(|c| database.has_stripes(c.model.stripes()));
         let cells = |c: &Conditions| {
             let c = *c;
             self.settings.iter().filter(move |s| s.is_for(&c)).map(move |s| (c, s))
@@ -111,9 +114,9 @@ impl Ablation<'_> {
         stripes.push(1); // for the warm lists
         stripes.sort_unstable();
         stripes.dedup();
-        let source = Source::open(&self.db, &stripes)?;
-        let lists = WarmLists::collect(&source, self)?;
-        let tasks = self.tasks(&source);
+        let database = SharedDatabase::open(&self.db, &stripes)?;
+        let lists = WarmLists::collect(&database, self)?;
+        let tasks = self.tasks(&database);
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let results = Mutex::new(Vec::new());
@@ -125,11 +128,12 @@ impl Ablation<'_> {
                     let Some((conditions, setting)) = tasks.get(task) else { break };
                     let view = match views.entry(conditions.model.stripes()) {
                         Entry::Occupied(view) => view.into_mut(),
-                        Entry::Vacant(none) => none.insert(source.view(conditions.model.stripes())?),
+                        Entry::Vacant(none) => none.insert(database.view(conditions.model.stripes())?),
                     };
-                    let figures = cell::run(view, &lists, self, *conditions, setting)?;
+                    let list = lists.get(conditions).filter(|_| setting.has_list());
+                    let figures = cell::run(view, list, self, *conditions, setting)?;
                     let cell = Cell { conditions: *conditions, setting: (*setting).clone(), figures };
-                    results.lock().expect("nobody panics with this lock").push((task, cell));
+                    results.lock().expect("no thread panics while it holds this lock").push((task, cell));
                     (self.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
                 }
                 Ok(())
@@ -140,7 +144,7 @@ impl Ablation<'_> {
         if self.stop.load(Ordering::Relaxed) {
             bail!("stopped after {} of {} cells", done.into_inner(), tasks.len());
         }
-        let mut cells = results.into_inner().expect("nobody panics with this lock");
+        let mut cells = results.into_inner().expect("no thread panics while it holds this lock");
         cells.sort_by_key(|(task, _)| *task);
         Ok(cells.into_iter().map(|(_, cell)| cell).collect())
     }

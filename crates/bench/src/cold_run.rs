@@ -49,7 +49,7 @@ pub struct ColdReport {
     /// Bytes read ÷ bytes of pages used.
     pub amplification: f64,
     /// The least time for the pages that were used until full speed, and until it was warm by
-    /// rules, on a volume whose caps were told.
+    /// rules, on a volume with the given caps.
     pub optima: Vec<Optimum>,
     /// Second by second.
     pub samples: Vec<Sample>,
@@ -83,15 +83,15 @@ pub struct Plan<'a> {
     pub bandwidth: Option<Bandwidth>,
     /// Caps of the volume under each stripe, for the least time.
     pub caps: Option<Caps>,
-    /// The cold phase lasts at most so many seconds.
+    /// Most seconds of the cold phase.
     pub most_seconds: u64,
     /// Measured mixes.
     pub mixes: u64,
     /// Ends it.
     pub stop: &'a AtomicBool,
-    /// Hears of the proof before the run, so that it stands before the samples.
+    /// Called with the proof before the run, so that it is shown before the samples.
     pub on_proof: &'a dyn Fn(&Proof),
-    /// Hears of each second.
+    /// Called for each second.
     pub on_sample: &'a (dyn Fn(&Sample) + Sync),
 }
 
@@ -136,7 +136,7 @@ impl Plan<'_> {
         let moments = [open_to_full_s, warm_up.warm_s];
         let optima = self.caps.zip(first_uses).map_or(Vec::new(), |(caps, uses)| {
             let uses = uses.take();
-            let of = |until_s: &f64| Optimum::of(&uses, begun_ns, *until_s, caps);
+            let of = |until_s: &f64| Optimum::find(&uses, begun_ns, *until_s, caps);
             moments.iter().flatten().map(of).collect()
         });
         let cold = ColdReport {

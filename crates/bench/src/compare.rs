@@ -2,7 +2,7 @@
 //!
 //! 1. `workload`: the queries, of a benchmark or of files, and the language they need.
 //! 2. `data`: the data set, generated or given, and its cut in parts; room on the disk.
-//! 3. `field`: the engines: those that are there are loaded, the others are told as skipped.
+//! 3. `field`: the engines. Those that are installed are loaded, the others reported as skipped.
 //!    SPARQL is asked at an endpoint, SQL in sessions (`sql_target`).
 //! 4. `turn`: one engine once: cold, started, its first answer, cold mixes, warm mixes, stopped.
 //! 5. Each repetition takes all engines, beginning at another one. An engine that fails is told

@@ -29,7 +29,7 @@ pub fn terms(kind: QueryKind, answer: &[u8], rows: u64) -> Result<Content> {
     }
 }
 
-/// The rows of a table, numbers rounded, whatever their order.
+/// The rows of a table in any order, with rounded numbers.
 ///
 /// # Errors
 /// It is no text.

@@ -5,6 +5,11 @@
 //! RDF/XML wanted, updates by POST of a form, the whole answer read. As there, a query's time
 //! begins when its connection is made. An endpoint that cannot be connected to is an error of the
 //! run; an answer that is late, refused or cut is a failure of its query.
+//!
+//! It is a client of its own, not ureq. A query's time has two parts, the connection and the
+//! answer, and its limit begins with the second; ureq tells neither moment. And a driver must do
+//! little besides: a request takes 16,000 instructions on a kept connection, 57,000 by ureq; with a
+//! connection of its own 82,000, 322,000 by ureq.
 
 mod response;
 
@@ -18,13 +23,13 @@ use snowmelt_bsbm::{Query, QueryKind};
 
 use snowmelt_workload::target::{Answered, Failure, Target};
 
-/// A server that is silent for so long has no answer, whatever the time limit of queries.
+/// A server that is silent for this long has failed, even where queries have no time limit.
 const SILENCE: Duration = Duration::from_secs(300);
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// Beside the address: how an endpoint is spoken to.
+/// Options of the protocol with an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct Protocol {
     /// Open a connection for each query, as the original driver does.

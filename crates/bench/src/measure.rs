@@ -24,7 +24,7 @@ pub struct Streams {
 impl Streams {
     /// One stream for both; with updates, one of Explore for the warm-up, and then that of the
     /// load, whose inserts take these transactions in turn.
-    pub fn of(load: &ClientLoad, transactions: Option<Vec<String>>) -> Result<Self> {
+    pub fn new(load: &ClientLoad, transactions: Option<Vec<String>>) -> Result<Self> {
         let Some(transactions) = transactions else {
             return Ok(Self { warm: load.stream()?, measured: None });
         };
@@ -42,7 +42,7 @@ impl Streams {
         (self.warm, self.measured)
     }
 
-    /// The stream that counts, after so many mixes of warm-up.
+    /// The stream that counts, after `warmup` mixes of warm-up.
     pub fn measured(mut self, warmup: u64) -> Stream {
         self.measured.take().unwrap_or_else(|| {
             (0..warmup).for_each(|_| drop(self.warm.next_mix()));
@@ -51,7 +51,7 @@ impl Streams {
     }
 }
 
-/// How mixes enough for a number of transactions are counted: each has this many inserts.
+/// Inserts in each mix, by which the mixes for a number of transactions are counted.
 pub fn inserts_per_mix(use_case: UseCase) -> usize {
     use_case.mix().iter().filter(|number| **number == 1).count()
 }

@@ -8,8 +8,8 @@ use snowmelt_store::{Background, DeviceWrap, PAGE_BYTES, Seams, StoreConfig};
 /// Memory for queries beside the pool, in bytes.
 const QUERY_BYTES: u64 = 256 << 20;
 
-/// A store by `clock` with a pool of so many frames; `devices` answers the model under each
-/// stripe, and what is wrong with it.
+/// A store by `clock` with a pool of `frames` frames; `devices` returns the model under each
+/// stripe, and its troubles.
 pub fn store_config(
     clock: &Clock,
     frames: u64,

@@ -1,10 +1,9 @@
 //! The least time in which a capped volume delivers given pages.
 //!
-//! With all of them known before, they may be read in any order, and what lies between two of them,
-//! too. Between neighbours the gaps up to some length are read and the longer ones are not: each
-//! such choice has its requests and bytes, and takes as long as the one or the other under its cap.
-//! The least over all lengths is the offline optimum. A request may be of any length. How long
-//! processors work is not in it.
+//! The pages are known before, so they may be read in any order, together with gaps between them.
+//! A choice is a length: shorter gaps are read, longer ones are not. Each choice has a number of
+//! requests and of bytes; it takes the longer of the two times under their caps. The least time of
+//! all choices is the offline optimum. A request may be of any length. Processor time is left out.
 
 use std::str::FromStr;
 
@@ -52,8 +51,9 @@ pub struct Optimum {
 }
 
 impl Optimum {
-    /// Of what was used in the seconds since `begun_ns`, on a volume under each stripe.
-    pub fn of(uses: &[FirstUse], begun_ns: u64, until_s: f64, caps: Caps) -> Optimum {
+    /// The optimum for the pages used in the first `until_s` seconds after `begun_ns`, with a
+    /// volume under each stripe.
+    pub fn find(uses: &[FirstUse], begun_ns: u64, until_s: f64, caps: Caps) -> Optimum {
         let until_ns = begun_ns + (until_s * 1e9) as u64;
         let mut places: Vec<(usize, u64)> = uses
             .iter()
@@ -128,29 +128,29 @@ mod tests {
     fn gaps_are_read_where_requests_are_what_is_scarce() {
         let trace = uses(&[9, 0, 2, 1, 5, 1]);
         // Five pages, of which 0 to 2 lie together: 3 requests at least, or 2 with a gap of two.
-        let scarce_bytes = Optimum::of(&trace, 0, 1.0, caps(1000, 1));
+        let scarce_bytes = Optimum::find(&trace, 0, 1.0, caps(1000, 1));
         assert_eq!((scarce_bytes.pages, scarce_bytes.requests, scarce_bytes.bytes), (5, 3, 5 * PAGE));
         assert_eq!(scarce_bytes.seconds, 5.0);
-        let scarce_requests = Optimum::of(&trace, 0, 1.0, caps(1, 1000));
+        let scarce_requests = Optimum::find(&trace, 0, 1.0, caps(1, 1000));
         assert_eq!((scarce_requests.requests, scarce_requests.bytes), (1, 10 * PAGE));
-        let both = Optimum::of(&trace, 0, 1.0, caps(1, 3));
+        let both = Optimum::find(&trace, 0, 1.0, caps(1, 3));
         assert_eq!((both.requests, both.bytes), (2, 7 * PAGE), "{both:?}");
     }
 
     #[test]
     fn only_what_was_used_by_then_counts_and_each_stripe_has_a_volume() {
         let mut trace = uses(&[0, 10, 20, 30]);
-        assert_eq!(Optimum::of(&trace, 0, 1e-9, caps(1, 1)).pages, 2);
+        assert_eq!(Optimum::find(&trace, 0, 1e-9, caps(1, 1)).pages, 2);
         trace[3].stripe = 1;
-        let optimum = Optimum::of(&trace, 0, 1.0, caps(1000, 1));
+        let optimum = Optimum::find(&trace, 0, 1.0, caps(1000, 1));
         assert_eq!((optimum.requests, optimum.seconds), (4, 3.0), "the slower of two");
         assert_eq!((optimum.pages, optimum.bytes), (4, 4 * PAGE), "of both");
-        assert_eq!(Optimum::of(&[], 0, 1.0, caps(1, 1)).seconds, 0.0);
+        assert_eq!(Optimum::find(&[], 0, 1.0, caps(1, 1)).seconds, 0.0);
         // The clock began long before the run.
         const BEGUN: u64 = 1 << 40;
         trace.iter_mut().for_each(|u| u.at_ns += BEGUN);
-        assert_eq!(Optimum::of(&trace, BEGUN, 1e-9, caps(1, 1)).pages, 2);
-        assert_eq!(Optimum::of(&trace, BEGUN, 1.0, caps(1, 1)).pages, 4);
+        assert_eq!(Optimum::find(&trace, BEGUN, 1e-9, caps(1, 1)).pages, 2);
+        assert_eq!(Optimum::find(&trace, BEGUN, 1.0, caps(1, 1)).pages, 4);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! 1. `steps`: runs the commands one after the other, each in a folder of the run, and reads their
 //!    figures back.
-//! 2. `emulated`: a device for some of them, taken down whatever happens.
+//! 2. `emulated`: a device for some of them, taken down even when they fail.
 //! 3. `finding`: a published finding, what came out here, and whether that is the same.
 //! 4. `e1` to `e5`: the experiments. `server`: an engine that is killed and started again.
 //! 5. The page: findings, then the figures of each command, then the commands themselves.

@@ -49,7 +49,7 @@ pub struct QueryReport {
     pub min_bytes: u64,
     /// most
     pub max_bytes: u64,
-    /// the sum of all answers' digests: equal for equal answers, whatever the order
+    /// the sum of all answers' digests: equal for equal answers in any order
     pub digest: String,
 }
 
@@ -63,8 +63,8 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    /// Of a run. A mix that was cut off at the end counts by its share of queries.
-    pub fn of(run: &Run, queries_per_mix: usize) -> Self {
+    /// The throughput of a run. A mix that was cut off at the end counts by its share of queries.
+    pub fn new(run: &Run, queries_per_mix: usize) -> Self {
         let mixes = run.records.len() as f64 / queries_per_mix as f64;
         let busy_s: f64 = run.records.iter().map(Record::seconds).sum();
         let per_hour = |s: f64| if s > 0.0 { 3600.0 * mixes / s } else { 0.0 };
@@ -227,7 +227,7 @@ mod tests {
         assert!((q[0].aqet - 0.1).abs() < 1e-9);
         assert_eq!(q[0].digest, format!("{:016x}", 2));
         let run = Run { from_ns: 0, to_ns: 300_000_000, records };
-        let t = Throughput::of(&run, 2);
+        let t = Throughput::new(&run, 2);
         assert!((t.qmph_query_time - 3600.0 * 2.0 / 0.4).abs() < 1e-6);
         assert!((t.qmph_wall - 3600.0 * 2.0 / 0.3).abs() < 1e-6);
         assert_eq!((t.qmph(1), t.qmph(2)), (t.qmph_query_time, t.qmph_wall));

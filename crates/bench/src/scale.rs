@@ -164,7 +164,7 @@ impl Phase {
         Self {
             mixes: run.mixes() as u64,
             seconds: run.seconds(),
-            throughput: Throughput::of(run, queries_per_mix),
+            throughput: Throughput::new(run, queries_per_mix),
             activity: a,
             trees: trees(meters),
             queries: shares(&run.records, all_ns),

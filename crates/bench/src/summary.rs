@@ -16,7 +16,7 @@ use snowmelt_workload::bench::ClientLoad;
 use snowmelt_workload::drive::{Record, Run};
 use snowmelt_workload::target::Failure;
 
-/// Settings of a measurement, as they are told.
+/// Settings of a measurement, as reports show them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setup {
     /// URL or database.
@@ -102,7 +102,7 @@ impl Summary {
     pub fn new(setup: Setup, load: &ClientLoad, measured: &Measured) -> Self {
         let Measured { run, cpu_s } = measured;
         let queries_per_mix = load.queries_per_mix();
-        let throughput = Throughput::of(run, queries_per_mix);
+        let throughput = Throughput::new(run, queries_per_mix);
         let is_closed = setup.rate.is_none();
         Self {
             qmph: if is_closed { throughput.qmph(setup.clients) } else { throughput.qmph_wall },
@@ -111,8 +111,8 @@ impl Summary {
             seconds: run.seconds(),
             mix: mix_times(&run.records, queries_per_mix),
             queries: queries(&run.records),
-            failures: Failures::of(&run.records),
-            driver: DriverWork::of(run, *cpu_s, !is_closed),
+            failures: Failures::count(&run.records),
+            driver: DriverWork::new(run, *cpu_s, !is_closed),
             verification: None,
             warm_up: None,
             setup,
@@ -181,7 +181,7 @@ impl Summary {
 }
 
 impl DriverWork {
-    fn of(run: &Run, cpu_s: f64, is_open: bool) -> Self {
+    fn new(run: &Run, cpu_s: f64, is_open: bool) -> Self {
         let connects: Vec<u64> = run.records.iter().map(|r| r.connect_ns).filter(|ns| *ns > 0).collect();
         let connect_s = connects.iter().sum::<u64>() as f64 / 1e9 / connects.len().max(1) as f64;
         let lateness = is_open.then(|| {
@@ -221,7 +221,7 @@ fn late_line(late: &LatencySummary) -> String {
 }
 
 impl Failures {
-    fn of(records: &[Record]) -> Self {
+    fn count(records: &[Record]) -> Self {
         let mut failures = Self::default();
         for record in records {
             let Some(failure) = &record.failed else { continue };

@@ -1,9 +1,9 @@
 //! Answers compared, query text by query text: those of two endpoints, or of a run and one that
 //! was stored.
 //!
-//! Rows and digests are compared ([`terms`](crate::content::terms)). A text that was
-//! answered in two ways within one run is unstable, and not compared: its order leaves a choice to
-//! the engine, or the data changed meanwhile.
+//! Rows and digests are compared ([`terms`](crate::content::terms)). A text that has two answers
+//! within one run is unstable and not compared: the engine may choose among rows of equal order, or
+//! the data changed meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! The warm-up of any target, from now on: whatever was to be made cold has been. Then the
+//! The warm-up of any target from now on. The caller has made it cold before. Then the
 //! measured mixes, without a pause.
 //!
 //! The warm-up ends when its rules seem to hold or its mixes are through. Whether and when they
@@ -33,7 +33,7 @@ pub struct WarmRun<'a> {
     pub mixes: u64,
     /// Counters of the target.
     pub counts: &'a (dyn Fn() -> Counts + Sync),
-    /// Hears of each second of the warm-up.
+    /// Called for each second of the warm-up.
     pub on_sample: &'a (dyn Fn(&Sample) + Sync),
     /// Ends it when set.
     pub stop: &'a AtomicBool,

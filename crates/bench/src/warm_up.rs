@@ -1,4 +1,4 @@
-//! Warming as a defined quantity: when a server that was cold is warm, and what that took.
+//! Warming as a defined quantity: the time at which a cold server is warm, and its cost.
 //!
 //! 1. `course`: intervals of counters and completions of queries, of the warm-up and of the
 //!    measured mixes that follow it without a pause.
@@ -8,7 +8,7 @@
 //!    them.
 //! 4. `server`: counters of a server's processes.
 //!
-//! Where a target does not tell something, the figure is absent.
+//! Figures that a target does not provide are absent.
 
 pub mod course;
 mod doubt;
@@ -27,7 +27,7 @@ use rule::{SteadyLimit, WarmRule};
 use snowmelt_workload::curve::Curve;
 use snowmelt_workload::sampler::{Sample, is_steady};
 
-/// Shares of the warm throughput whose times are told, in percent.
+/// Shares of the warm throughput, in percent, for which a time is reported.
 const SHARES: [u32; 3] = [50, 90, 100];
 
 /// Semi-warm: the server's processor use is between these shares of its plateau. Around 400 of
@@ -37,7 +37,7 @@ const SEMI_WARM: std::ops::RangeInclusive<f64> = 0.15..=0.45;
 /// Samples whose mean stands for the plateau until that is known.
 const LAST_SAMPLES: usize = 5;
 
-/// The rules of a run. With a steady state it alone is asked for; otherwise the first of the
+/// The rules of a run. Where a steady state is given, only that counts; otherwise the first of the
 /// other two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmRules {
@@ -69,7 +69,7 @@ impl WarmRules {
     /// True when a warm-up can end. The plateau is not known yet: once throughput is steady, the
     /// processor use of the last samples stands for it.
     pub fn seem_kept(&self, samples: &[Sample], queries_per_mix: usize) -> bool {
-        let interval = |sample: &Sample| Interval::of(sample, 0.0, queries_per_mix);
+        let interval = |sample: &Sample| Interval::new(sample, 0.0, queries_per_mix);
         let course = Course { intervals: samples.iter().map(interval).collect(), done: Vec::new() };
         if let Some(limit) = self.steady {
             return WarmRule::Steady { window_s: self.stretch_s, limit }.held_s(&course).is_some();
@@ -277,7 +277,7 @@ impl WarmUp {
             .collect();
         let warm_s = rules.iter().filter_map(|rule| rule.held_s).reduce(f64::min);
         let reached = reached(course, warm_rate);
-        let read = ReadUntil::of(course, warm_s.unwrap_or(measured_from_s));
+        let read = ReadUntil::new(course, warm_s.unwrap_or(measured_from_s));
         let WarmUpFacts { working_set, bandwidth, .. } = facts;
         let ninety_s = reached.iter().find(|share| share.percent == 90).and_then(|share| share.seconds);
         let mut warm_up = Self {
@@ -296,10 +296,10 @@ impl WarmUp {
                 .filter(|(issued, _)| *issued > 0)
                 .map(|(issued, used)| used as f64 / issued as f64),
             queries: semi_warm(&before, &warm, plateau_cpus),
-            ideal: Ideal::of(working_set, bandwidth, warm_s, ninety_s),
+            ideal: Ideal::new(working_set, bandwidth, warm_s, ninety_s),
             io_wait: facts.io_wait.clone(),
             server: facts.server.clone(),
-            seconds: course.intervals.iter().map(WarmSecond::of).collect(),
+            seconds: course.intervals.iter().map(WarmSecond::new).collect(),
             doubts: Vec::new(),
         };
         warm_up.doubts = doubt::doubts(&warm_up, &warm, &facts);
@@ -308,7 +308,7 @@ impl WarmUp {
 }
 
 impl ReadUntil {
-    fn of(course: &Course, at_s: f64) -> Self {
+    fn new(course: &Course, at_s: f64) -> Self {
         Self {
             at_s,
             bytes: course.sum_until(at_s, |interval| interval.bytes),
@@ -319,7 +319,7 @@ impl ReadUntil {
 }
 
 impl Ideal {
-    fn of(
+    fn new(
         set: Option<WorkingSet>,
         bandwidth: Option<Bandwidth>,
         warm_s: Option<f64>,
@@ -333,7 +333,7 @@ impl Ideal {
 }
 
 impl WarmSecond {
-    fn of(interval: &Interval) -> Self {
+    fn new(interval: &Interval) -> Self {
         Self {
             end_s: interval.end_s,
             rate: interval.rate(),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_bench::ablation::{
-    Ablation, Cell, Conditions, Judgement, LEARNED, Load, Model, Outcome, Setting, conditions,
+    Ablation, Cell, Conditions, Judgement, LEARNED, Model, Outcome, QueryLoad, Setting, conditions,
     learned_conditions, learned_settings, settings,
 };
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
@@ -89,7 +89,7 @@ fn ratio(outcome: &Outcome<'_>, conditions: Conditions, slow: &str, fast: &str) 
 fn all_of(model: Model, pool_percent: u32) -> impl Iterator<Item = Conditions> {
     conditions()
         .into_iter()
-        .filter(move |c| c.model == model && c.pool_percent == pool_percent && c.load == Load::Mixes)
+        .filter(move |c| c.model == model && c.pool_percent == pool_percent && c.load == QueryLoad::Mixes)
 }
 
 /// In extents of 2 MiB, as in the demo: with less, a start is over before the device's width

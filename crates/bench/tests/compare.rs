@@ -141,7 +141,7 @@ impl Stage {
         required: &[String],
     ) -> anyhow::Result<(Vec<Entrant>, Vec<Skipped>)> {
         let adapters = words.iter().map(|(name, word)| adapter(self.dir.path(), name, word)).collect();
-        field::find(adapters, (Language::Sparql, required), &self.settings(), &self.work)
+        field::find(adapters, Language::Sparql, required, &self.settings(), &self.work)
     }
 
     /// Engines whose sessions answer each statement with one row of a word.
@@ -156,7 +156,7 @@ impl Stage {
         };
         let settings = Settings { data: self.dir.path().join("tables"), ..self.settings() };
         let adapters = words.iter().map(of).collect();
-        field::find(adapters, (Language::Sql, &[]), &settings, &self.work).unwrap()
+        field::find(adapters, Language::Sql, &[], &settings, &self.work).unwrap()
     }
 
     fn compare(&self, field: &mut [Entrant], repeats: u32) -> Standings {

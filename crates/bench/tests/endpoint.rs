@@ -92,7 +92,7 @@ fn drive(url: &str, clients: usize, rules: Rules, protocol: Protocol) -> Result<
     let target = Endpoint::new(url, protocol)?;
     let stop = AtomicBool::new(false);
     let measurement = Measurement { target: &target, clients, rules, warmup: 1, mixes: 4, stop: &stop };
-    measurement.run(Streams::of(&load(clients), None)?)
+    measurement.run(Streams::new(&load(clients), None)?)
 }
 
 fn summary(measured: &Measured, clients: usize, rate: Option<f64>) -> Summary {

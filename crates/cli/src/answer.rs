@@ -37,7 +37,7 @@ impl AnswerFormat {
         style: TableStyle,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
-        match Self::of(format, result.kind())? {
+        match Self::choose(format, result.kind())? {
             ResultFormat::Table => result.write_table(&style, out)?,
             other => result.write(other, out)?,
         };
@@ -45,7 +45,7 @@ impl AnswerFormat {
     }
 
     /// The writer for this format, if it fits the kind of answer.
-    fn of(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
+    fn choose(format: Option<Self>, kind: QueryKind) -> anyhow::Result<ResultFormat> {
         let graph = matches!(kind, QueryKind::Graph);
         Ok(match (format, graph) {
             (None | Some(Self::Table), false) => ResultFormat::Table,

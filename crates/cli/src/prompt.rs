@@ -106,7 +106,7 @@ impl Prompt {
 
     /// Runs one input. What goes wrong in it is written like an answer.
     fn input(&mut self, text: &str, out: &mut dyn Write) -> std::io::Result<Then> {
-        match Entry::of(text) {
+        match Entry::parse(text) {
             Entry::Query(query) => self.query(query, out)?,
             Entry::Explain(query) => self.report(query, out, Engine::explain)?,
             Entry::Analyze(query) => self.report(query, out, Engine::analyze)?,

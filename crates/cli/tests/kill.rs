@@ -28,7 +28,7 @@ const READERS: usize = 16;
 struct Acknowledged([AtomicU64; WRITERS]);
 
 impl Acknowledged {
-    fn of(&self, writer: usize) -> u64 {
+    fn commits_of(&self, writer: usize) -> u64 {
         self.0[writer].load(Ordering::SeqCst)
     }
 }
@@ -45,7 +45,7 @@ fn update_text(writer: usize, n: u64) -> String {
 /// Writes until the server is gone.
 fn write(mut client: Client, writer: usize, acknowledged: &Acknowledged) {
     loop {
-        let next = acknowledged.of(writer) + 1;
+        let next = acknowledged.commits_of(writer) + 1;
         match client.update(&update_text(writer, next)) {
             Ok((200, _)) => acknowledged.0[writer].store(next, Ordering::SeqCst),
             Ok((status, body)) => panic!("writer {writer}: {status} {body}"),
@@ -58,7 +58,7 @@ fn write(mut client: Client, writer: usize, acknowledged: &Acknowledged) {
 fn read(mut client: Client, reader: usize, acknowledged: &Acknowledged, wrong: &AtomicBool) {
     let writer = reader % WRITERS;
     loop {
-        let known = acknowledged.of(writer);
+        let known = acknowledged.commits_of(writer);
         let query = format!(
             "PREFIX : <urn:> SELECT ?c (COUNT(?d) AS ?n) (MAX(?d) AS ?m) {{ :w{writer} :current ?c ; :done ?d }} GROUP BY ?c"
         );
@@ -85,7 +85,7 @@ fn check(client: &mut Client, writer: usize, acknowledged: &Acknowledged) {
     };
     let done = numbers(&format!(":w{writer} :done ?n"));
     let last = done.len() as u64;
-    let known = acknowledged.of(writer);
+    let known = acknowledged.commits_of(writer);
     assert!(last == known || last == known + 1, "writer {writer}: {known} acknowledged, {last} there");
     assert_eq!(done, (1..=last).collect::<Vec<u64>>(), "writer {writer}");
     assert_eq!(numbers(&format!("GRAPH :g{writer} {{ :w{writer} :twin ?n }}")), done, "writer {writer}");
@@ -186,7 +186,7 @@ fn killed_servers_lose_no_acknowledged_commit() {
     server.kill();
     assert_sound(&db);
     times.sort();
-    let commits: u64 = (0..WRITERS).map(|writer| acknowledged.of(writer)).sum();
+    let commits: u64 = (0..WRITERS).map(|writer| acknowledged.commits_of(writer)).sum();
     let (median, most) = (times[times.len() / 2], times[times.len() - 1]);
     println!(
         "{} kills, {commits} commits; time to the first right query: median {median:?}, most {most:?}",
@@ -207,7 +207,7 @@ fn sigterm_ends_in_time_and_loses_nothing() {
         assert!(status.success(), "{status}");
         assert!(took < Duration::from_secs(3), "a deadline of 1 s, ended after {took:?}");
     });
-    let commits: u64 = (0..WRITERS).map(|writer| acknowledged.of(writer)).sum();
+    let commits: u64 = (0..WRITERS).map(|writer| acknowledged.commits_of(writer)).sum();
     assert!(commits > 50, "{commits} commits are no backlog");
     let (server, _) = restart(&db, &acknowledged, &[]);
     server.kill();

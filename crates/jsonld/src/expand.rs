@@ -105,7 +105,7 @@ impl<'a> Expander<'a> {
             self.process.keeps(id.as_ref().map_or(0, String::len), element)?;
             return Ok(Item::Node(Box::new(NodeItem::reference(id))));
         }
-        let mut value = ValueItem::new(Scalar::of(element).expect("the caller saw a scalar"));
+        let mut value = ValueItem::new(Scalar::from_json(element).expect("the caller saw a scalar"));
         match datatype {
             Some(datatype) if !matches!(datatype, "@id" | "@vocab" | "@none") => {
                 value.datatype = Some(datatype.to_owned());

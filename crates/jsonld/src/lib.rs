@@ -13,7 +13,7 @@
 //!
 //! A document is kept as a whole. Recursion follows the nesting of the document, which is
 //! bounded ([`json::MOST_LEVELS`]); terms of a context that depend on each other are defined
-//! without recursion. What depends on a context alone is worked out once.
+//! without recursion. Results that depend on a context alone are kept.
 
 mod context;
 mod contexts;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::LabError;
 use crate::cap::processes::Held;
 use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
-use crate::group::{Limited, Limits, ROOT, io_folder};
+use crate::group::{Limited, ProgramLimits, ROOT, io_folder};
 use crate::machine::program::Program;
 use crate::undo::Undo;
 use crate::undo::signals::stop_on_signal;
@@ -70,7 +70,7 @@ pub fn run(args: &CapArgs) -> Result<u8, LabError> {
             "name a cap: --read 125MiB, --write SIZE, --read-ops N, --write-ops N".into(),
         ));
     }
-    let device = CapDevice::of(&args.device)?;
+    let device = CapDevice::find(&args.device)?;
     let undo = Undo::open("cap")?;
     let code = match (&args.cgroup, args.pid.as_slice(), args.command.as_slice()) {
         (Some(path), ..) => hold_group(path, &device, &caps, &undo).map(|()| 0),
@@ -84,7 +84,7 @@ pub fn run(args: &CapArgs) -> Result<u8, LabError> {
 
 /// Starts a program under the caps and waits for its end.
 fn around(command: &[String], device: CapDevice, caps: Caps, undo: &Undo) -> Result<u8, LabError> {
-    let limits = Limits { memory_bytes: None, caps: Some((device, caps)) };
+    let limits = ProgramLimits { memory_bytes: None, caps: Some((device, caps)) };
     let limited = Limited::make(&limits, undo)?;
     limited.caps.iter().for_each(tell);
     let program = Program::start(&limited.enter(command), undo)?;
@@ -145,7 +145,7 @@ fn tell(in_force: &CapsInForce) {
 
 /// Caps of a group that its processes left which do not hold meanwhile.
 fn loosened(home: &Path, device: &CapDevice, caps: &Caps) -> Option<String> {
-    let before = Caps::of(home, device).ok()?; // the root of v2 has none
+    let before = Caps::read(home, device).ok()?; // the root of v2 has none
     before.are_loosened_by(caps).then(|| {
         format!("the caps of {} ({before} on {}) do not hold meanwhile", home.display(), device.name)
     })

@@ -16,7 +16,7 @@ use crate::LabError;
 use crate::group::seat::{enable, unified_tree};
 use crate::undo::{Undo, processes_in};
 
-pub use limited::{Limited, Limits};
+pub use limited::{Limited, ProgramLimits};
 pub(crate) use seat::{Controller, Members, Seat};
 
 /// Where groups are.

@@ -92,16 +92,16 @@ impl BlockDevice {
     ///
     /// # Errors
     /// The path cannot be looked at.
-    pub fn of(path: &Path) -> Result<Option<BlockDevice>, LabError> {
+    pub fn find(path: &Path) -> Result<Option<BlockDevice>, LabError> {
         let meta = fs::metadata(path).map_err(|e| LabError::file("look at", path, e))?;
         let block = std::os::unix::fs::FileTypeExt::is_block_device(&meta.file_type());
         let dev = if block { meta.rdev() } else { meta.dev() };
-        let numbers = (rustix::fs::major(dev), rustix::fs::minor(dev));
-        let Some(queue_dir) = sys_dir(numbers) else { return Ok(None) };
-        let mut device = BlockDevice { dev: numbers, ..BlockDevice::default() };
+        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        let Some(queue_dir) = sys_dir(major, minor) else { return Ok(None) };
+        let mut device = BlockDevice { dev: (major, minor), ..BlockDevice::default() };
         device.name = queue_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         device.size_bytes = number(&queue_dir.join("size")).unwrap_or(0) * 512;
-        device.mount = if block { String::new() } else { mount_of(numbers).unwrap_or_default() };
+        device.mount = if block { String::new() } else { mount_of(major, minor).unwrap_or_default() };
         device.read_queue(&queue_dir);
         Ok(Some(device))
     }
@@ -128,7 +128,7 @@ pub fn active_scheduler(line: &str) -> &str {
 }
 
 /// The directory in /sys/block of a device, the whole disk's for a partition.
-fn sys_dir((major, minor): (u32, u32)) -> Option<PathBuf> {
+fn sys_dir(major: u32, minor: u32) -> Option<PathBuf> {
     let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     if dir.join("partition").exists() { dir.parent().map(Path::to_path_buf) } else { Some(dir) }
 }
@@ -138,7 +138,7 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// `ext4 on /`, from the table of mounts.
-fn mount_of((major, minor): (u32, u32)) -> Option<String> {
+fn mount_of(major: u32, minor: u32) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let wanted = format!("{major}:{minor}");
     table.lines().find_map(|line| {
@@ -234,8 +234,10 @@ mod tests {
     #[test]
     fn memory_file_systems_have_no_device() {
         if Path::new("/dev/shm").is_dir() {
-            assert_eq!(BlockDevice::of(Path::new("/dev/shm")).unwrap(), None);
+            assert_eq!(BlockDevice::find(Path::new("/dev/shm")).unwrap(), None);
         }
-        assert!(BlockDevice::of(Path::new("/nowhere/at/all")).unwrap_err().to_string().contains("/nowhere"));
+        assert!(
+            BlockDevice::find(Path::new("/nowhere/at/all")).unwrap_err().to_string().contains("/nowhere")
+        );
     }
 }

@@ -28,7 +28,7 @@ pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
 use crate::run::arguments::{EngineName, OnOff, parse_pattern};
-use crate::run::turns::{self, Measured};
+use crate::run::turns::{self, Measured, Turns};
 use crate::target::Target;
 use crate::undo::{Undo, signals};
 use crate::{LabError, Run, size};
@@ -144,14 +144,14 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     };
 
     let mut run = Run::create("read", args.out.as_deref())?;
-    run.settings(&ReadSettings::of(args, range));
+    run.settings(&ReadSettings::from_args(args, range));
     run.device(target.device.clone());
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
     crate::say!("{}", heading());
-    let read_ahead = ReadAhead::of(&target.device).filter(|_| args.model.is_none());
+    let read_ahead = ReadAhead::read(&target.device).filter(|_| args.model.is_none());
     let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo));
-    let behind = Behind::of(&target.device.name).filter(|_| args.model.is_none());
+    let behind = Behind::find(&target.device.name).filter(|_| args.model.is_none());
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
         // First, because a change of scheduler changes the read-ahead.
@@ -169,9 +169,8 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
-    turns::run(run, ("cells", args.repeats), &plan, (&stop, &undo), measure, |results| {
-        report(&target, results)
-    })
+    let turns = Turns { file: "cells", count: args.repeats, stop: &stop, undo: &undo };
+    turns::run(run, &turns, &plan, measure, |results| report(&target, results))
 }
 
 impl Measured for CellResult {
@@ -218,7 +217,7 @@ struct ReadSettings {
 }
 
 impl ReadSettings {
-    fn of(args: &ReadArgs, range_bytes: u64) -> ReadSettings {
+    fn from_args(args: &ReadArgs, range_bytes: u64) -> ReadSettings {
         ReadSettings {
             path: args.path.clone(),
             range_bytes,

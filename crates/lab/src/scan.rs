@@ -183,7 +183,8 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     check_layouts(args)?;
     let mut targets: Vec<TraceTarget> = Vec::new();
     for path in std::iter::once(&place).chain(&args.files) {
-        let target = TraceTarget::of(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
+        let target =
+            TraceTarget::find(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
         targets.extend(target);
     }
     let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
@@ -208,7 +209,7 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     if targets.is_empty() {
         run.doubt("no block device is behind the table: requests, depth and seeks cannot be seen");
     }
-    let read_ahead: Vec<ReadAhead> = devices.iter().filter_map(ReadAhead::of).collect();
+    let read_ahead: Vec<ReadAhead> = devices.iter().filter_map(ReadAhead::read).collect();
     read_ahead.iter().try_for_each(|read_ahead| read_ahead.hold(&undo))?;
     let sweep = sweep::Sweep {
         args,

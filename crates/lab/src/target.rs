@@ -42,7 +42,7 @@ impl Target {
             let instead = "name a file or a block device";
             return Err(LabError::refused(path.display(), "is neither a file nor a block device", instead));
         }
-        let Some(device) = BlockDevice::of(path)? else {
+        let Some(device) = BlockDevice::find(path)? else {
             let kind = file_system(meta.dev()).unwrap_or_else(|| "a file system without a device".into());
             let why = format!("is on {kind}, which no block device can be seen behind");
             let instead = "name a file on a disk, or the block device itself; with --model a device is simulated over any file";
@@ -65,7 +65,7 @@ impl Target {
     /// A file of any kind, for device models: what is behind it does not matter.
     pub fn any(path: &Path) -> Result<Target, LabError> {
         let file = JobFile::open(path, false, false)?;
-        let device = BlockDevice::of(path)?.unwrap_or_default();
+        let device = BlockDevice::find(path)?.unwrap_or_default();
         Ok(Target { path: path.into(), len: file.len(), device, doubts: Vec::new() })
     }
 

@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use crate::device::Behind;
 use crate::machine::program::{Ended, ProcessIo, Program};
-use crate::trace::event::Kind;
+use crate::trace::event::RequestKind;
 use crate::trace::session::{Follow, Options, Session, Traced};
 use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
@@ -85,7 +85,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
     if args.interval_ms == 0 {
         return Err(LabError::Argument("--interval-ms must be at least 1".into()));
     }
-    let target = TraceTarget::of(&args.device)?;
+    let target = TraceTarget::find(&args.device)?;
     let undo = Undo::open("trace")?;
     let stop = signals::stop_on_signal();
     let mut run = Run::create("trace", args.out.as_deref())?;
@@ -97,7 +97,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         buffer_mb: args.buffer_mb,
     });
     run.device(target.device.clone());
-    let behind = Behind::of(&target.device.name);
+    let behind = Behind::find(&target.device.name);
     let names_program = args.pid.is_some() || !args.command.is_empty();
     let options = Options {
         interval: Duration::from_millis(args.interval_ms),
@@ -112,7 +112,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         None if args.command.is_empty() => None,
         None => Some(Program::start(&args.command, &undo)?),
     };
-    let io_before = args.pid.and_then(ProcessIo::of);
+    let io_before = args.pid.and_then(ProcessIo::read);
     session.follow(program.as_ref().map(Program::pid))?;
     let begun = Instant::now();
     let mut go_on = || !stop.requested() && args.seconds.is_none_or(|s| begun.elapsed().as_secs_f64() < s);
@@ -142,7 +142,7 @@ fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), La
     for interval in &traced.tally.intervals {
         lines.write(interval)?;
     }
-    run.lines("summary")?.write(&summary::Summary::of(traced, ended))?;
+    run.lines("summary")?.write(&summary::Summary::new(traced, ended))?;
     run.compare_by(
         "summary",
         &["device"],
@@ -163,4 +163,5 @@ fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), La
 pub(crate) use page::sections;
 
 /// Reads, writes, and the rest, in the order of tables.
-const KINDS: [Kind; 5] = [Kind::Read, Kind::Write, Kind::Discard, Kind::Flush, Kind::Other];
+const KINDS: [RequestKind; 5] =
+    [RequestKind::Read, RequestKind::Write, RequestKind::Discard, RequestKind::Flush, RequestKind::Other];

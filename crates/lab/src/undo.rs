@@ -117,7 +117,7 @@ struct UndoState {
     open: Vec<(StepId, Step)>,
     next: u64,
     kept: bool,
-    /// A signal ended the command: a thread that still wants to change something waits for the
+    /// A signal ended the command. A thread that still wants to change something waits for its
     /// end.
     ended: bool,
 }
@@ -332,7 +332,7 @@ impl Undo {
         unreachable!("a number is free")
     }
 
-    /// Attaches `backing` to a free loop device and answers that.
+    /// Attaches `backing` to a free loop device and returns its path.
     ///
     /// # Errors
     /// There is no loop device, or attaching fails.
@@ -416,7 +416,7 @@ impl Inner {
         }
     }
 
-    /// Undoes everything, and lets nothing be changed any more.
+    /// Undoes everything; later changes are refused.
     pub(crate) fn end(&self) -> Result<(), UndoError> {
         let mut state = self.state.lock();
         state.ended = true;
@@ -436,8 +436,8 @@ impl Drop for Owner {
     }
 }
 
-/// Undoes `steps` in reverse order; answers those that failed, in order of making, and why.
-/// `told` hears of each.
+/// Undoes `steps` in reverse order; `told` is called for each. Returns those that failed, in order
+/// of making, and why.
 fn undo_steps(
     mut steps: Vec<(StepId, Step)>,
     told: &mut dyn FnMut(&Step, &io::Result<Outcome>),

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::device::Behind;
 use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
-use crate::group::{GroupTotal, Limits};
+use crate::group::{GroupTotal, ProgramLimits};
 use crate::machine::BlockDevice;
 use crate::machine::program::ProcessIo;
 use crate::trace::session::{Follow, Options, Session};
@@ -40,7 +40,7 @@ use crate::watch::marks::Marks;
 use crate::watch::observe::{Observation, Observed};
 use crate::watch::phase::Phase;
 use crate::watch::second::Second;
-use crate::watch::subject::Subject;
+use crate::watch::subject::{Subject, SubjectEnd};
 use crate::{LabError, Run};
 
 /// Watch a program: processors, its I/O, devices, page faults, memory, once a second.
@@ -156,7 +156,7 @@ impl WatchArgs {
     }
 
     /// Limits of the program that is started.
-    fn limits(&self) -> Result<Limits, LabError> {
+    fn limits(&self) -> Result<ProgramLimits, LabError> {
         let caps = Caps {
             read_bytes_per_s: self.cap_read,
             write_bytes_per_s: self.cap_write,
@@ -171,10 +171,10 @@ impl WatchArgs {
                 );
             }
             (_, true) => None,
-            (Some(path), false) => Some((CapDevice::of(path)?, caps)),
+            (Some(path), false) => Some((CapDevice::find(path)?, caps)),
             (None, false) => return argument("name the device of the caps: --cap-device DEVICE|FILE"),
         };
-        Ok(Limits { memory_bytes: self.memory_limit, caps })
+        Ok(ProgramLimits { memory_bytes: self.memory_limit, caps })
     }
 }
 
@@ -192,16 +192,16 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
         ));
     }
     args.limits()?; // before anything is made
-    let subject = Subject::of(args)?;
+    let subject = Subject::from_args(args)?;
     let undo = Undo::open("watch")?;
     let stop = signals::stop_on_signal();
     let mut run = Run::create("watch", args.out.as_deref())?;
     let devices = devices(args, &mut run)?;
     let mut session = match args.device.first().filter(|_| args.trace) {
-        Some(path) => Some(Session::start(TraceTarget::of(path)?, trace_options(args), &undo)?),
+        Some(path) => Some(Session::start(TraceTarget::find(path)?, trace_options(args), &undo)?),
         None => None,
     };
-    let emulated: Vec<Behind> = devices.iter().filter_map(|name| Behind::of(name)).collect();
+    let emulated: Vec<Behind> = devices.iter().filter_map(|name| Behind::find(name)).collect();
     let mut marks = Marks::new(args.mark_on.clone(), args.log.as_deref());
     if let Some(fifo) = &args.marks {
         marks.add_fifo(fifo, &undo)?;
@@ -211,7 +211,7 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
     if let Some(session) = &mut session {
         session.follow(subject.pid())?;
     }
-    let watched = watch(args, subject, &devices, (&mut marks, &stop), &mut run)?;
+    let watched = watch(args, subject, &devices, &mut marks, &stop, &mut run)?;
     let traced = session.map(Session::finish).transpose()?;
     if let Some(traced) = &traced {
         traced.doubts().into_iter().for_each(|doubt| run.doubt(doubt));
@@ -236,7 +236,7 @@ fn trace_options(args: &WatchArgs) -> Options {
 fn devices(args: &WatchArgs, run: &mut Run) -> Result<Vec<String>, LabError> {
     let mut names = Vec::new();
     for path in &args.device {
-        let target = TraceTarget::of(path)?;
+        let target = TraceTarget::find(path)?;
         run.device(target.device.clone());
         names.push(target.name);
     }
@@ -258,7 +258,8 @@ fn watch(
     args: &WatchArgs,
     subject: Subject,
     devices: &[String],
-    (marks, stop): (&mut Marks, &signals::Stop),
+    marks: &mut Marks,
+    stop: &signals::Stop,
     run: &mut Run,
 ) -> Result<Watched, LabError> {
     // While it is there; its number alone would be another one each time.
@@ -291,25 +292,20 @@ fn watch(
     let counted = asking.into_iter().map(Asking::finish).collect();
     let (caps, doubts) = subject.caps();
     doubts.into_iter().for_each(|doubt| run.doubt(doubt));
-    let total = Total { caps, ..Total::of(args, name, subject.end(), &observed) };
+    let total = Total { caps, ..Total::new(args, name, subject.end(), &observed) };
     Ok(Watched { observed, counted, total })
 }
 
 impl Total {
-    fn of(
-        args: &WatchArgs,
-        program: String,
-        (code, group): (Option<i32>, Option<GroupTotal>),
-        observed: &Observed,
-    ) -> Total {
+    fn new(args: &WatchArgs, program: String, end: SubjectEnd, observed: &Observed) -> Total {
         let (then, now) = (observed.first.tree(), observed.last.tree());
         // A program started here began with nothing, also what it did before the first reading
         // is its own.
         let from = if args.is_running() { *then } else { tree::TreeCounts::default() };
         Total {
             program,
-            code,
-            group,
+            code: end.code,
+            group: end.group,
             caps: None,
             seconds: observed.whole.length_s,
             user_s: now.user_s - from.user_s,
@@ -358,7 +354,7 @@ fn finish(
     let Observed { seconds, phases, .. } = &observed;
     if args.device.is_empty() {
         for name in total.devices.keys() {
-            if let Ok(Some(device)) = BlockDevice::of(&Path::new("/dev").join(name)) {
+            if let Ok(Some(device)) = BlockDevice::find(&Path::new("/dev").join(name)) {
                 run.device(device);
             }
         }
@@ -393,7 +389,7 @@ fn finish(
     print(&total);
     layers.iter().flat_map(|of| &of.differences).for_each(|line| crate::say!("{line}"));
     let title = format!("Watched: {}", total.program);
-    let mut report = page::report(&title, (&observed, &total, &layers), &counted, traced);
+    let mut report = page::report(&title, &observed, &total, &layers, &counted, traced);
     if let Some(line) = foreign(&total) {
         crate::say!("{line}");
         report.summary.push(line);

@@ -26,7 +26,7 @@ use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, OnOff};
-use crate::run::turns::{self, Measured};
+use crate::run::turns::{self, Measured, Turns};
 use crate::target::{Target, data_file};
 use crate::undo::{Undo, signals};
 use crate::write::plan::{PlannedRung, plan};
@@ -127,12 +127,12 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     };
 
     let mut run = Run::create("write", args.out.as_deref())?;
-    run.settings(&WriteSettings::of(args, target.len));
+    run.settings(&WriteSettings::from_args(args, target.len));
     run.device(target.device.clone());
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
-    let read_ahead = ReadAhead::of(&target.device);
-    let behind = Behind::of(&target.device.name);
+    let read_ahead = ReadAhead::read(&target.device);
+    let behind = Behind::find(&target.device.name);
     let measure = |planned: &PlannedRung, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {
@@ -144,9 +144,8 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
-    turns::run(run, ("rungs", args.repeats), &plan, (&stop, &undo), measure, |results| {
-        report(&target, results)
-    })
+    let turns = Turns { file: "rungs", count: args.repeats, stop: &stop, undo: &undo };
+    turns::run(run, &turns, &plan, measure, |results| report(&target, results))
 }
 
 impl Measured for RungResult {
@@ -178,7 +177,7 @@ struct WriteSettings {
 }
 
 impl WriteSettings {
-    fn of(args: &WriteArgs, len_bytes: u64) -> WriteSettings {
+    fn from_args(args: &WriteArgs, len_bytes: u64) -> WriteSettings {
         WriteSettings {
             path: args.path.clone(),
             len_bytes,

@@ -26,7 +26,7 @@ fn can_run() -> Option<(tempfile::TempDir, std::fs::File)> {
         "this needs root"
     } else if !Path::new(BLKIO).join("blkio.throttle.read_bps_device").exists() {
         "there is no blkio controller that throttles"
-    } else if !matches!(BlockDevice::of(dir.path()), Ok(Some(_))) {
+    } else if !matches!(BlockDevice::find(dir.path()), Ok(Some(_))) {
         "temporary files are on no block device"
     } else {
         return Some((dir, turn()));
@@ -258,7 +258,7 @@ fn it_ends_with_the_process_and_a_group_that_was_there_gets_its_old_caps() {
     assert_eq!((code, group.exists(), groups_of(pid)), (Some(0), false, 0), "{said}");
 
     let own = TestGroup::make("caps");
-    let BlockDevice { name, .. } = BlockDevice::of(dir.path()).expect("looked at").expect("one");
+    let BlockDevice { name, .. } = BlockDevice::find(dir.path()).expect("looked at").expect("one");
     let number = std::fs::read_to_string(format!("/sys/block/{name}/dev")).expect("readable");
     let number = number.trim();
     let rules = || {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use snowmelt_lab::diskstats::DiskCounts;
 use snowmelt_lab::trace::blktrace::BlktraceFiles;
-use snowmelt_lab::trace::event::{Action, Decoded, Decoder, Kind, OtherFormats};
+use snowmelt_lab::trace::event::{Action, Decoded, Decoder, OtherFormats, RequestKind};
 use snowmelt_lab::trace::format::Format;
 use snowmelt_lab::trace::ring_page::RingPage;
 use snowmelt_lab::trace::session::{Follow, Options, Session};
@@ -73,7 +73,8 @@ fn recorded_pages_count_what_diskstats_counted() {
     let (before, after) = DISKSTATS.split_once('\n').expect("two lines");
     let counts = |text| DiskCounts::parse(text, "loop0").expect("the device's line");
     let disk = counts(after).since(&counts(before));
-    let (reads, writes, flushes) = (tally.of(Kind::Read), tally.of(Kind::Write), tally.of(Kind::Flush));
+    let (reads, writes, flushes) =
+        (tally.counts(RequestKind::Read), tally.counts(RequestKind::Write), tally.counts(RequestKind::Flush));
     assert_eq!((reads.completed, reads.completed_sectors), (disk.reads, disk.read_sectors));
     assert_eq!((writes.completed, writes.completed_sectors), (disk.writes, disk.write_sectors));
     assert_eq!((reads.merged, writes.merged), (disk.read_merges, disk.write_merges));
@@ -83,7 +84,7 @@ fn recorded_pages_count_what_diskstats_counted() {
     // Six pages became one request; the sync is an empty write, and a flush at the device.
     assert_eq!((writes.queued, writes.merged, writes.issued, flushes.issued), (7, 5, 1, 1));
     assert_eq!((tally.unmatched(), tally.outstanding()), (0, 0));
-    assert_eq!(tally.q2c[&Kind::Read].summary().count, reads.queued);
+    assert_eq!(tally.q2c[&RequestKind::Read].summary().count, reads.queued);
     assert_eq!(tally.askers["dd"], reads.queued + writes.queued + flushes.queued);
 }
 
@@ -180,7 +181,8 @@ fn moved(device: &str) -> [(u64, u64); 2] {
 }
 
 fn completed(tally: &Tally) -> [(u64, u64); 2] {
-    [Kind::Read, Kind::Write].map(|kind| (tally.of(kind).completed, tally.of(kind).completed_sectors))
+    [RequestKind::Read, RequestKind::Write]
+        .map(|kind| (tally.counts(kind).completed, tally.counts(kind).completed_sectors))
 }
 
 #[test]
@@ -194,9 +196,12 @@ fn recorded_plugs_are_told_from_those_of_other_devices() {
     assert_eq!(plugs.by_requests.iter().collect::<Vec<_>>(), [(&1, &5), (&5, &1)]);
     assert_eq!((plugs.mean(), plugs.most()), (10.0 / 6.0, 5));
     // A flush is handed over without a plug.
-    assert_eq!(tally.of(Kind::Read).issued + tally.of(Kind::Write).issued, plugs.requests);
+    assert_eq!(
+        tally.counts(RequestKind::Read).issued + tally.counts(RequestKind::Write).issued,
+        plugs.requests
+    );
     assert_eq!(completed(&tally), moved("loop0"));
-    let bios = [Kind::Read, Kind::Write].map(|kind| tally.of(kind).bios_completed);
+    let bios = [RequestKind::Read, RequestKind::Write].map(|kind| tally.counts(kind).bios_completed);
     assert_eq!((tally.has_requests(), bios), (true, [0, 0]));
     assert_eq!((tally.unmatched(), tally.outstanding()), (0, 0));
 }
@@ -206,9 +211,9 @@ fn recorded_bios_without_requests_have_their_times_and_are_what_diskstats_counte
     let [_, events] = recorded_by_device();
     let tally = tally_of(&events);
     assert_eq!(completed(&tally), moved("zram1"));
-    let bios = [Kind::Read, Kind::Write].map(|kind| tally.of(kind).bios_completed);
+    let bios = [RequestKind::Read, RequestKind::Write].map(|kind| tally.counts(kind).bios_completed);
     assert_eq!((tally.has_requests(), bios, tally.unmatched()), (false, [2, 4], 0));
-    let times = [Kind::Read, Kind::Write].map(|kind| tally.q2c[&kind].summary());
+    let times = [RequestKind::Read, RequestKind::Write].map(|kind| tally.q2c[&kind].summary());
     assert_eq!(times.map(|t| t.count), [2, 4]);
     // The first page was written in 11 microseconds by the kernel's text of the same trace.
     assert!((10_000..12_000).contains(&times[1].max_ns), "{:?}", times[1]);
@@ -273,7 +278,7 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
     let Some(device) = loop_device(dir.path(), &undo) else { return };
-    let target = TraceTarget::of(&device).expect("a block device");
+    let target = TraceTarget::find(&device).expect("a block device");
     let options = Options {
         interval: Duration::from_millis(100),
         buffer_kb: 1024,
@@ -296,9 +301,9 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
     File::open(&device).and_then(|mut file| file.read_exact(&mut first)).expect("read");
     let traced = session.finish().expect("a trace");
     assert!(traced.doubts().is_empty(), "{:?}", traced.doubts());
-    let reads = traced.tally.of(Kind::Read);
+    let reads = traced.tally.counts(RequestKind::Read);
     assert!(traced.exact && reads.completed > 300, "{reads:?}");
-    assert_eq!(traced.tally.ours[&Kind::Read].0, reads.queued, "all of it was ours");
+    assert_eq!(traced.tally.ours[&RequestKind::Read].0, reads.queued, "all of it was ours");
     drop(file);
     undo.undo().expect("undone");
     let left = std::fs::read_to_string("/proc/mounts").expect("mounts");
@@ -441,7 +446,7 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         requests: None,
         follow: Follow::Nobody,
     };
-    let target = TraceTarget::of(&device).expect("a block device");
+    let target = TraceTarget::find(&device).expect("a block device");
     let mut session = Session::start(target, options, &undo).expect("tracing works when blktrace does");
     session.follow(None).expect("reading");
     let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
@@ -468,8 +473,8 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         (Err(_), None) => unreachable!("returned above"),
     };
     assert!(traced.doubts().is_empty(), "{:?}", traced.doubts());
-    for (kind, direction) in [(Kind::Read, 'R'), (Kind::Write, 'W')] {
-        let ours = traced.tally.of(kind);
+    for (kind, direction) in [(RequestKind::Read, 'R'), (RequestKind::Write, 'W')] {
+        let ours = traced.tally.counts(kind);
         let of = |action: char| theirs.get(&(action, direction)).copied().unwrap_or_default();
         assert!(ours.queued > 200 && of('Q').0 > 200, "{kind:?}: {ours:?}, {theirs:?}");
         assert_eq!((ours.queued_sectors, ours.issued_sectors), (of('Q').1, of('D').1), "{kind:?}");
@@ -477,5 +482,8 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         assert_eq!((ours.merged, ours.issued), (of('M').0, of('D').0), "{kind:?}: {theirs:?}");
         assert_eq!(ours.completed, of('C').0, "{kind:?}");
     }
-    assert!(traced.tally.of(Kind::Read).split > 0 && traced.tally.of(Kind::Write).merged > 0);
+    assert!(
+        traced.tally.counts(RequestKind::Read).split > 0
+            && traced.tally.counts(RequestKind::Write).merged > 0
+    );
 }

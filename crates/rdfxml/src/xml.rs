@@ -21,7 +21,7 @@
 //!    innermost frame. Elements end in the frame they begin in.
 //! 3. Nothing calls itself, but declarations in parameter entities, to a fixed depth.
 //!
-//! Nothing outside of the document is fetched. What would need it is an error.
+//! Nothing outside of the document is fetched. A document that needs more is an error.
 
 pub(crate) mod canonical;
 pub(crate) mod chars;

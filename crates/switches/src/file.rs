@@ -37,7 +37,7 @@ pub fn with_config(command: &Command, args: Vec<OsString>) -> anyhow::Result<Vec
     let failed = || format!("cannot read the configuration file {}", path.display());
     let text = std::fs::read_to_string(&path).with_context(failed)?;
     let table: Table = text.parse().with_context(failed)?;
-    let added = Additions { path: &path, command, sub, matches }.of(&table)?;
+    let added = Additions { path: &path, command, sub, matches }.collect(&table)?;
     Ok(args.into_iter().chain(added.into_iter().map(OsString::from)).collect())
 }
 
@@ -59,7 +59,7 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
     for words in leaves(command).into_iter().filter(|words| !is_shadowed(words)) {
         let sub =
             words.iter().fold(command, |of, word| of.find_subcommand(word).expect("it was found there"));
-        let added = Additions { path, command, sub, matches: &none }.of(&table)?;
+        let added = Additions { path, command, sub, matches: &none }.collect(&table)?;
         let args = [command.get_name().to_owned()].into_iter().chain(words.clone()).chain(added.clone());
         match command.clone().try_get_matches_from(args) {
             // Its other needs do not stand in a file.
@@ -105,7 +105,7 @@ struct Additions<'a> {
 }
 
 impl Additions<'_> {
-    fn of(&self, table: &Table) -> anyhow::Result<Vec<String>> {
+    fn collect(&self, table: &Table) -> anyhow::Result<Vec<String>> {
         let mut added = Vec::new();
         for (key, value) in table {
             match value {

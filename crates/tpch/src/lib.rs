@@ -1,7 +1,8 @@
 //! `snowmelt-lab tpch`: queries derived from TPC-H on PostgreSQL, and what the device gets from
 //! them. Not comparable to published TPC-H results.
 //!
-//! 1. `options`: the command line, checked before anything is made: room, rights, the engine.
+//! 1. `command`, `options`: the command line, checked before anything is made: room, rights, the
+//!    engine.
 //! 2. `rows`, `schema`: the data, generated as it is loaded; tables, keys, indexes.
 //! 3. `database`: a PostgreSQL server by its adapter: started, made cold, asked.
 //! 4. `load`: COPY FREEZE in the transaction that made the table, keys, statistics, checkpoint.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answers;
+mod command;
 mod database;
 mod error;
 mod load;
@@ -27,9 +29,10 @@ mod rows;
 mod schema;
 mod scripts;
 
+pub use command::{TpchArgs, run};
 pub use error::TpchError;
 pub use measure::measure;
-pub use options::{TpchArgs, TpchOptions, run};
+pub use options::TpchOptions;
 pub use page::sections;
 pub use result::{QueryRun, State, TpchResult, Way};
 pub use scripts::{TABLES_COUNTED, write_scripts};

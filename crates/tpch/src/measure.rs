@@ -1,11 +1,10 @@
 //! The measurement: load, 22 queries, Q1 by both of its ways, random reads beside it.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use snowmelt_engines::{Adapter, Engine, EngineError, Settings, Work};
+use snowmelt_engines::{EngineError, Work};
 use snowmelt_lab::machine::BlockDevice;
 use snowmelt_lab::read::CellResult;
 use snowmelt_lab::read::random::{self, RandomRead};
@@ -29,22 +28,22 @@ const FULL_SCAN: &str =
 const INDEX_SCAN: &str =
     "SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off; SET enable_bitmapscan = off;";
 
-/// Measures everything that `options` asks for. `told` hears a line for each step, `seconds` gets
-/// the intervals of the watch as they end. The server is stopped and the device's read-ahead set
-/// back when this returns; the folder stays.
+/// Measures everything that `options` asks for. `told` is called with a line for each step,
+/// `seconds` gets the intervals of the watch as they end. The server is stopped and the device's
+/// read-ahead set back when this returns; the folder stays.
 ///
 /// # Errors
-/// PostgreSQL is missing or fails, a setting is refused, or a signal set `stop`.
+/// PostgreSQL is missing or fails, a setting is refused, or a signal asked for an end.
 pub fn measure(
     options: &TpchOptions,
-    (undo, stop): (&Undo, &Arc<AtomicBool>),
+    work: &Work,
     seconds: Option<JsonLines>,
     told: &dyn Fn(&str),
 ) -> Result<TpchResult, TpchError> {
-    let engine = options.engine(Work { undo: undo.clone(), stop: stop.clone() })?;
+    let engine = options.engine(work.clone())?;
     let version = engine.find()?.version;
     let device = options.device()?;
-    let name = snowmelt_lab::trace::target::TraceTarget::of(&options.dir)?.name;
+    let name = snowmelt_lab::trace::target::TraceTarget::find(&options.dir)?.name;
     let is_there = options.is_loaded();
     if !is_there {
         engine.create()?;
@@ -54,9 +53,9 @@ pub fn measure(
     let mut bench = TpchBench {
         options,
         database: Database::new(&engine, &watcher),
-        read_ahead: ReadAheadSetting::of(&device)?,
-        behind: Behind::of(&device.name),
-        stop,
+        read_ahead: ReadAheadSetting::read(&device)?,
+        behind: Behind::find(&device.name),
+        stop: &work.stop,
         told,
         queries: Vec::new(),
         plans: Vec::new(),
@@ -241,7 +240,7 @@ impl TpchBench<'_> {
         cells.push(RandomRead { bytes: 8 << 10, align: 8 << 10, direct: false, read_ahead_kb: Some(kb) });
         (self.told)(&format!("random reads of {}: {} cells", file.display(), cells.len()));
         let runtime = Duration::from_secs_f64(self.options.random_s);
-        let results = random::measure(file, &cells, runtime, (&self.read_ahead.undo, self.stop));
+        let results = random::measure(file, &cells, runtime, &self.read_ahead.undo, self.stop);
         self.database.watcher().mark("");
         Ok(results?)
     }
@@ -264,7 +263,7 @@ struct ReadAheadSetting {
 }
 
 impl ReadAheadSetting {
-    fn of(device: &BlockDevice) -> Result<ReadAheadSetting, TpchError> {
+    fn read(device: &BlockDevice) -> Result<ReadAheadSetting, TpchError> {
         let path = device.sys().join("queue/read_ahead_kb");
         let mut setting = ReadAheadSetting { path, first: 0, undo: Undo::open("tpch-read-ahead")? };
         setting.first = setting.now()?;
@@ -283,22 +282,5 @@ impl ReadAheadSetting {
 
     fn back(&self) -> Result<(), TpchError> {
         self.set(None)
-    }
-}
-
-impl TpchOptions {
-    /// PostgreSQL in the folder of these options.
-    pub(crate) fn engine(&self, work: Work) -> Result<Engine, TpchError> {
-        let settings = Settings {
-            folder: self.dir.clone(),
-            memory: self.memory,
-            threads: self.threads,
-            port: self.port,
-            engines: self.dir.clone(),
-            snowmelt: "snowmelt".into(),
-            data: self.dir.clone(),
-            parts: self.dir.clone(),
-        };
-        Ok(Engine::new(Adapter::named("postgresql")?, &settings, work)?)
     }
 }

@@ -112,7 +112,10 @@ fn queries(result: &TpchResult) -> Section {
             .chain(columns.map(Column::number))
             .chain([Column::text("answer")])
             .collect(),
-        rows: planned(result, State::Cold).zip(planned(result, State::Warm)).map(row).collect(),
+        rows: planned(result, State::Cold)
+            .zip(planned(result, State::Warm))
+            .map(|(cold, warm)| row(cold, warm))
+            .collect(),
     };
     let phases: Vec<_> =
         result.queries.iter().filter(|q| q.way == Way::Planned).filter_map(|q| q.phase.clone()).collect();
@@ -120,7 +123,7 @@ fn queries(result: &TpchResult) -> Section {
     Section::new("The queries", vec![Figure::Bars(picture), Figure::Table(table), watched])
 }
 
-fn row((cold, warm): (&QueryRun, &QueryRun)) -> Vec<String> {
+fn row(cold: &QueryRun, warm: &QueryRun) -> Vec<String> {
     let device = cold.phase.as_ref();
     vec![
         format!("Q{}", cold.query),

@@ -36,7 +36,7 @@ pub struct Believed {
 }
 
 impl Believed {
-    fn of(cost: &CostModel, evidence: &Evidence) -> Self {
+    fn new(cost: &CostModel, evidence: &Evidence) -> Self {
         Self {
             requests_per_s: 1e9 / cost.ns_per_request.max(1) as f64,
             bytes_per_s: cost.bytes_per_s as f64,
@@ -67,15 +67,15 @@ pub struct DeviceState {
 impl DeviceState {
     /// Those of all devices of a store, stripe by stripe.
     pub fn of_store(store: &Store) -> Vec<Self> {
-        store.device_counters().iter().map(Self::of).collect()
+        store.device_counters().iter().map(Self::new).collect()
     }
 
-    fn of(counters: &DeviceCounters) -> Self {
+    fn new(counters: &DeviceCounters) -> Self {
         Self {
             device: counters.device.clone(),
             requests: counters.device_requests(),
             bytes: counters.bytes() + counters.gap_bytes(),
-            believed: Believed::of(&counters.cost, &counters.evidence),
+            believed: Believed::new(&counters.cost, &counters.evidence),
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn rates_between_looks_add_up() {
         let state = |requests, bytes| {
-            let believed = Believed::of(
+            let believed = Believed::new(
                 &CostModel::ssd(),
                 &Evidence {
                     requests: 0.5,

@@ -60,13 +60,13 @@ pub type Enough<'a> = &'a (dyn Fn(&[Sample], usize) -> bool + Sync);
 /// When a run ends.
 #[derive(Clone, Copy)]
 pub struct Until<'a> {
-    /// After so many mixes.
+    /// After this number of mixes.
     pub mixes: u64,
     /// After so long.
     pub time: Option<Duration>,
     /// When throughput no longer changes.
     pub steady: bool,
-    /// When this rule says so.
+    /// When this rule holds.
     pub enough: Option<Enough<'a>>,
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use snowmelt_bsbm::{Config, Generator, WordLists};
 use snowmelt_graph::load::{LoadOptions, LoadProgress, LoadReport, Source, load};
 
-/// Generates the data set of so many products and loads it into `db`.
+/// Generates the data set of `products` products and loads it into `db`.
 pub fn generate_and_load(
     products: u32,
     words: WordLists,

@@ -91,7 +91,7 @@ pub struct Content {
     pub digest: u64,
 }
 
-/// How an answer, of which the target counted so many rows, is read.
+/// How an answer is read, from its kind, its bytes, and the number of rows that the target counted.
 pub type Reading = fn(QueryKind, &[u8], u64) -> Result<Content>;
 
 /// Its bytes, whatever their order: cheap, and compares runs of one engine.

@@ -13,6 +13,9 @@ text{font-family:system-ui,'Segoe UI','DejaVu Sans',sans-serif;font-size:14px;fi
 .grid{stroke:#28313c}.axis{stroke:#65717e}.full{stroke:#9aa7b4}\
 .slow{stroke:#fb923c}.fast{stroke:#60a5fa}.third{stroke:#9aa7b4}}";
 
+/// Places: from the left, and from the top.
+pub type Point = (f64, f64);
+
 /// A picture that is drawn.
 pub struct Strokes {
     out: String,
@@ -20,7 +23,7 @@ pub struct Strokes {
 
 impl Strokes {
     /// An empty one; `label` says it to those who cannot see it, `style` is added to the usual one.
-    pub fn new((width, height): (f64, f64), label: &str, style: &str) -> Self {
+    pub fn new(width: f64, height: f64, label: &str, style: &str) -> Self {
         let label = escape(label);
         let mut out = String::new();
         let _ = writeln!(
@@ -33,7 +36,7 @@ impl Strokes {
     }
 
     /// A straight line.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    pub fn line(&mut self, from: Point, to: Point, class: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
             self.out,
@@ -42,13 +45,14 @@ impl Strokes {
     }
 
     /// A line through points.
-    pub fn path(&mut self, points: &[(f64, f64)], class: &str) {
+    pub fn path(&mut self, points: &[Point], class: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(self.out, "<polyline class=\"{class}\" points=\"{}\"/>", points.join(" "));
     }
 
     /// A filled rectangle between two corners.
-    pub fn area(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64), class: &str) {
+    pub fn area(&mut self, left_top: Point, right_bottom: Point, class: &str) {
+        let ((left, top), (right, bottom)) = (left_top, right_bottom);
         let (width, height) = (right - left, bottom - top);
         let _ = writeln!(
             self.out,
@@ -57,7 +61,8 @@ impl Strokes {
     }
 
     /// A text; `anchor` is start, middle or end.
-    pub fn text(&mut self, (x, y): (f64, f64), class: &str, anchor: &str, text: &str) {
+    pub fn text(&mut self, at: Point, class: &str, anchor: &str, text: &str) {
+        let (x, y) = at;
         let text = escape(text);
         let _ = writeln!(
             self.out,

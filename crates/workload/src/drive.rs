@@ -234,7 +234,7 @@ impl Run {
 }
 
 impl<'a> Drive<'a> {
-    /// Drives `target` by so many clients.
+    /// A drive of `target` by `clients` clients.
     pub fn new(target: &'a dyn Target, clock: &'a Clock, clients: usize) -> Self {
         Self { target, clock, clients, on_query: &|_| {}, rules: Rules::default() }
     }

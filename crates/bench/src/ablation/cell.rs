@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Class, Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
-use snowmelt_store::{IDLE_NS, Report, Seams, Store, StoreConfig};
+use snowmelt_store::{IDLE_NS, PAGE_BYTES, Report, Store, StoreConfig};
 
-use super::view::{View, WarmLists, pool_bytes};
+use super::view::View;
 use super::{Ablation, Conditions, Setting};
 use snowmelt_workload::curve::FULL;
 use snowmelt_workload::drive::{Drive, Mixes, Run};
@@ -16,7 +16,7 @@ use snowmelt_workload::in_process::InProcess;
 
 /// Modelled processors.
 const CORES: usize = 2;
-/// Full speed must hold for so many mixes.
+/// Mixes for which full speed must hold.
 const STRETCH_MIXES: usize = 25;
 /// Memory for queries beside the pool, in bytes.
 const QUERY_BYTES: u64 = 256 << 20;
@@ -85,21 +85,26 @@ impl Figures {
     }
 }
 
-/// A pool of so many percent of the database, and room for queries.
+/// Bytes of a pool.
+fn pool_bytes(pages: u64, percent: u32) -> u64 {
+    (pages * u64::from(percent) / 100).max(u64::from(snowmelt_store::LEAST_FRAMES)) * PAGE_BYTES as u64
+}
+
+/// A pool of `pool_percent` of the database, and room for queries.
 pub(super) fn memory(pages: u64, pool_percent: u32) -> StoreConfig {
     let pool = pool_bytes(pages, pool_percent);
     StoreConfig { memory_bytes: pool + QUERY_BYTES, pool_bytes: Some(pool), ..StoreConfig::default() }
 }
 
-/// Queries that may use so many threads.
+/// Queries that may use `threads` threads.
 pub(super) fn options(costs: PlanCosts, threads: usize) -> QueryOptions {
     QueryOptions { threads, costs, ..QueryOptions::default() }
 }
 
-/// Runs a cell.
+/// Runs a cell; `list` is the warm list that it begins with.
 pub(super) fn run(
     view: &View<'_>,
-    lists: &WarmLists,
+    list: Option<&[u8]>,
     ablation: &Ablation<'_>,
     conditions: Conditions,
     setting: &Setting,
@@ -108,13 +113,12 @@ pub(super) fn run(
     let config = StoreConfig {
         queue: setting.turned.queue(conditions.policy),
         read_ahead: setting.rules.clone(),
-        seams: Seams { clock: clock.clone(), ..Seams::default() },
-        ..memory(view.source.pages, conditions.pool_percent)
+        clock: clock.clone(),
+        ..memory(view.database.pages, conditions.pool_percent)
     };
-    let (model, in_time_of) = (conditions.model.device(view.source.bytes), clock.clone());
+    let (model, in_time_of) = (conditions.model.device(view.database.bytes), clock.clone());
     let modelled =
         move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
-    let list = lists.get(&conditions).filter(|_| setting.has_list());
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
     let target =
@@ -123,7 +127,7 @@ pub(super) fn run(
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive::new(&target, &clock, conditions.clients);
     let run = drive.run_beside(&mixes, Some(&|| work_in_background(&clock, &store)))?;
-    let own_p99_ns = conditions.model.own_p99_ns(view.source.bytes)?;
+    let own_p99_ns = conditions.model.own_p99_ns(view.database.bytes)?;
     Ok(figures(&run, &store.report(), conditions.clients, own_p99_ns))
 }
 

@@ -7,9 +7,9 @@ use snowmelt_bsbm::{Mix, Query, QueryKind, Workload};
 use super::Ablation;
 use snowmelt_workload::drive::Stream;
 
-/// Kinds of load.
+/// The queries of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Load {
+pub enum QueryLoad {
     /// The benchmark's mixes.
     Mixes,
     /// One query that goes through an index from end to end: what the mixes never do, and rule
@@ -20,7 +20,7 @@ pub enum Load {
 /// Goes through a whole index.
 const SCAN: &str = "SELECT ?p (COUNT(?o) AS ?n) WHERE { ?s ?p ?o } GROUP BY ?p";
 
-impl Load {
+impl QueryLoad {
     /// A short name.
     pub fn name(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{PAGE_BYTES, ReadAhead, Rule};
 
-use super::load::Load;
+use super::load::QueryLoad;
 
 /// Device times in plans, as the name of a setting says them.
 const DEVICE_COSTS: &str = "device-costs";
@@ -406,14 +406,14 @@ pub struct Conditions {
     /// Clients.
     pub clients: usize,
     /// Their queries.
-    pub load: Load,
+    pub load: QueryLoad,
 }
 
 impl Conditions {
     /// True when the time to full speed judges: the whole database fits the pool, and there is
     /// enough to do after that.
     pub fn has_full_speed(&self) -> bool {
-        self.pool_percent >= 100 && self.load == Load::Mixes
+        self.pool_percent >= 100 && self.load == QueryLoad::Mixes
     }
 }
 
@@ -445,11 +445,11 @@ pub fn conditions_of(model: Model) -> Vec<Conditions> {
         let both = Model::WITH_FIFO.contains(&model);
         for policy in [PolicyName::Fifo, PolicyName::Elevator].into_iter().skip(usize::from(!both)) {
             for clients in [1, 16] {
-                all.push(Conditions { model, pool_percent, policy, clients, load: Load::Mixes });
+                all.push(Conditions { model, pool_percent, policy, clients, load: QueryLoad::Mixes });
             }
         }
-        let policy = PolicyName::Elevator;
-        all.push(Conditions { model, pool_percent, policy, clients: 1, load: Load::Scan });
+        let policy = Policy::Elevator;
+        all.push(Conditions { model, pool_percent, policy, clients: 1, load: QueryLoad::Scan });
     }
     all
 }
@@ -463,7 +463,7 @@ pub fn learned_conditions() -> Vec<Conditions> {
         pool_percent,
         policy: PolicyName::Elevator,
         clients,
-        load: Load::Mixes,
+        load: QueryLoad::Mixes,
     };
     all.map(with).collect()
 }

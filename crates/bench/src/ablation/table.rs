@@ -2,7 +2,7 @@
 
 use snowmelt_store::Rule;
 
-use super::{Cell, Conditions, Figures, Load, Setting};
+use super::{Cell, Conditions, Figures, QueryLoad, Setting};
 use snowmelt_base::text_table::TextTable;
 
 /// All cells of an ablation, and judgements about them.
@@ -153,8 +153,11 @@ impl<'a> Outcome<'a> {
     }
 
     fn block(&self, conditions: Conditions, mixes: u64) -> String {
-        let all =
-            if conditions.load == Load::Mixes { format!("{mixes} mixes s") } else { "scan s".to_owned() };
+        let all = if conditions.load == QueryLoad::Mixes {
+            format!("{mixes} mixes s")
+        } else {
+            "scan s".to_owned()
+        };
         let head =
             ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %", "p99 ×"];
         let mut table = TextTable::new(&head);

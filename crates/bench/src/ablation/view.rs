@@ -4,9 +4,8 @@
 //! A view may have another number of stripes than the database: pages keep their numbers, and
 //! the extents are dealt anew.
 //!
-//! The bytes are held in memory, as the ground under the modelled devices, as far as they are
-//! few enough; else each view reads the files. The database itself stays open, and so locked,
-//! meanwhile. No view writes to it.
+//! The bytes are held in memory, below the modelled devices, where they fit; else each view reads
+//! the files. The database itself stays open meanwhile, and so locked. No view writes to it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,21 +14,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use snowmelt_graph::Database;
-use snowmelt_io::{Clock, Device, MemoryDevice, SimulatedDevice};
-use snowmelt_sparql::{Engine, PlanCosts};
+use snowmelt_io::{Device, MemoryDevice};
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
-use snowmelt_store::{Background, DeviceWrap, Geometry, PAGE_BYTES, ReadAhead, Seams, Store, StoreConfig};
+use snowmelt_store::{Background, DeviceWrap, Geometry, ReadAhead, Store, StoreConfig};
 
-use super::{Ablation, Conditions, Load, Model, cell};
-use snowmelt_workload::drive::{Drive, Mixes};
-use snowmelt_workload::in_process::InProcess;
 use snowmelt_workload::scratch_dir::ScratchDir;
 
 /// Databases up to this size are held in memory.
 const MOST_IN_MEMORY: u64 = 4 << 30;
 
 /// The database that is shared.
-pub(super) struct Source {
+pub(super) struct SharedDatabase {
     /// Keeps it locked.
     _held: Arc<Store>,
     block: SuperBlock,
@@ -41,7 +36,7 @@ pub(super) struct Source {
     pub bytes: u64,
 }
 
-impl Source {
+impl SharedDatabase {
     /// Opens and locks the database in `dir`, and reads it, for views of these numbers of
     /// stripes.
     pub fn open(dir: &Path, stripes: &[u32]) -> Result<Self> {
@@ -67,12 +62,12 @@ impl Source {
         Ok(Self { _held: held, block, memory, pages, bytes })
     }
 
-    /// True when it can be seen with so many stripes.
+    /// True when there can be a view with this number of stripes.
     pub fn has_stripes(&self, stripes: u32) -> bool {
         self.memory.contains_key(&stripes) || stripes as usize == self.block.stripes.len()
     }
 
-    /// A view of it with so many stripes.
+    /// A view with this number of stripes.
     pub fn view(&self, stripes: u32) -> Result<View<'_>> {
         let dir = ScratchDir::new("snowmelt-view")?;
         let mut block = self.block.clone();
@@ -82,7 +77,7 @@ impl Source {
             block.stripes.iter().try_for_each(|name| fs::write(dir.path().join(name), ""))?;
         }
         SuperBlockFile::create(dir.path(), None)?.write(&block)?;
-        Ok(View { source: self, dir, stripes })
+        Ok(View { database: self, dir, stripes })
     }
 }
 
@@ -107,7 +102,7 @@ fn dealt(geometry: Geometry, extents: u64, files: &[Vec<u8>], n: u32) -> Vec<Arc
 
 /// The database under a name of its own.
 pub(super) struct View<'a> {
-    pub source: &'a Source,
+    pub database: &'a SharedDatabase,
     dir: ScratchDir,
     stripes: u32,
 }
@@ -121,7 +116,7 @@ impl View<'_> {
         model: impl Fn(Arc<dyn Device>) -> Result<Arc<dyn Device>, snowmelt_io::IoError> + Send + Sync + 'static,
         list: Option<&[u8]>,
     ) -> Result<Arc<Database>> {
-        let memory = self.source.memory.get(&self.stripes).cloned().unwrap_or_default();
+        let memory = self.database.memory.get(&self.stripes).cloned().unwrap_or_default();
         config.seams.devices =
             Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
         config.direct = false;
@@ -135,62 +130,8 @@ impl View<'_> {
         Ok(Database::open(self.dir.path(), &config)?)
     }
 
-    fn list_path(&self) -> PathBuf {
+    /// The warm list of the view.
+    pub fn list_path(&self) -> PathBuf {
         self.dir.path().join("warm")
     }
-}
-
-/// For each size of the pool, the warm list that is there after a run.
-pub(super) struct WarmLists(HashMap<u32, Vec<u8>>);
-
-impl WarmLists {
-    /// Runs the mixes once for each size of the pool that `ablation` has, on a modelled drive
-    /// in virtual time like the cells, so that the same list comes out every time, and keeps
-    /// it.
-    pub fn collect(source: &Source, ablation: &Ablation<'_>) -> Result<Self> {
-        let mut lists = HashMap::new();
-        if !ablation.settings.iter().any(|s| s.has_list()) {
-            return Ok(Self(lists));
-        }
-        for conditions in &ablation.conditions {
-            if lists.contains_key(&conditions.pool_percent) {
-                continue;
-            }
-            let view = source.view(1)?;
-            let clock = Clock::virtual_time(1);
-            let config = StoreConfig {
-                read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),
-                seams: Seams {
-                    clock: clock.clone(),
-                    ..cell::memory(source.pages, conditions.pool_percent).seams
-                },
-                ..cell::memory(source.pages, conditions.pool_percent)
-            };
-            let (model, in_time_of) = (Model::Nvme.device(source.bytes), clock.clone());
-            let modelled = move |bytes| {
-                Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>)
-            };
-            let database = view.open(config, modelled, None)?;
-            let engine = Arc::new(Engine::new(database));
-            let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device, 1));
-            let (stream, count) = Load::Mixes.stream(ablation)?;
-            let mixes = Mixes::new(stream, count, &[ablation.stop]);
-            Drive::new(&target, &clock, 1).run(&mixes)?;
-            drop(target);
-            let list = fs::read(view.list_path()).context("no warm list was saved")?;
-            lists.insert(conditions.pool_percent, list);
-        }
-        Ok(Self(lists))
-    }
-
-    /// The list for a size of the pool. A scan finds none: that of the mixes would say nothing
-    /// of it.
-    pub fn get(&self, conditions: &Conditions) -> Option<&[u8]> {
-        self.0.get(&conditions.pool_percent).filter(|_| conditions.load == Load::Mixes).map(Vec::as_slice)
-    }
-}
-
-/// Bytes of a pool.
-pub(super) fn pool_bytes(pages: u64, percent: u32) -> u64 {
-    (pages * u64::from(percent) / 100).max(u64::from(snowmelt_store::LEAST_FRAMES)) * PAGE_BYTES as u64
 }

@@ -52,8 +52,8 @@ pub struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// A gp3, at the caps that are without a further price, whose caps are halved for the second
-    /// third of the time.
+    /// A gp3 with the caps that are included in its price, halved during the second third of the
+    /// time.
     pub fn halved_gp3(seconds: f64) -> Vec<Stretch> {
         let DeviceModel::Volume(gp3) = DeviceModel::gp3() else { unreachable!("gp3 is a volume") };
         let phase = |(third, caps): (u32, f64)| Stretch {
@@ -63,7 +63,7 @@ impl Changing<'_> {
         [(0, 1.0), (1, 0.5), (2, 1.0)].map(phase).into()
     }
 
-    /// Runs it, and answers the looks.
+    /// Runs it, and returns the looks.
     pub fn run(&self) -> Result<Vec<Look>> {
         let clock = Clock::virtual_time(CORES);
         let database = Database::open(self.db, &self.config(&clock))?;

@@ -13,7 +13,7 @@ const WIDTH: f64 = 720.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 92.0;
-/// Of a panel, with its title above it.
+/// Height of a panel, with its title above it.
 const PANEL: f64 = 158.0;
 const TITLE: f64 = 24.0;
 /// The part of the width that the first second takes.
@@ -60,13 +60,14 @@ pub fn draw(looks: &[Look], conditions: &str, phases: &[Stretch]) -> String {
     let height = TOP + PANELS.len() as f64 * PANEL + 46.0;
     let time = Time { seconds: looks.last().map_or(1.0, |look| look.at_s).max(0.1) };
     let title = "Beliefs about the device, and what it let through";
-    let mut out = Strokes::new((WIDTH, height), title, STYLE);
+    let mut out = Strokes::new(WIDTH, height, title, STYLE);
     out.text((18.0, 28.0), "title", "start", title);
     out.text((18.0, 49.0), "soft", "start", conditions);
     legend(&mut out, !phases.is_empty());
     for (at, panel) in PANELS.iter().enumerate() {
         let top = TOP + at as f64 * PANEL;
-        draw_panel(&mut out, panel, &time, (top + TITLE, top + PANEL - 10.0), (looks, phases));
+        let span = Span { top: top + TITLE, bottom: top + PANEL - 10.0 };
+        draw_panel(&mut out, panel, &time, span, looks, phases);
     }
     let bottom = TOP + PANELS.len() as f64 * PANEL - 10.0;
     for (at_s, label) in time.ticks() {
@@ -123,13 +124,22 @@ impl Time {
     }
 }
 
+/// The place of a panel from the top of the picture.
+#[derive(Clone, Copy)]
+struct Span {
+    top: f64,
+    bottom: f64,
+}
+
 fn draw_panel(
     out: &mut Strokes,
     panel: &Figure,
     time: &Time,
-    (top, bottom): (f64, f64),
-    (looks, phases): (&[Look], &[Stretch]),
+    span: Span,
+    looks: &[Look],
+    phases: &[Stretch],
 ) {
+    let Span { top, bottom } = span;
     for phase in phases.chunks(2).filter_map(|pair| pair.get(1)) {
         let end_s = phases.iter().map(|p| p.from_s).find(|s| *s > phase.from_s).unwrap_or(time.seconds);
         out.area((time.x(phase.from_s), top), (time.x(end_s), bottom), "other");
@@ -145,7 +155,7 @@ fn draw_panel(
     if time.is_broken() {
         out.line((time.x(FINE_FOR_S), top), (time.x(FINE_FOR_S), bottom), "axis at");
     }
-    let place = |at_s: f64, value: f64| (time.x(at_s), height(&y, value, (top, bottom)));
+    let place = |at_s: f64, value: f64| (time.x(at_s), height(&y, value, span));
     let stripes = looks.iter().map(|look| look.devices.len()).max().unwrap_or(0);
     let line = |stripe: usize, figure: fn(&DeviceLook) -> f64| -> Vec<(f64, f64)> {
         let looks = looks.iter().filter_map(|look| Some((look.at_s, look.devices.get(stripe)?)));
@@ -167,9 +177,9 @@ fn draw_panel(
     }
 }
 
-/// The values that are to be seen; of what was moved not those of a device that is hardly used.
+/// The values that the axis must show. Rates of a device that is hardly used are left out.
 fn values(panel: &Figure, looks: &[Look], phases: &[Stretch]) -> Vec<f64> {
-    /// The part of the least that is believed that a rate is drawn down to.
+    /// Rates below this share of the least believed value are not drawn.
     const LEAST: f64 = 0.1;
     let devices = || looks.iter().flat_map(|look| &look.devices);
     let mut values: Vec<f64> = devices().map(panel.believed).chain(phases.iter().map(panel.truly)).collect();
@@ -179,7 +189,8 @@ fn values(panel: &Figure, looks: &[Look], phases: &[Stretch]) -> Vec<f64> {
     values
 }
 
-/// The place of a value, within the panel: nothing has none on a scale of logarithms.
-fn height(y: &FittedAxis, value: f64, (top, bottom): (f64, f64)) -> f64 {
-    y.place(value).map_or(bottom, |at| at.clamp(top, bottom))
+/// The place of a value within the panel. Zero, which has none on a logarithmic scale, is at the
+/// bottom.
+fn height(y: &FittedAxis, value: f64, span: Span) -> f64 {
+    y.place(value).map_or(span.bottom, |at| at.clamp(span.top, span.bottom))
 }

@@ -39,7 +39,7 @@ pub fn bytes_needed(triples: u64, engines: usize, is_generated: bool) -> u64 {
 }
 
 impl DataSet {
-    /// Generates the benchmark's in a folder, which has room for it and for so many engines.
+    /// Generates the benchmark's data in a folder, which has room for it and for `engines` engines.
     ///
     /// # Errors
     /// There is no room, or it cannot be written.
@@ -54,7 +54,7 @@ impl DataSet {
     }
 
     /// Generates TPC-H's tables in a folder of their own in `folder`, which has room for them and
-    /// for so many engines.
+    /// for `engines` engines.
     ///
     /// # Errors
     /// There is no room, or they cannot be written.
@@ -67,7 +67,7 @@ impl DataSet {
     }
 
     /// A file that is there; its lines that hold triples are counted. There is room beside it
-    /// for so many engines in `folder`.
+    /// for `engines` engines in `folder`.
     ///
     /// # Errors
     /// It cannot be read, is empty, or there is no room.

@@ -20,7 +20,7 @@ pub struct Entrant {
     pub engine: Engine,
     /// The language it is asked in.
     pub language: Language,
-    /// As it tells it.
+    /// Its version, as it prints it.
     pub version: String,
     /// Its load, once done.
     pub loaded: Option<Loaded>,
@@ -54,7 +54,8 @@ pub struct Skipped {
 /// A required engine is missing, none is there, or two have one name.
 pub fn find(
     adapters: Vec<Adapter>,
-    (language, required): (Language, &[String]),
+    language: Language,
+    required: &[String],
     settings: &Settings,
     work: &Work,
 ) -> Result<(Vec<Entrant>, Vec<Skipped>)> {
@@ -158,7 +159,7 @@ impl Entrant {
 }
 
 impl Comparison<'_> {
-    /// Loads all engines, one after the other. One that fails is told and left out.
+    /// Loads all engines, one after the other. One that fails is reported and left out.
     ///
     /// # Errors
     /// It is interrupted.

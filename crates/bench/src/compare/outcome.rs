@@ -1,8 +1,8 @@
 //! Results of the turns: medians with their spread, ratios to the first engine, and whether the
 //! answers agree.
 //!
-//! A ratio is taken repetition by repetition, so that a slow moment of the machine is in both of
-//! its sides as far as it can be. There is a verdict from three repetitions on, and only if the
+//! A ratio is taken repetition by repetition, so that a slow moment of the machine affects both
+//! sides about equally. There is a verdict from three repetitions on, and only if the
 //! ratios of all of them lie on one side of 1 and their median is more than 3 % from it.
 
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub enum Verdict {
 pub struct Ratio {
     /// The quantity.
     pub quantity: Quantity,
-    /// Of the ratios of all repetitions.
+    /// Median and ends of the ratios of all repetitions.
     pub ratio: Middle,
     /// From these.
     pub verdict: Verdict,
@@ -76,7 +76,7 @@ pub struct Standing {
     pub engine: String,
     /// Its name in reports.
     pub title: String,
-    /// As it tells it.
+    /// Its version, as it prints it.
     pub version: String,
     /// Facts that a reader must know.
     pub notes: Vec<String>,
@@ -107,7 +107,7 @@ impl Quantity {
     pub const ALL: [Self; 3] = [Self::WarmQmph, Self::ColdQmph, Self::FirstAnswerS];
 
     /// Its value in a turn.
-    pub fn of(self, turn: &Turn) -> f64 {
+    pub fn value_in(self, turn: &Turn) -> f64 {
         match self {
             Self::WarmQmph => turn.warm_qmph,
             Self::ColdQmph => turn.cold_qmph,
@@ -130,15 +130,15 @@ impl Quantity {
 }
 
 impl Middle {
-    /// Of values.
-    pub fn of(values: &[f64]) -> Self {
+    /// The middle of `values`.
+    pub fn new(values: &[f64]) -> Self {
         let spread = spread(values);
         Self { n: values.len(), median: median(values).unwrap_or(0.0), min: spread.min, max: spread.max }
     }
 }
 
 impl Verdict {
-    fn of(ratio: &Middle, more_is_better: bool) -> Self {
+    fn judge(ratio: &Middle, more_is_better: bool) -> Self {
         if ratio.n < REPEATS {
             return Self::TooFew;
         }
@@ -165,15 +165,15 @@ impl Verdict {
 /// The ratios of an engine's turns to the first one's, of the same repetitions.
 pub fn ratio(quantity: Quantity, turns: &[Turn], engine: &str, first: &str) -> Option<Ratio> {
     let value = |engine: &str, repeat| {
-        turns.iter().find(|t| t.engine == engine && t.repeat == repeat).map(|turn| quantity.of(turn))
+        turns.iter().find(|t| t.engine == engine && t.repeat == repeat).map(|turn| quantity.value_in(turn))
     };
     let of = turns.iter().filter(|turn| turn.engine == engine);
     let ratios: Vec<f64> = of
-        .filter_map(|turn| Some(quantity.of(turn) / value(first, turn.repeat)?))
+        .filter_map(|turn| Some(quantity.value_in(turn) / value(first, turn.repeat)?))
         .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
         .collect();
-    let ratio = Middle::of(&ratios);
-    let verdict = Verdict::of(&ratio, quantity.more_is_better());
+    let ratio = Middle::new(&ratios);
+    let verdict = Verdict::judge(&ratio, quantity.more_is_better());
     (!ratios.is_empty()).then_some(Ratio { quantity, ratio, verdict })
 }
 
@@ -233,7 +233,7 @@ impl Standings {
         numbers
     }
 
-    /// Reasons to doubt it; `items` is the number of triples or rows that was to be loaded. Other
+    /// Reasons to doubt it; `items` is the number of triples or rows that had to be loaded. Other
     /// answers to DESCRIBE are none.
     pub fn doubts(&self, questions: &Questions, items: u64) -> Vec<String> {
         let mut doubts = Vec::new();
@@ -278,7 +278,7 @@ fn entry(entrant: &Entrant, turns: &[Turn], first: &str) -> Standing {
     let name = entrant.name();
     let own: Vec<&Turn> = turns.iter().filter(|turn| turn.engine == name).collect();
     let middle = |quantity: Quantity| {
-        (quantity, Middle::of(&own.iter().map(|turn| quantity.of(turn)).collect::<Vec<_>>()))
+        (quantity, Middle::new(&own.iter().map(|turn| quantity.value_in(turn)).collect::<Vec<_>>()))
     };
     let middles = if own.is_empty() { Vec::new() } else { Quantity::ALL.map(middle).to_vec() };
     let is_first = name == first;
@@ -363,7 +363,7 @@ pub(super) mod tests {
 
     #[test]
     fn verdicts_need_three_repetitions_that_agree() {
-        let verdict = |ratios: &[f64], more| Verdict::of(&Middle::of(ratios), more);
+        let verdict = |ratios: &[f64], more| Verdict::judge(&Middle::new(ratios), more);
         assert_eq!(verdict(&[5.0, 5.0], true), Verdict::TooFew);
         assert_eq!(verdict(&[1.2, 1.1, 1.3], true), Verdict::Better);
         assert_eq!(verdict(&[1.2, 1.1, 1.3], false), Verdict::Worse);

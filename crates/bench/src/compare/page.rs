@@ -355,7 +355,7 @@ mod tests {
 
     fn entry(name: &str, turns: &[crate::compare::turn::Turn]) -> Standing {
         let own: Vec<_> = turns.iter().filter(|turn| turn.engine == name).collect();
-        let middle = |q: Quantity| (q, Middle::of(&own.iter().map(|t| q.of(t)).collect::<Vec<_>>()));
+        let middle = |q: Quantity| (q, Middle::new(&own.iter().map(|t| q.value_in(t)).collect::<Vec<_>>()));
         Standing {
             engine: name.into(),
             title: name.to_uppercase(),

@@ -13,7 +13,7 @@ use snowmelt_workload::target::{Answered, Failure, Target};
 pub struct SqlTarget<'a> {
     engine: &'a Engine,
     timeout: Option<Duration>,
-    /// Those that no client uses now.
+    /// Sessions that no client uses now.
     idle: Mutex<Vec<Session<'a>>>,
 }
 

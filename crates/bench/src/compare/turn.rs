@@ -130,7 +130,7 @@ impl Comparison<'_> {
             Ok(proof) => (None, Some(format!("{} pages stayed in the page cache", proof.cached_after))),
             Err(error) => (None, Some(error.to_string())),
         };
-        let qmph = |run: &Run| Throughput::of(run, self.questions.per_mix).qmph(plan.clients);
+        let qmph = |run: &Run| Throughput::new(run, self.questions.per_mix).qmph(plan.clients);
         let failure = |record: &Record| Some(format!("query {}: {}", record.number, record.failed.as_ref()?));
         Ok(Turn {
             engine: entrant.name().into(),

@@ -61,7 +61,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// The Explore mix for a data set of so many products.
+    /// The Explore mix for a data set of `products` products.
     ///
     /// # Errors
     /// There can be no such data set.
@@ -143,7 +143,7 @@ impl Questions {
         }
     }
 
-    /// Of how many queries the right answer is known.
+    /// Number of queries whose right answer is known.
     pub fn known(&self) -> usize {
         self.known.len()
     }
@@ -163,7 +163,7 @@ impl Questions {
         numbers
     }
 
-    /// The stream after so many mixes.
+    /// The stream after its first `mixes` mixes.
     pub fn after(&self, mixes: u64) -> Stream {
         let mut stream = self.stream.clone();
         (0..mixes).for_each(|_| drop(stream.next_mix()));

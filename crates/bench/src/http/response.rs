@@ -9,7 +9,7 @@ const MOST_LINE: u64 = 64 << 10;
 /// A message in the errors of connections that ended before any byte of an answer.
 const BEFORE_ANSWER: &str = "the connection ends before the answer";
 
-/// The head of an answer, as far as it matters.
+/// The parts of an answer's head that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub status: u16,
@@ -107,7 +107,7 @@ fn exactly(stream: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> io::Re
     if got < length { Err(broken(format!("the answer ends after {got} of {length} bytes"))) } else { Ok(()) }
 }
 
-/// Reads a line in place of the text; its length.
+/// Reads a line into `text`, which is cleared before. Returns its length.
 fn line(stream: &mut impl BufRead, text: &mut String) -> io::Result<usize> {
     text.clear();
     let length = stream.take(MOST_LINE).read_line(text)?;

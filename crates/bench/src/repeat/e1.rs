@@ -100,7 +100,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     })
 }
 
-/// Generates and loads so many products; the database.
+/// Generates and loads `products` products. Returns the database's path.
 fn load(steps: &mut Steps<'_>, name: &str, products: &str) -> Result<String> {
     let (data, db) = (steps.path("data.nt"), steps.path(name));
     steps.run("data", &["bsbm", "generate", "--products", products, "-o", &data])?;
@@ -185,9 +185,9 @@ fn warm_up(warming: &[(&str, Value)]) -> Vec<Finding> {
     vec![Finding::measured(what, published, text.join("; "), is_faster)]
 }
 
-/// Executions of a query that its share is told from.
+/// Executions of a query from which its share is computed.
 const LEAST_RUNS: u64 = 10;
-/// An interval that was cut shorter, in seconds, is no point of a curve.
+/// Seconds of the shortest interval that is a point of a curve.
 const LEAST_INTERVAL_S: f64 = 0.5;
 
 /// Queries that suffer while the server is semi-warm, on the disk.
@@ -233,7 +233,7 @@ fn beside_virtuoso(
 ) -> Result<Option<Section>> {
     let args =
         ["compare-engines", "--engines", "snowmelt,virtuoso", "--products", products, "--clients", "16"];
-    let step = steps.lab("Snowmelt and Virtuoso, cold and warm", ("engines", "turns"), &args)?;
+    let step = steps.lab("Snowmelt and Virtuoso, cold and warm", "engines", "turns", &args)?;
     const WHAT: &str = "Beside Virtuoso: which share of warm throughput do the first mixes from cold reach?";
     let published = "nearly none at first; 280 s to 0.89 of it on SSDs";
     let skipped = step.report.summary.iter().find(|line| line.contains("Virtuoso") && line.contains("skip"));

@@ -21,7 +21,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut sections = Vec::new();
     let mut findings = journal(steps, &mut sections)?;
     if emulated::is_possible() {
-        let done = Emulated::with(steps, (VOLUME, "1g"), scattered)?;
+        let done = Emulated::with(steps, VOLUME, "1g", scattered)?;
         findings.extend(done.0);
         sections.push(done.1);
     } else {
@@ -69,7 +69,7 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
         "sequential",
         "--once",
     ];
-    let step = steps.lab("a journal of 64 MiB read by pieces", ("journal-read", "cells"), &args)?;
+    let step = steps.lab("a journal of 64 MiB read by pieces", "journal-read", "cells", &args)?;
     steps.remove("journal");
     let speed = |size: u64, depth: u64| {
         let cell = step.lines.iter().find(|cell| cell["bs"] == size && cell["iodepth"] == depth);
@@ -95,8 +95,8 @@ fn journal(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fin
     )])
 }
 
-/// Scattered writes by each way, and when they are synced. As far from each other as 256,000 in
-/// 45 GB: where more places are neighbours, the kernel makes one request of two pages.
+/// Scattered writes by each way, with each time of syncing. The places are as far apart as 256,000
+/// in 45 GB: of closer ones more would be neighbours, which the kernel writes by one request.
 fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Section)> {
     let (writes, runtime) = if steps.plan.is_quick { ("1024", "4") } else { ("6400", "30") };
     let args = [
@@ -116,7 +116,7 @@ fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Secti
         "--prefetch",
         "off,on",
     ];
-    let step = steps.lab("scattered writes by each way", ("writes", "rungs"), &args)?;
+    let step = steps.lab("scattered writes by each way", "writes", "rungs", &args)?;
     let speed = |rung: &Value| rung["durable_bytes_per_s"].as_f64().unwrap_or(0.0);
     let best = step.lines.iter().map(speed).fold(0.0, f64::max);
     let of = |prefetch: bool| {
@@ -151,10 +151,10 @@ fn restarts(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fi
     let mut restarts = Restarts::default();
     let folder = std::path::PathBuf::from(steps.path("engines"));
     let slow: &[&str] = &["--checkpoint", "held", "--device", "sim:e3"];
-    let plain = server::killed(steps, "snowmelt", (&folder, HELD), changes)?;
+    let plain = server::killed(steps, "snowmelt", &folder, HELD, changes)?;
     restarts.keep("Snowmelt, the disk as it is", &plain);
     steps.remove("engines");
-    let simulated = server::killed(steps, "snowmelt", (&folder, slow), changes)?;
+    let simulated = server::killed(steps, "snowmelt", &folder, slow, changes)?;
     restarts.keep("Snowmelt, the volume simulated within", &simulated);
     steps.remove("engines");
     let what = "How long from the start after a crash to the first right answer?";
@@ -172,11 +172,11 @@ fn restarts(steps: &mut Steps<'_>, sections: &mut Vec<Section>) -> Result<Vec<Fi
         steps.skip("other systems on a slow volume", why);
         others = OTHERS.map(|other| other.left_out(why)).into();
     } else {
-        ours = emulated::with_file_system(steps, (VOLUME, "8g"), |steps, folder| {
-            let volume = server::killed(steps, "snowmelt", (folder, HELD), changes)?;
+        ours = emulated::with_file_system(steps, VOLUME, "8g", |steps, folder| {
+            let volume = server::killed(steps, "snowmelt", folder, HELD, changes)?;
             restarts.keep("Snowmelt, on the volume", &volume);
             for other in OTHERS {
-                others.push(other.restart(steps, folder, (changes, volume.seconds), &mut restarts)?);
+                others.push(other.restart(steps, folder, changes, volume.seconds, &mut restarts)?);
             }
             Ok(volume.seconds)
         })?;
@@ -260,19 +260,20 @@ impl Other {
         Finding::unmeasured(self.what, self.published, why)
     }
 
-    /// Its restart on the volume; ours took so long there.
+    /// Its restart on the volume; ours took `ours_s` there.
     fn restart(
         &self,
         steps: &mut Steps<'_>,
         folder: &Path,
-        (changes, ours): (usize, f64),
+        changes: usize,
+        ours_s: f64,
         restarts: &mut Restarts,
     ) -> Result<Finding> {
-        match server::killed(steps, self.name, (folder, self.more), changes) {
+        match server::killed(steps, self.name, folder, self.more, changes) {
             Ok(restart) => {
                 restarts.keep(&format!("{}, on the volume", self.name), &restart);
-                let here = format!("{:.1} s; Snowmelt {ours:.2} s", restart.seconds);
-                Ok(Finding::measured(self.what, self.published, here, restart.seconds > ours))
+                let here = format!("{:.1} s; Snowmelt {ours_s:.2} s", restart.seconds);
+                Ok(Finding::measured(self.what, self.published, here, restart.seconds > ours_s))
             }
             Err(error) => {
                 steps.check_stop()?;

@@ -24,8 +24,8 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
             findings.push(Finding::unmeasured(&what, &format!("{each}"), why));
         }
     } else {
-        let odd = Emulated::with(steps, ("ssd", "8g"), |steps, device| reads(steps, device, "512"))?;
-        let whole = Emulated::with(steps, ("ssd", "8g"), |steps, device| reads(steps, device, "size"))?;
+        let odd = Emulated::with(steps, "ssd", "8g", |steps, device| reads(steps, device, "512"))?;
+        let whole = Emulated::with(steps, "ssd", "8g", |steps, device| reads(steps, device, "size"))?;
         findings.extend(splits(&odd, &whole)?);
         sections.push(odd.section("Reads at multiples of 512 bytes", differs, &[""]));
         sections.push(whole.section("Aligned reads", "The same at multiples of their size.", &[""]));
@@ -36,7 +36,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     if steps.plan.is_quick {
         findings.push(Finding::unmeasured(query, published, "--quick leaves PostgreSQL out"));
     } else {
-        let step = steps.lab("TPC-H on PostgreSQL", ("tpch", "queries"), &["tpch", "--scale", "1"])?;
+        let step = steps.lab("TPC-H on PostgreSQL", "tpch", "queries", &["tpch", "--scale", "1"])?;
         findings.push(index_scan(&step, query, published));
         sections.push(step.section(
             "TPC-H on PostgreSQL",
@@ -85,7 +85,7 @@ fn reads(steps: &mut Steps<'_>, device: &str, align: &str) -> Result<LabStep> {
         runtime,
     ];
     let title = format!("random reads at multiples of {align}, direct and buffered");
-    steps.lab(&title, (&format!("reads-{align}"), "cells"), &args)
+    steps.lab(&title, &format!("reads-{align}"), "cells", &args)
 }
 
 fn splits(odd: &LabStep, whole: &LabStep) -> Result<Vec<Finding>> {
@@ -131,7 +131,7 @@ mod tests {
     use super::super::finding::Agreement;
     use super::*;
 
-    /// Cells with so many device reads for each of 100 buffered reads of 8 and of 16 KiB.
+    /// Cells with given device reads per 100 buffered reads of 8 and of 16 KiB.
     fn reads_of(buffered: [f64; 2], per_s: f64) -> LabStep {
         let cell = |bytes: u64, direct: bool, each: f64, iops: f64| json!({"bs": bytes, "direct": direct, "iops": iops, "total_ios": 100, "device": {"reads": each * 100.0}});
         let lines = vec![

@@ -34,7 +34,7 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut sections = Vec::new();
     if emulated::is_possible() {
         let size = if steps.plan.is_quick { "64m" } else { TABLE };
-        Emulated::with(steps, (DISK, "2g"), |steps, device| {
+        Emulated::with(steps, DISK, "2g", |steps, device| {
             if let Some(name) = emulated::scheduler_missing(device, &KERNEL_SCHEDULERS) {
                 let why = format!("this kernel does not offer the scheduler {name}");
                 steps.skip(SCANS, &why);
@@ -98,7 +98,7 @@ fn beside_postgresql(
         findings.push(Finding::unmeasured(WHAT, BEFORE, why));
         return Ok(());
     }
-    let done = emulated::with_file_system(steps, (DISK, "2g"), |steps, folder| {
+    let done = emulated::with_file_system(steps, DISK, "2g", |steps, folder| {
         postgres::scans(steps, folder, 20_000, "1,2,4,8")
     });
     match done {
@@ -176,7 +176,7 @@ fn read_ahead(steps: &mut Steps<'_>, device: &str, size: &str) -> Result<LabStep
         "--repeat",
         "3",
     ];
-    steps.lab("read-ahead under the anticipatory relative", ("scan-read-ahead", "cells"), &args)
+    steps.lab("read-ahead under the anticipatory relative", "scan-read-ahead", "cells", &args)
 }
 
 /// How much more time five workers take than one, without read-ahead and with 2 MiB.
@@ -214,7 +214,7 @@ fn scans(steps: &mut Steps<'_>, device: &str, size: &str, workers: &str) -> Resu
         workers,
     ];
     let title = format!("{workers} workers under each scheduler");
-    steps.lab(&title, (&format!("scan-{workers}"), "cells"), &args)
+    steps.lab(&title, &format!("scan-{workers}"), "cells", &args)
 }
 
 /// Times of cells, the shortest first.

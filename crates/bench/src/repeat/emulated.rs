@@ -11,7 +11,7 @@ use snowmelt_lab::undo::{Step, StepId};
 
 use super::steps::Steps;
 
-/// Why there is none: it needs a right that not all users have.
+/// The reason why there is none: only root may make one.
 pub const NEEDS_ROOT: &str = "emulating a device needs root, /dev/fuse and loop devices";
 
 /// A device by its name in `lab device`.
@@ -19,7 +19,7 @@ pub struct Emulated {
     name: String,
     /// the block device
     pub path: String,
-    /// that its server is stopped, should we be killed
+    /// its server is stopped if this process is killed
     served: StepId,
 }
 
@@ -73,10 +73,11 @@ impl Emulated {
         Ok(steps.undo.done(self.served)?)
     }
 
-    /// Uses one for some steps, and takes it down whatever happens.
+    /// Uses one for some steps, and takes it down even when they fail.
     pub fn with<T>(
         steps: &mut Steps<'_>,
-        (model, size): (&str, &str),
+        model: &str,
+        size: &str,
         work: impl FnOnce(&mut Steps<'_>, &str) -> Result<T>,
     ) -> Result<T> {
         let device = Self::create(steps, model, size)?;
@@ -93,10 +94,11 @@ impl Emulated {
 /// mounted, which the account of a database server can enter.
 pub fn with_file_system<T>(
     steps: &mut Steps<'_>,
-    (model, size): (&str, &str),
+    model: &str,
+    size: &str,
     work: impl FnOnce(&mut Steps<'_>, &Path) -> Result<T>,
 ) -> Result<T> {
-    Emulated::with(steps, (model, size), |steps, device| {
+    Emulated::with(steps, model, size, |steps, device| {
         // A journal of the file system would be part of what is measured.
         let options = ["-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", device];
         steps.foreign("a file system on it", "mkfs.ext4", &options)?;

@@ -14,7 +14,7 @@ use snowmelt_workload::target::Target;
 
 /// Triples, or rows, of one change.
 pub const TRIPLES: usize = 100;
-/// The memory that the engine is told of.
+/// The memory that the engine may use.
 const MEMORY: u64 = 1 << 30;
 
 /// Seconds from the start of an engine to its first right answer.
@@ -25,7 +25,7 @@ pub struct Restart {
     pub changes_s: f64,
 }
 
-/// Where an engine is made, and the data it may be told to load.
+/// The place where an engine is made, and the data that it may load.
 pub struct Place<'a> {
     pub folder: &'a Path,
     pub data: &'a Path,
@@ -68,12 +68,13 @@ pub fn throw_out(steps: &mut Steps<'_>, engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Kills an engine after so many changes, throws its files out of the page cache, and starts it
+/// Kills an engine after `changes` changes, throws its files out of the page cache, and starts it
 /// again. `more`: arguments of its start.
 pub fn killed(
     steps: &mut Steps<'_>,
     name: &str,
-    (folder, more): (&Path, &[&str]),
+    folder: &Path,
+    more: &[&str],
     changes: usize,
 ) -> Result<Restart> {
     let begun = Instant::now();
@@ -81,7 +82,7 @@ pub fn killed(
     adapter.start.extend(more.iter().map(|&word| word.to_owned()));
     let title = adapter.title.clone();
     let engine = engine(steps, adapter, &Place::without_data(folder), MEMORY)?;
-    let speech = Speech::of(&engine)?;
+    let speech = Speech::new(&engine)?;
     let server = engine.start()?;
     steps.say(&format!("{title}: {changes} changes of {TRIPLES} triples, then kill -9"));
     let changing = Instant::now();
@@ -105,18 +106,18 @@ pub fn killed(
     Ok(Restart { seconds, changes, changes_s })
 }
 
-/// The way an engine is told changes and asked for them.
+/// The way in which an engine is changed and asked.
 enum Speech<'a> {
     /// SPARQL Update over HTTP.
     Http(Endpoint),
-    /// SPARQL within SQL, by its own client: over HTTP it wants rights to be set first.
+    /// SPARQL within SQL, by its own client: over HTTP an update needs rights that are not set.
     SparqlInSql(&'a Engine, Endpoint),
     /// Rows of a table.
     Sql(&'a Engine),
 }
 
 impl<'a> Speech<'a> {
-    fn of(engine: &'a Engine) -> Result<Self> {
+    fn new(engine: &'a Engine) -> Result<Self> {
         let Some(url) = engine.endpoint() else { return Ok(Self::Sql(engine)) };
         let protocol = Protocol {
             connection_per_query: false,
@@ -135,7 +136,7 @@ impl<'a> Speech<'a> {
         match self {
             Self::Http(endpoint) => (0..changes).try_for_each(|change| {
                 steps.check_stop()?;
-                ask(endpoint, &of(QueryKind::Update, inserted(change))).map(drop)
+                ask(endpoint, &query(QueryKind::Update, inserted(change))).map(drop)
             }),
             Self::SparqlInSql(engine, _) => {
                 let lines = (0..changes).map(|change| format!("SPARQL {};\n", inserted(change)));
@@ -154,12 +155,12 @@ impl<'a> Speech<'a> {
         }
     }
 
-    /// How many triples there are of a change.
+    /// Number of a change's triples that are in the database.
     fn found(&self, change: usize) -> Result<usize> {
         let answer = match self {
             Self::Http(endpoint) | Self::SparqlInSql(_, endpoint) => {
                 let text = format!("SELECT (COUNT(*) AS ?n) {{ GRAPH <urn:g> {{ <urn:s{change}> ?p ?o }} }}");
-                ask(endpoint, &of(QueryKind::Select, text))?
+                ask(endpoint, &query(QueryKind::Select, text))?
             }
             Self::Sql(engine) => {
                 let text = format!("SELECT count(*) FROM changes WHERE s = 'urn:s{change}'");
@@ -170,7 +171,7 @@ impl<'a> Speech<'a> {
     }
 }
 
-/// The one number of an answer: the text of a count, in whatever form an engine answers.
+/// The number in the answer to a count. Engines write it in different forms.
 fn number(answer: &str) -> Option<usize> {
     let text = match serde_json::from_str::<serde_json::Value>(answer) {
         Ok(json) if json.is_object() => json["results"]["bindings"][0]["n"]["value"].as_str()?.to_owned(),
@@ -197,7 +198,7 @@ fn script(engine: &Engine, values: &[(&str, &str)], text: &str) -> Result<()> {
     Ok(())
 }
 
-fn of(kind: QueryKind, text: String) -> Query {
+fn query(kind: QueryKind, text: String) -> Query {
     Query { number: 0, kind, text }
 }
 

@@ -15,7 +15,7 @@ use snowmelt_lab::undo::Undo;
 
 use super::RepeatPlan;
 
-/// The time between two looks whether a command has ended.
+/// Time between two checks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Bytes of its messages that an error quotes.
 const QUOTED_BYTES: usize = 2000;
@@ -61,7 +61,7 @@ impl<'a> Steps<'a> {
         Ok(Self { plan, stop, undo, tell, folder, rows: Vec::new(), doubts: Vec::new() })
     }
 
-    /// Processors that engines are told of: all.
+    /// Processors that engines may use: all.
     pub fn threads(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
@@ -80,12 +80,12 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Runs a command of the database; what it prints.
+    /// Runs a command of the database. Returns what it prints.
     pub fn snowmelt(&mut self, title: &str, args: &[&str]) -> Result<String> {
-        self.run_other(title, (&self.plan.snowmelt, "snowmelt"), args)
+        self.run_other(title, &self.plan.snowmelt, "snowmelt", args)
     }
 
-    /// Runs a command of this program; what it prints.
+    /// Runs a command of this program. Returns what it prints.
     pub fn run(&mut self, title: &str, args: &[&str]) -> Result<String> {
         let printed = self.run_heeding(title, args, true);
         self.check_stop()?;
@@ -97,27 +97,28 @@ impl<'a> Steps<'a> {
         self.run_heeding(title, args, false).map(drop)
     }
 
-    /// Runs another program; what it prints.
+    /// Runs another program. Returns what it prints.
     pub fn foreign(&mut self, title: &str, program: &str, args: &[&str]) -> Result<String> {
-        self.run_other(title, (Path::new(program), program), args)
+        self.run_other(title, Path::new(program), program, args)
     }
 
-    fn run_other(&mut self, title: &str, (program, name): (&Path, &str), args: &[&str]) -> Result<String> {
+    fn run_other(&mut self, title: &str, program: &Path, name: &str, args: &[&str]) -> Result<String> {
         let shown = self.shown(name, args);
-        let printed = self.run_program(title, (program, &shown), args, true);
+        let printed = self.run_program(title, program, &shown, args, true);
         self.check_stop()?;
         printed
     }
 
     fn run_heeding(&mut self, title: &str, args: &[&str], heeds_stop: bool) -> Result<String> {
         let (program, shown) = (self.plan.program.clone(), self.shown("snowmelt-lab", args));
-        self.run_program(title, (&program, &shown), args, heeds_stop)
+        self.run_program(title, &program, &shown, args, heeds_stop)
     }
 
     fn run_program(
         &mut self,
         title: &str,
-        (program, shown): (&Path, &str),
+        program: &Path,
+        shown: &str,
         args: &[&str],
         heeds_stop: bool,
     ) -> Result<String> {
@@ -171,7 +172,7 @@ impl<'a> Steps<'a> {
 
     /// Runs a command of the laboratory in a run folder of the name; `lines` is the name of its
     /// file of measurements.
-    pub fn lab(&mut self, title: &str, (name, lines): (&str, &str), args: &[&str]) -> Result<LabStep> {
+    pub fn lab(&mut self, title: &str, name: &str, lines: &str, args: &[&str]) -> Result<LabStep> {
         let out = self.path(name);
         self.run(title, &[args, &["--out", &out]].concat())?;
         let report = Report::load(Path::new(&out))?;
@@ -199,7 +200,7 @@ impl<'a> Steps<'a> {
         self.doubts.push(doubt);
     }
 
-    /// Tells how far it is.
+    /// Reports the progress.
     pub fn say(&self, line: &str) {
         (self.tell)(line);
     }
@@ -208,7 +209,7 @@ impl<'a> Steps<'a> {
         self.rows.push(vec![title.to_owned(), command.to_owned(), took]);
     }
 
-    /// A command as it is told.
+    /// A command as the report shows it.
     fn shown(&self, program: &str, args: &[&str]) -> String {
         let folder = self.folder.display().to_string();
         let word = |arg: &&str| {

@@ -12,7 +12,7 @@ const WIDTH: f64 = 1400.0;
 const MARGIN: f64 = 12.0;
 const TOP: f64 = 58.0;
 const LEVEL: f64 = 17.0;
-/// Boxes below so many units of width are left out.
+/// Narrower boxes are left out; in units of width.
 const LEAST_WIDTH: f64 = 0.4;
 /// Width of a letter.
 const LETTER: f64 = 6.6;

@@ -52,7 +52,7 @@ impl Profiler {
         Ok(profiler)
     }
 
-    /// Whether there is a perf: to be asked before long work whose end needs it.
+    /// Checks that there is a perf, before long work that needs it at its end.
     ///
     /// # Errors
     /// There is none; the error says how to install it.

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 /// million triples, 33.8 at 1000 million), and a tenth more for extents that are not full.
 const BYTES_PER_PRODUCT: u64 = 360 * 34 * 11 / 10;
 
-/// Bytes that a database has however small its data set is.
+/// Least bytes of a database, with any data set.
 const LEAST_BYTES: u64 = 256 << 20;
 
-/// Bytes that the database of so many products needs while it is loaded: the sorted rows of an
+/// Bytes that the database of `products` products needs while it is loaded: the sorted rows of an
 /// index wait in temporary files beside it.
 pub fn bytes_needed(products: u32) -> u64 {
     LEAST_BYTES + 2 * u64::from(products) * BYTES_PER_PRODUCT
@@ -51,7 +51,7 @@ pub fn bytes_free(dir: &Path) -> Result<u64> {
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
-/// Compares the two; the error says both.
+/// Compares the two; the error names both.
 pub fn check(dir: &Path, needed: u64) -> Result<()> {
     let free = bytes_free(dir)?;
     if free < needed {

@@ -1,8 +1,8 @@
 //! The original driver's result file, digit for digit in its form.
 //!
 //! `nrthreads` and `actualtotalruntime` are there with several clients only. The results of a
-//! query that does not select are bytes, as there. Numbers between those of the mix are queries
-//! that were not run.
+//! query that does not select are bytes, as there. Numbers that the mix leaves out are queries that
+//! were not run.
 
 use std::fmt::Write;
 

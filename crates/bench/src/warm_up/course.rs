@@ -71,7 +71,7 @@ impl Interval {
     }
 
     /// Of a sample that was taken in a phase that began at `offset_s`.
-    pub fn of(sample: &Sample, offset_s: f64, queries_per_mix: usize) -> Self {
+    pub fn new(sample: &Sample, offset_s: f64, queries_per_mix: usize) -> Self {
         let sum = |rate: Option<f64>| Some(rate? * sample.length_s);
         let end_s = offset_s + sample.end_s;
         Self {
@@ -107,7 +107,7 @@ impl Course {
         let offset_s = since(run.from_ns);
         let first = self.intervals.len();
         for sample in samples {
-            let next = Interval::of(sample, offset_s, queries_per_mix);
+            let next = Interval::new(sample, offset_s, queries_per_mix);
             match self.intervals[first..].last_mut() {
                 Some(last) if next.seconds() < last.seconds() / 2.0 => last.take_in(&next),
                 _ => self.intervals.push(next),

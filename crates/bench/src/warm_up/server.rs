@@ -39,8 +39,8 @@ impl ServerProcess {
         Ok(Self {
             pid,
             name: name.trim().to_owned(),
-            tree: Mutex::new(Tree::of(pid)),
-            has_io: ProcessIo::of(pid).is_some(),
+            tree: Mutex::new(Tree::new(pid)),
+            has_io: ProcessIo::read(pid).is_some(),
             begun: (Instant::now(), CpuTicks::now()),
             processors: CpuTicks::each_now().len().max(1),
         })

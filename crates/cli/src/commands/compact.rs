@@ -59,7 +59,7 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
         Found::Served(server) => {
             args.meters.are_the_servers(&args.db);
             return match server.ask(Command::Compact { terms })? {
-                Reply::Compacted { before, after, terms, moved } => say((before, after), &terms, moved),
+                Reply::Compacted { before, after, terms, moved } => say(before, after, &terms, moved),
                 other => Err(control::unexpected(&other)),
             };
         }
@@ -84,10 +84,10 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     if let Some(shortage) = &done.shortage {
         eprintln!("{shortage}; not all pages were moved into key order");
     }
-    say((done.before_bytes, done.after_bytes), &done.terms.to_string(), done.leaves)
+    say(done.before_bytes, done.after_bytes, &done.terms.to_string(), done.leaves)
 }
 
-fn say((before, after): (u64, u64), terms: &str, moved: u64) -> anyhow::Result<()> {
+fn say(before: u64, after: u64, terms: &str, moved: u64) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{before} bytes of data before, {after} after")?;
     writeln!(out, "{terms}; {moved} pages moved into key order")?;

@@ -110,7 +110,7 @@ fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> 
     let server = served::of_database(dir);
     let kernel = KernelFiles::real();
     let holder = server.is_some().then(|| stored::holder(dir)).flatten();
-    let trial = trial::of(&stripes[0]);
+    let trial = trial::open_ring(&stripes[0]);
     let machine = machine::collect(&kernel, holder.as_deref().unwrap_or("self"), trial);
     let of_server = server.as_ref().and_then(|server| served::budget(server.as_ref().ok()?));
     let budget = of_server.or(memory).unwrap_or_else(|| StoreConfig::default().memory_bytes);

@@ -74,7 +74,7 @@ pub fn run(args: StatsArgs) -> anyhow::Result<()> {
     if !args.meters && args.reset.is_none() {
         return show(&stored(found, args.format)?);
     }
-    let mut source = Source::of(found, &args.db);
+    let mut source = StatsSource::open(found, &args.db);
     if args.meters {
         let shown = match args.every {
             Some(every) => args.watch(&mut source, every),
@@ -112,15 +112,15 @@ fn stored(found: Found, format: StatsFormat) -> anyhow::Result<String> {
 }
 
 /// Where meters come from.
-enum Source {
+enum StatsSource {
     /// this process
     Here(Arc<Database>),
     /// a server, and a connection to it that was not used yet
     Server(PathBuf, Option<Client>),
 }
 
-impl Source {
-    fn of(found: Found, db: &Path) -> Self {
+impl StatsSource {
+    fn open(found: Found, db: &Path) -> Self {
         match found {
             Found::Open(database) => Self::Here(database),
             Found::Served(client) => Self::Server(db.to_owned(), Some(client)),
@@ -176,7 +176,7 @@ impl StatsArgs {
     }
 
     /// Interval after interval, until Ctrl-C.
-    fn watch(&self, source: &mut Source, every: Duration) -> anyhow::Result<()> {
+    fn watch(&self, source: &mut StatsSource, every: Duration) -> anyhow::Result<()> {
         const LOOK: Duration = Duration::from_millis(20);
         let stop = signals::stop_flag()?;
         let (mut at, mut before) = (Instant::now(), source.samples()?);

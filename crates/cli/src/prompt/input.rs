@@ -20,7 +20,7 @@ pub enum Entry<'a> {
 
 impl<'a> Entry<'a> {
     /// Reads an input.
-    pub fn of(text: &'a str) -> Self {
+    pub fn parse(text: &'a str) -> Self {
         let text = text.trim();
         let text = text.strip_suffix(';').map_or(text, str::trim_end);
         if !text.starts_with('\\') {
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_for() {
-        assert_eq!(Entry::of(" ASK { } ; "), Entry::Query("ASK { }"));
-        assert_eq!(Entry::of("\\explain ASK { }"), Entry::Explain("ASK { }"));
-        assert_eq!(Entry::of("\\format  json"), Entry::Format("json"));
-        assert_eq!(Entry::of("\\prefix a: <urn:a:>"), Entry::Prefix("a", "urn:a:"));
-        assert_eq!(Entry::of("\\prefix : <urn:a:>"), Entry::Prefix("", "urn:a:"));
-        assert_eq!(Entry::of("\\prefix"), Entry::Prefixes);
-        assert!(matches!(Entry::of("\\prefix a"), Entry::Unknown(_)));
-        assert_eq!(Entry::of("exit"), Entry::Quit);
+        assert_eq!(Entry::parse(" ASK { } ; "), Entry::Query("ASK { }"));
+        assert_eq!(Entry::parse("\\explain ASK { }"), Entry::Explain("ASK { }"));
+        assert_eq!(Entry::parse("\\format  json"), Entry::Format("json"));
+        assert_eq!(Entry::parse("\\prefix a: <urn:a:>"), Entry::Prefix("a", "urn:a:"));
+        assert_eq!(Entry::parse("\\prefix : <urn:a:>"), Entry::Prefix("", "urn:a:"));
+        assert_eq!(Entry::parse("\\prefix"), Entry::Prefixes);
+        assert!(matches!(Entry::parse("\\prefix a"), Entry::Unknown(_)));
+        assert_eq!(Entry::parse("exit"), Entry::Quit);
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl<'p> Local<'p, '_> {
         definition.iri = Some(iri.ok_or_else(|| invalid(format!("{text} means no IRI")))?.into());
         definition.is_reverse = true;
         if let Some(container) = members.get("@container").filter(|c| !c.is_null()) {
-            definition.container = Container::of(container)
+            definition.container = Container::parse(container)
                 .filter(|c| *c == Container::SET || *c == Container::INDEX)
                 .ok_or_else(|| {
                     container.fault("invalid reverse property", "its container is @set, @index or null")
@@ -345,7 +345,7 @@ impl<'p> Local<'p, '_> {
     }
 
     fn container(&self, term: &str, container: &Json, definition: &mut TermDef) -> Result<(), Misuse> {
-        definition.container = Container::of(container).ok_or_else(|| {
+        definition.container = Container::parse(container).ok_or_else(|| {
             let message =
                 format!("{term}: a container is @list, @set, @index, @id, @type, @language or @graph");
             container.fault("invalid container mapping", message)
@@ -360,7 +360,7 @@ impl<'p> Local<'p, '_> {
         Ok(())
     }
 
-    /// A scoped context; it is tried, so that a fault in it is told at once.
+    /// A scoped context. It is processed once here, so that a fault in it is reported at once.
     fn scoped(&self, context: &Json, result: &Context) -> Result<ScopedContext, Misuse> {
         let how = Adoption { overrides_protected: true, validates_scoped: false, propagates: true };
         // the terms of this context are not all defined: they do not matter for that

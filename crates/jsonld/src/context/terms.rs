@@ -40,7 +40,7 @@ impl Container {
     }
 
     /// Of the value of `@container`; `None` where it is malformed.
-    pub fn of(value: &Json) -> Option<Self> {
+    pub fn parse(value: &Json) -> Option<Self> {
         let mut all = 0;
         for name in value.elements() {
             all |= Self::named(name.as_str()?)?.0;
@@ -117,7 +117,7 @@ pub(crate) struct TermDef {
     pub is_reverse: bool,
     pub container: Container,
     pub datatype: Option<Rc<str>>,
-    /// `Some(None)`: no language, whatever the default is.
+    /// `Some(None)`: no language, even where there is a default.
     pub language: Option<Option<Rc<str>>>,
     pub direction: Option<Option<TextDirection>>,
     pub index: Option<Rc<str>>,

@@ -89,7 +89,7 @@ pub(crate) enum Scalar {
 
 impl Scalar {
     /// `None` for null, arrays and objects.
-    pub fn of(json: &Json) -> Option<Self> {
+    pub fn from_json(json: &Json) -> Option<Self> {
         Some(match &json.value {
             Value::Bool(value) => Self::Bool(*value),
             Value::Number(text) => Self::Number(text.clone()),

@@ -20,7 +20,7 @@ impl Expander<'_> {
                     let message = "the values of a map of languages are texts";
                     return Err(text.fault("invalid language map value", message));
                 }
-                let mut item = ValueItem::new(Scalar::of(text).expect("a text"));
+                let mut item = ValueItem::new(Scalar::from_json(text).expect("a text"));
                 item.language = (!is_none).then(|| language.to_owned());
                 item.direction = direction;
                 items.push(Item::Value(Box::new(item)));

@@ -123,7 +123,7 @@ impl<'j> Building<'j> {
         if value.is_null() || matches!(&value.value, Value::Array(elements) if elements.is_empty()) {
             return Ok(None);
         }
-        let scalar = Scalar::of(value)
+        let scalar = Scalar::from_json(value)
             .ok_or_else(|| value.fault("invalid value object value", "a value is a scalar or null"))?;
         if value.as_str().is_none() && self.language.is_some() {
             let message = "only a text has a language";

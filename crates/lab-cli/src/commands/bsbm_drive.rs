@@ -56,7 +56,7 @@ pub fn run(args: &BsbmDriveArgs) -> Result<()> {
     let mixes = mixes(args, transactions.as_deref());
     let mut folder = Run::create("bsbm", args.out.as_deref())?;
     args.say(&args.settings_line(products, mixes));
-    let streams = Streams::of(&load, transactions.clone())?;
+    let streams = Streams::new(&load, transactions.clone())?;
     let (measured, warm_up) = if args.warm_up {
         let (measured, warm_up) = warm::measure(args, &*target, store.as_ref(), &load, streams, &stop)?;
         (measured, Some(warm_up))
@@ -72,9 +72,9 @@ pub fn run(args: &BsbmDriveArgs) -> Result<()> {
     summary.warm_up = warm_up;
     let here = answers(&measured.run.records);
     if let Some(other) = other {
-        let there = other.answers(args, mixes, Streams::of(&load, transactions.clone())?, &stop)?;
+        let there = other.answers(args, mixes, Streams::new(&load, transactions.clone())?, &stop)?;
         let mut verification = Verification::new(other.name(), &here, &there);
-        verification.tell_texts(Streams::of(&load, transactions)?.measured(args.warmup));
+        verification.tell_texts(Streams::new(&load, transactions)?.measured(args.warmup));
         summary.verification = Some(verification);
     }
     args.print(&summary);

@@ -327,8 +327,8 @@ fn endpoint(
         mixes,
         stop,
     };
-    let run = measurement.run(Streams::of(&load, transactions)?)?.run;
-    let throughput = Throughput::of(&run, load.queries_per_mix());
+    let run = measurement.run(Streams::new(&load, transactions)?)?.run;
+    let throughput = Throughput::new(&run, load.queries_per_mix());
     Ok(Measured {
         qmph: throughput.qmph(load.clients),
         queries: report::queries(&run.records),
@@ -339,7 +339,7 @@ fn endpoint(
 }
 
 fn measured(load: ClientLoad, run: &Run, meters: &Report, extra: Value) -> Measured {
-    let throughput = Throughput::of(run, load.queries_per_mix());
+    let throughput = Throughput::new(run, load.queries_per_mix());
     let mut all = meters.json();
     if let (Some(all), Value::Object(extra)) = (all.as_object_mut(), extra) {
         all.insert("throughput".into(), json!(throughput));

@@ -122,8 +122,7 @@ pub fn run(args: &CompareEnginesArgs) -> Result<()> {
     let parent = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let (made, folder) = undo.make_tree(&parent, "snowmelt-engines")?;
     let settings = args.settings(&folder)?;
-    let required = (questions.language(), args.require.as_slice());
-    let (mut field, skipped) = field::find(adapters, required, &settings, &work)?;
+    let (mut field, skipped) = field::find(adapters, questions.language(), &args.require, &settings, &work)?;
     skipped.iter().for_each(|skipped| println!("{}", skip_line(skipped)));
     field.iter().for_each(|entrant| println!("{}: {}", entrant.title(), entrant.version));
     field.iter().try_for_each(|entrant| entrant.engine.check_ports())?;
@@ -264,7 +263,7 @@ fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> 
     run.settings(
         &json!({ "plan": plan, "workload": questions.name, "items": data.items, "of": questions.items() }),
     );
-    if let Ok(Some(device)) = machine::BlockDevice::of(&settings.folder) {
+    if let Ok(Some(device)) = machine::BlockDevice::find(&settings.folder) {
         run.device(device);
     }
     let measures = [("warm_qmph", true), ("cold_qmph", true), ("first_answer_s", false)];

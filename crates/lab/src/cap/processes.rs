@@ -99,7 +99,7 @@ fn seat_of(root: &Path, pid: u32) -> Result<Seat, LabError> {
         LabError::refused(format!("capping the I/O of process {pid}"), why, instead)
     };
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).map_err(|_| ended(pid))?;
-    let seat = Seat::of(root, Controller::Io, &text).ok_or_else(|| {
+    let seat = Seat::find(root, Controller::Io, &text).ok_or_else(|| {
         let why = format!("there is no controller of I/O (blkio in v1, io in v2) below {}", root.display());
         refused(why, "it needs root and a kernel with BLK_CGROUP and BLK_DEV_THROTTLING")
     })?;
@@ -122,7 +122,7 @@ fn ended(pid: u32) -> LabError {
 mod tests {
     use super::*;
 
-    /// In a tree of v2 made of files, as far as they do as the kernel does.
+    /// In a v2 tree made of plain files, which behave like the kernel's in what is tested here.
     #[test]
     fn in_v2_a_process_is_moved_beside_and_back() {
         let dir = tempfile::tempdir().unwrap();

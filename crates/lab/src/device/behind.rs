@@ -14,7 +14,7 @@ pub struct Behind {
 
 impl Behind {
     /// The one behind `/dev/NAME`.
-    pub fn of(name: &str) -> Option<Behind> {
+    pub fn find(name: &str) -> Option<Behind> {
         let path = Path::new("/dev").join(name);
         let record = state::all().ok()?.into_iter().find(|record| record.device == path)?;
         record.is_alive().then_some(Behind { record })

@@ -12,7 +12,7 @@ use snowmelt_io::DeviceModel;
 
 use super::control::{self, Ask};
 use super::expected::{self, Expected, Scope, number};
-use super::measure::{DeviceTarget, Load};
+use super::measure::{DeviceLoad, DeviceTarget};
 use super::spec;
 use super::state::{self, Record};
 use crate::device::read_ahead::ReadAhead;
@@ -65,7 +65,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
         Some(record) => record.spec.model.clone(),
         None => spec::model(&name, 1)?,
     };
-    let figures = expected::of(&name);
+    let figures = expected::published(&name);
     let mut run = Run::create("device-check", args.out.as_deref())?;
     run.show_by("figures", &["what"], &["in_model", "on_device"]);
     if record.is_none() {
@@ -105,7 +105,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
 }
 
 fn block_device(record: &Record) -> Result<BlockDevice, LabError> {
-    BlockDevice::of(&record.device)?
+    BlockDevice::find(&record.device)?
         .ok_or_else(|| LabError::Argument(format!("{} is no block device any more", record.device.display())))
 }
 
@@ -146,7 +146,7 @@ fn on_device(figure: &Expected, record: &Record) -> Result<f64, LabError> {
         control::ask(record, Ask::SpendCredits)?;
     }
     let undo = Undo::open("device-check")?;
-    if let Some(read_ahead) = ReadAhead::of(&block_device(record)?) {
+    if let Some(read_ahead) = ReadAhead::read(&block_device(record)?) {
         read_ahead.hold(&undo)?;
     }
     let target = DeviceTarget::block_device(&record.device, figure.scope == Scope::Write)?;
@@ -211,7 +211,7 @@ fn depth_curve(model: &DeviceModel) -> Result<Plot, LabError> {
     let mut points = Vec::new();
     for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
         let target = DeviceTarget::model(model, capacity(model));
-        let load = Load { depth, requests: 2000 + 50 * depth, block: 4096, write: false };
+        let load = DeviceLoad { depth, requests: 2000 + 50 * depth, block: 4096, write: false };
         points.push((depth as f64, target.random(load, 3)?.per_s()));
     }
     Ok(Plot {
@@ -250,7 +250,7 @@ mod tests {
         let mut wrong = Vec::new();
         for name in MODEL_NAMES.into_iter().filter(|name| *name != "hdd") {
             let model = spec::model(name, 1).expect(name);
-            let figures = expected::of(name);
+            let figures = expected::published(name);
             assert!(figures.len() >= 3, "{name}");
             for figure in &figures {
                 let one = check(figure, name, &model, None, false).expect("measured");
@@ -273,7 +273,7 @@ mod tests {
     fn a_model_that_is_off_is_found_out() {
         let DeviceModel::Disk(d) = spec::model("hdd-10k", 1).expect("a model") else { panic!("a disk") };
         let slow = DeviceModel::Disk(snowmelt_io::DiskModel { rpm: 7200, seek_points: Vec::new(), ..d });
-        let wrong = expected::of("hdd-10k")
+        let wrong = expected::published("hdd-10k")
             .iter()
             .filter(|figure| !check(figure, "hdd-10k", &slow, None, false).expect("measured").agrees)
             .count();
@@ -298,7 +298,7 @@ mod tests {
             };
             change(&mut v);
             let model = DeviceModel::Volume(v);
-            let figures = expected::of(name);
+            let figures = expected::published(name);
             let figure = figures.iter().find(|figure| figure.what.contains(part)).expect(part);
             let one = check(figure, name, &model, None, false).expect("measured");
             assert!(!one.agrees, "{name}: {} was {}", one.what, one.in_model);

@@ -217,7 +217,7 @@ fn start_server(spec: &Spec) -> Result<Child, LabError> {
 }
 
 fn wait_until_it_stands(spec: &Spec, server: &mut Child) -> Result<Record, LabError> {
-    let mut said = Said::of(server);
+    let mut said = Said::new(server);
     // The server gives up its self-test by itself; this is for all else it could wait for.
     let deadline = Instant::now() + Duration::from_secs(spec.patience_s.into()) + GRACE;
     let mut doing = "starting".to_string();
@@ -315,7 +315,7 @@ enum Heard {
 }
 
 impl Said {
-    fn of(server: &mut Child) -> Said {
+    fn new(server: &mut Child) -> Said {
         Said { pipe: server.stdout.take().expect("it was piped"), server: server.id(), bytes: Vec::new() }
     }
 

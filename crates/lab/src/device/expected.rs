@@ -6,7 +6,7 @@
 
 use snowmelt_io::{IoError, SteadyLoad};
 
-use super::measure::{DeviceTarget, Load};
+use super::measure::{DeviceLoad, DeviceTarget};
 
 /// How far a measured value may be from the published one.
 const TOLERANCE: f64 = 0.10;
@@ -107,7 +107,7 @@ fn reads(
     few: u64,
     many: u64,
 ) -> Result<super::measure::Sample, IoError> {
-    t.random(Load { depth, requests: t.count(few, many), block, write: false }, 3)
+    t.random(DeviceLoad { depth, requests: t.count(few, many), block, write: false }, 3)
 }
 
 macro_rules! expected {
@@ -119,7 +119,7 @@ macro_rules! expected {
 use Published::{AtLeast, Below, Range, Value};
 
 /// Figures of the device that `model` stands for; none for models of one's own.
-pub fn of(model: &str) -> Vec<Expected> {
+pub fn published(model: &str) -> Vec<Expected> {
     match model {
         "hdd-10k" => hdd_10k(),
         "hdd-7200" => hdd_7200(),
@@ -165,7 +165,7 @@ fn hdd_7200() -> Vec<Expected> {
 
 /// After the cache has been filled.
 fn sustained_writes(t: &DeviceTarget) -> Result<f64, IoError> {
-    let writes = |requests, seed| t.random(Load { depth: 1, requests, block: 4096, write: true }, seed);
+    let writes = |requests, seed| t.random(DeviceLoad { depth: 1, requests, block: 4096, write: true }, seed);
     writes(17_000, 3)?;
     Ok(writes(4_000, 4)?.per_s())
 }
@@ -235,7 +235,7 @@ fn e3() -> Vec<Expected> {
 }
 
 fn scattered_writes(t: &DeviceTarget, depth: u64) -> Result<f64, IoError> {
-    let load = Load { depth, requests: t.count(3500, 20_000), block: 4096, write: true };
+    let load = DeviceLoad { depth, requests: t.count(3500, 20_000), block: 4096, write: true };
     Ok(t.random(load, 5)?.bytes_per_s() / MB)
 }
 
@@ -265,7 +265,7 @@ fn at_once(t: &DeviceTarget) -> Result<f64, IoError> {
     let mut shortest = f64::MAX;
     for _ in 0..5 {
         reads(t, 1, 8192, 20, 20)?;
-        let many = t.random(Load { depth: 32, requests: 32, block: 8192, write: false }, 9)?;
+        let many = t.random(DeviceLoad { depth: 32, requests: 32, block: 8192, write: false }, 9)?;
         shortest = shortest.min(many.total_ns as f64 / 1e6);
     }
     Ok(shortest / one)

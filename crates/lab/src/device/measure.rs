@@ -70,7 +70,7 @@ impl Sample {
 
 /// A number of requests.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct DeviceLoad {
     /// Clients with one request each outstanding.
     pub depth: u64,
     /// Requests of all together.
@@ -121,7 +121,7 @@ impl DeviceTarget {
 
     /// How long `load` gets more than `per_s` per second, in seconds.
     pub fn lasts_s(&self, load: SteadyLoad, per_s: f64) -> f64 {
-        // Of so many requests' time, so that a slow one is no end.
+        // Allows for many requests, so that one slow request does not end it.
         let many = (per_s / 2.0).ceil().max(1.0) as usize;
         let mut begin_s = 0.0;
         let slow = |end_s: &f64| {
@@ -207,7 +207,7 @@ impl DeviceTarget {
     }
 
     /// Requests at the places `place` gives for their numbers.
-    pub fn run(&self, load: Load, place: impl Fn(u64) -> u64 + Sync) -> Result<Sample, IoError> {
+    pub fn run(&self, load: DeviceLoad, place: impl Fn(u64) -> u64 + Sync) -> Result<Sample, IoError> {
         let next = AtomicU64::new(0);
         let began = Mutex::new(None);
         let start = Barrier::new(load.depth as usize);
@@ -236,7 +236,7 @@ impl DeviceTarget {
     }
 
     /// At random places all over the device.
-    pub fn random(&self, load: Load, seed: u64) -> Result<Sample, IoError> {
+    pub fn random(&self, load: DeviceLoad, seed: u64) -> Result<Sample, IoError> {
         if let Some(file) = self.file.as_ref().filter(|_| !load.write) {
             return self.through_ring(file, load, seed);
         }
@@ -244,7 +244,7 @@ impl DeviceTarget {
         self.run(load, |n| random(seed, n) % blocks * load.block)
     }
 
-    fn through_ring(&self, file: &JobFile, load: Load, seed: u64) -> Result<Sample, IoError> {
+    fn through_ring(&self, file: &JobFile, load: DeviceLoad, seed: u64) -> Result<Sample, IoError> {
         let places = Places::new(Pattern::Random, load.block, load.block, 0, self.len, seed);
         let job = Job {
             engine: JobEngine::Uring,
@@ -272,7 +272,7 @@ impl DeviceTarget {
     /// One after the other, from `start` on.
     pub fn sequential(&self, start: u64, bytes: u64, block: u64, write: bool) -> Result<Sample, IoError> {
         let start = start / block * block;
-        self.run(Load { depth: 1, requests: bytes / block, block, write }, |n| start + n * block)
+        self.run(DeviceLoad { depth: 1, requests: bytes / block, block, write }, |n| start + n * block)
     }
 
     /// Time of a read that the device has in its buffer, in milliseconds: the way there and

@@ -23,10 +23,10 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     /// Of `device`; none where the kernel shows none.
-    pub fn of(device: &BlockDevice) -> Option<ReadAhead> {
+    pub fn read(device: &BlockDevice) -> Option<ReadAhead> {
         let path = device.sys().join("queue/read_ahead_kb");
         let now = std::fs::read_to_string(&path).ok()?;
-        let made_with = Behind::of(&device.name).map(|behind| behind.read_ahead_kb().to_string());
+        let made_with = Behind::find(&device.name).map(|behind| behind.read_ahead_kb().to_string());
         let emulated = made_with.is_some();
         Some(ReadAhead { path, kb: made_with.unwrap_or_else(|| now.trim().to_string()), emulated })
     }

@@ -291,7 +291,7 @@ mod tests {
         std::fs::write(&backing, vec![1; 1 << 20]).unwrap();
         let attached = undo.attach_loop(&backing, &snowmelt_io::LoopOptions::default());
         let Ok((_, device)) = attached else { return println!("skipped: no loop devices here") };
-        let look = || BlockDevice::of(&device).unwrap().unwrap();
+        let look = || BlockDevice::find(&device).unwrap().unwrap();
         if !offered(&look()).unwrap().iter().any(|name| name == "mq-deadline") {
             return println!("skipped: this kernel has no mq-deadline");
         }

@@ -116,7 +116,7 @@ pub fn measure_way(device: &Path, gate: &Gate, latency: Duration) -> Result<u64,
     Ok(trips[trips.len() / 4].min(LONGEST_WAY_NS))
 }
 
-/// Reads `device` from many threads at once; answers how many reads were at `gate` together.
+/// Reads `device` from many threads at once. Returns how many reads were at `gate` together.
 pub fn prove_depth(device: &Path, gate: &Arc<Gate>) -> Result<u64, LabError> {
     let file = FileDevice::open(device, Access::Read, true)?;
     let blocks = (file.len()? / 4096).max(1);

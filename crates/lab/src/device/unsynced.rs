@@ -85,7 +85,7 @@ impl Unsynced {
         self.writes.len()
     }
 
-    /// Notes a write that is about to be made to `device`; whole sectors. Answers its number.
+    /// Notes a write of whole sectors that is about to be made to `device`. Returns its number.
     pub fn record(&mut self, device: &dyn Device, offset: u64, bytes: &[u8]) -> Result<u64, IoError> {
         let mut before = vec![0; bytes.len()];
         device.read_at(&mut [IoSliceMut::new(&mut before)], offset)?;
@@ -118,7 +118,7 @@ impl Unsynced {
         }
     }
 
-    /// A flush begins; answers its number.
+    /// A flush begins. Returns its number.
     pub fn flush_begun(&mut self) -> u64 {
         self.flushes += 1;
         for write in &mut self.writes {

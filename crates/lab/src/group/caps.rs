@@ -49,7 +49,7 @@ impl Caps {
     ///
     /// # Errors
     /// A control file cannot be read.
-    pub fn of(group: &Path, device: &CapDevice) -> Result<Caps, LabError> {
+    pub fn read(group: &Path, device: &CapDevice) -> Result<Caps, LabError> {
         let read = |limit: IoLimit| {
             let value = limit.read(group, &device.number);
             value.map_err(|e| LabError::file("read", &limit.file(group), e))
@@ -72,7 +72,7 @@ impl Caps {
                 undo.cap(group, &device.number, limit, value)?;
             }
         }
-        CapsInForce::of(group, device)
+        CapsInForce::read(group, device)
     }
 
     /// True when a cap of these is higher in `other`, or is not there.
@@ -140,7 +140,7 @@ impl CapDevice {
     ///
     /// # Errors
     /// There is no block device behind the path.
-    pub fn of(path: &Path) -> Result<CapDevice, LabError> {
+    pub fn find(path: &Path) -> Result<CapDevice, LabError> {
         let refused = |why: &str| {
             let instead = "name the block device itself; `lsblk` lists them";
             LabError::refused(format!("capping the I/O of {}", path.display()), why, instead)
@@ -148,7 +148,7 @@ impl CapDevice {
         if !path.exists() {
             return Err(refused("there is no such device or file"));
         }
-        let Some(device) = BlockDevice::of(path)? else {
+        let Some(device) = BlockDevice::find(path)? else {
             return Err(refused(
                 "no block device can be seen behind it (a file system in memory, over a network, of \
                  several devices, or an overlay)",
@@ -180,11 +180,11 @@ impl CapsInForce {
     ///
     /// # Errors
     /// A control file cannot be read.
-    pub fn of(group: &Path, device: &CapDevice) -> Result<CapsInForce, LabError> {
+    pub fn read(group: &Path, device: &CapDevice) -> Result<CapsInForce, LabError> {
         let unified = group.join("io.max").exists();
         Ok(CapsInForce {
             device: device.name.clone(),
-            caps: Caps::of(group, device)?,
+            caps: Caps::read(group, device)?,
             version: if unified { 2 } else { 1 },
             writeback: unified && group.join("memory.current").exists(),
         })
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(in_force.to_string(), says);
         assert!(in_force.doubt().unwrap().contains("memory controller"));
         std::fs::write(group.join("memory.current"), "0").unwrap();
-        assert_eq!(CapsInForce::of(&group, &device).unwrap().doubt(), None);
+        assert_eq!(CapsInForce::read(&group, &device).unwrap().doubt(), None);
         undo.undo().unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     }
@@ -260,11 +260,11 @@ mod tests {
     #[test]
     fn a_device_is_found_by_a_file_on_it_and_without_one_the_message_says_what_to_do() {
         for path in ["/dev/no-such-device", "/proc"] {
-            let error = CapDevice::of(Path::new(path)).unwrap_err().to_string();
+            let error = CapDevice::find(Path::new(path)).unwrap_err().to_string();
             assert!(error.contains(path) && error.contains("lsblk"), "{error}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();
-        match CapDevice::of(file.path()) {
+        match CapDevice::find(file.path()) {
             Ok(device) => assert!(Path::new("/sys/block").join(&device.name).exists(), "{device:?}"),
             Err(e) => println!("skipped: {e}"),
         }

@@ -10,14 +10,14 @@ use crate::undo::{Undo, UndoError, signals};
 
 /// Limits of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProgramLimits {
     /// Memory, page cache included.
     pub memory_bytes: Option<u64>,
     /// I/O on a device.
     pub caps: Option<(CapDevice, Caps)>,
 }
 
-impl Limits {
+impl ProgramLimits {
     /// True when nothing is limited.
     pub fn is_empty(&self) -> bool {
         self.memory_bytes.is_none() && self.caps.is_none()
@@ -36,11 +36,11 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// Makes the groups. They are removed with the journal, whatever is left in them killed.
+    /// Makes the groups. They are removed with the journal; processes left in them are killed.
     ///
     /// # Errors
     /// A controller is not there, or cannot be used without root.
-    pub fn make(limits: &Limits, undo: &Undo) -> Result<Limited, LabError> {
+    pub fn make(limits: &ProgramLimits, undo: &Undo) -> Result<Limited, LabError> {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mut places = Places { own, made: Vec::new(), undo };
         let memory = limits.memory_bytes.map(|bytes| limit_memory(bytes, &mut places)).transpose()?;
@@ -77,7 +77,7 @@ impl Limited {
     pub fn caps_changed(&self) -> Option<String> {
         let (folder, device) = self.capped.as_ref()?;
         let before = self.caps.as_ref()?;
-        match CapsInForce::of(folder, device) {
+        match CapsInForce::read(folder, device) {
             _ if signals::ending() => None, // they are being taken back
             Ok(now) if now.caps == before.caps => None,
             Ok(now) => Some(format!("the caps were changed meanwhile: {before}; at the end {now}")),
@@ -103,7 +103,7 @@ impl Places<'_> {
             };
             LabError::refused(doing, e.to_string(), instead)
         };
-        let Some(seat) = Seat::of(Path::new(ROOT), controller, &self.own) else {
+        let Some(seat) = Seat::find(Path::new(ROOT), controller, &self.own) else {
             let why =
                 format!("no {} controller of control groups is mounted below {ROOT}", controller.name());
             return Err(LabError::refused(doing, why, "it needs root and a kernel that has it"));
@@ -147,8 +147,8 @@ fn limit_memory(bytes: u64, places: &mut Places<'_>) -> Result<PathBuf, LabError
 mod tests {
     use super::*;
 
-    fn of_memory(bytes: u64) -> Limits {
-        Limits { memory_bytes: Some(bytes), caps: None }
+    fn of_memory(bytes: u64) -> ProgramLimits {
+        ProgramLimits { memory_bytes: Some(bytes), caps: None }
     }
 
     #[test]
@@ -180,12 +180,12 @@ mod tests {
     fn a_program_has_both_limits_and_its_arguments_as_they_were() {
         let dir = tempfile::tempdir().unwrap();
         let undo = Undo::open_in(dir.path(), "test").unwrap();
-        let device = match CapDevice::of(dir.path()) {
+        let device = match CapDevice::find(dir.path()) {
             Ok(device) => device,
             Err(e) => return println!("skipped: {e}"),
         };
         let caps = Caps { reads_per_s: Some(5000), ..Caps::default() };
-        let limits = Limits { memory_bytes: Some(64 << 20), caps: Some((device, caps)) };
+        let limits = ProgramLimits { memory_bytes: Some(64 << 20), caps: Some((device, caps)) };
         let limited = match Limited::make(&limits, &undo) {
             Ok(limited) => limited,
             Err(e) => return println!("skipped: {e}"),

@@ -66,8 +66,8 @@ pub(crate) enum Members {
 }
 
 impl Seat {
-    /// By the text of /proc/PID/cgroup; nothing where `controller` is not to be had.
-    pub fn of(root: &Path, controller: Controller, text: &str) -> Option<Seat> {
+    /// Reads the text of /proc/PID/cgroup; `None` where `controller` is not available.
+    pub fn find(root: &Path, controller: Controller, text: &str) -> Option<Seat> {
         let line = |wanted: &dyn Fn(&str) -> bool| {
             text.lines().find_map(|line| {
                 let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -151,22 +151,22 @@ mod tests {
         file(&dir.path().join("blkio/c/blkio.throttle.read_bps_device"), "");
         let own = "4:cpu:/x\n3:memory:/a/b\n2:blkio:/c\n0::/\n";
         for (controller, folder) in [(Controller::Memory, "memory/a/b"), (Controller::Io, "blkio/c")] {
-            let seat = Seat::of(dir.path(), controller, own).unwrap();
+            let seat = Seat::find(dir.path(), controller, own).unwrap();
             assert_eq!((seat.parent(), seat.unified), (dir.path().join(folder).as_path(), false));
         }
         let two = dir.path().join("v2");
         file(&two.join("cgroup.controllers"), "cpu io memory pids");
         fs::create_dir_all(two.join("user.slice/session-1.scope")).unwrap();
         let own = "0::/user.slice/session-1.scope\n";
-        let seat = Seat::of(&two, Controller::Io, own).unwrap();
+        let seat = Seat::find(&two, Controller::Io, own).unwrap();
         assert_eq!((seat.parent(), seat.unified), (two.join("user.slice").as_path(), true));
         assert_eq!(
-            Seat::of(&two, Controller::Io, "0::/\n").unwrap().parent(),
+            Seat::find(&two, Controller::Io, "0::/\n").unwrap().parent(),
             two,
             "the root has groups below"
         );
         file(&two.join("cgroup.controllers"), "cpu pids");
-        assert_eq!(Seat::of(&two, Controller::Memory, own), None);
+        assert_eq!(Seat::find(&two, Controller::Memory, own), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct Ended {
 }
 
 impl Program {
-    /// Starts `command`. It is stopped with the journal, should we end first.
+    /// Starts `command`. If this process ends first, undoing the journal stops it.
     ///
     /// # Errors
     /// The program cannot be started or journalled.
@@ -120,7 +120,7 @@ impl Program {
     /// Its counts now, and, when it is over and was started here, the last of them.
     pub fn end(mut self) -> Ended {
         let elapsed_s = self.began.elapsed().as_secs_f64();
-        let io = ProcessIo::of(self.pid);
+        let io = ProcessIo::read(self.pid);
         let over = self.is_over();
         let status = self.child.as_mut().filter(|_| over).and_then(|child| child.wait().ok());
         Ended { code: status.and_then(|s| s.code()), elapsed_s, io }
@@ -146,7 +146,7 @@ pub struct ProcessIo {
 
 impl ProcessIo {
     /// Of a process, with the children it has waited for.
-    pub fn of(pid: u32) -> Option<ProcessIo> {
+    pub fn read(pid: u32) -> Option<ProcessIo> {
         ProcessIo::parse(&std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
 

@@ -36,7 +36,8 @@ pub fn measure(
     path: &Path,
     cells: &[RandomRead],
     runtime: Duration,
-    (undo, stop): (&Undo, &AtomicBool),
+    undo: &Undo,
+    stop: &AtomicBool,
 ) -> Result<Vec<CellResult>, LabError> {
     let target = Target::look(path)?;
     let bench = ReadBench {
@@ -52,7 +53,7 @@ pub fn measure(
         stop,
     };
     let engine = EngineName(JobEngine::Inline);
-    let behind = Behind::of(&target.device.name);
+    let behind = Behind::find(&target.device.name);
     let run = |cell: &RandomRead| {
         if let Some(kb) = cell.read_ahead_kb {
             undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;

@@ -55,7 +55,7 @@ fn parts(cell: &ReadCell) -> [String; PARTS] {
 }
 
 impl Variants {
-    fn of(groups: &[CellGroup<'_>]) -> Variants {
+    fn new(groups: &[CellGroup<'_>]) -> Variants {
         let first = groups.first().map(|g| parts(g.cell)).unwrap_or_default();
         let mut differ: [bool; PARTS] =
             std::array::from_fn(|i| groups.iter().any(|g| parts(g.cell)[i] != first[i]));
@@ -85,7 +85,7 @@ pub fn report(target: &Target, results: &[CellResult]) -> Report {
     let what = if groups.iter().any(|g| g.cell.rw.ends_with("write")) { "Writes to" } else { "Reads of" };
     let mut report = Report::new(format!("{what} {}", target.path.display()));
     report.summary = summary(&groups);
-    let variants = Variants::of(&groups);
+    let variants = Variants::new(&groups);
     let maps = heat_maps(&groups, &variants, "IOPS", |g| g.iops());
     if maps.is_empty() {
         report.sections.push(Section::new("Requests per second", vec![bars(&groups)]));

@@ -48,7 +48,7 @@ enum SeriesNames {
 }
 
 impl SeriesNames {
-    fn of(plot: &Plot, style: Style, room: Room) -> SeriesNames {
+    fn choose(plot: &Plot, style: Style, room: Room) -> SeriesNames {
         let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
         match (named, room, style) {
             (false, ..) => SeriesNames::None,
@@ -60,7 +60,7 @@ impl SeriesNames {
 }
 
 impl Frame {
-    fn of(plot: &Plot, names: SeriesNames, room: Room) -> Frame {
+    fn new(plot: &Plot, names: SeriesNames, room: Room) -> Frame {
         let width = room.width();
         let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
         let beside = match names {
@@ -82,8 +82,8 @@ impl Frame {
 }
 
 pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
-    let names = SeriesNames::of(plot, style, room);
-    let frame = Frame::of(plot, names, room);
+    let names = SeriesNames::choose(plot, style, room);
+    let frame = Frame::new(plot, names, room);
     let mut picture = Picture::new(frame.width, frame.height, &plot.title, &description(plot), id);
     let all = || plot.series.iter().flat_map(|series| &series.points);
     let x = fit(&plot.x, all().map(|p| p.0), frame.left, frame.right);

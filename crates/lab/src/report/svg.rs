@@ -4,6 +4,11 @@ use std::fmt::Write;
 
 use super::theme::{DRAWING, Theme};
 
+/// Places: from the left, and from the top.
+type Point = (f64, f64);
+/// Width and height.
+type Size = (f64, f64);
+
 /// A drawing: its elements, without the `svg` around them.
 pub(super) struct Picture {
     pub(super) width: f64,
@@ -71,7 +76,8 @@ impl Picture {
         picture
     }
 
-    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+    pub(super) fn text(&mut self, at: Point, anchor: Anchor, class: &str, text: &str) {
+        let (x, y) = at;
         let (anchor, text) = (anchor.name(), escape(text));
         self.put(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>"
@@ -79,19 +85,21 @@ impl Picture {
     }
 
     /// Text that runs upward.
-    pub(super) fn upright(&mut self, (x, y): (f64, f64), class: &str, text: &str) {
+    pub(super) fn upright(&mut self, at: Point, class: &str, text: &str) {
+        let (x, y) = at;
         let text = escape(text);
         self.put(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} {y:.1})\" class=\"{class}\">{text}</text>"
         ));
     }
 
-    pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
+    pub(super) fn line(&mut self, from: Point, to: Point, class: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!("<path d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\" class=\"{class}\"/>"));
     }
 
     /// A line through all points.
-    pub(super) fn path(&mut self, points: &[(f64, f64)], class: &str) {
+    pub(super) fn path(&mut self, points: &[Point], class: &str) {
         let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
             let _ = write!(d, "{}{x:.1} {y:.1}", if i == 0 { 'M' } else { 'L' });
@@ -100,7 +108,7 @@ impl Picture {
     }
 
     /// A dot at every point.
-    pub(super) fn dots(&mut self, points: &[(f64, f64)], class: &str) {
+    pub(super) fn dots(&mut self, points: &[Point], class: &str) {
         let mut d = String::new();
         for (x, y) in points {
             let _ = write!(d, "M{x:.1} {y:.1}h0");
@@ -109,7 +117,8 @@ impl Picture {
     }
 
     /// A rectangle; `tip` is shown under the pointer.
-    pub(super) fn rect(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), class: &str, tip: &str) {
+    pub(super) fn rect(&mut self, corner: Point, size: Size, class: &str, tip: &str) {
+        let ((x, y), (width, height)) = (corner, size);
         self.shape(
             &format!(
                 "rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" class=\"{class}\""
@@ -120,7 +129,8 @@ impl Picture {
     }
 
     /// A rectangle of a colour of its own.
-    pub(super) fn cell(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), colour: &str, tip: &str) {
+    pub(super) fn cell(&mut self, corner: Point, size: Size, colour: &str, tip: &str) {
+        let ((x, y), (width, height)) = (corner, size);
         self.shape(
             &format!("rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\" fill=\"{colour}\""),
             "rect",
@@ -130,9 +140,10 @@ impl Picture {
 
     /// The mark of a series at a point: each of the first six series has a shape of its own, so
     /// that colour is not all.
-    pub(super) fn mark(&mut self, (x, y): (f64, f64), series: usize, tip: &str) {
+    pub(super) fn mark(&mut self, at: Point, series: usize, tip: &str) {
+        let (x, y) = at;
         let class = format!("mark f{}", series % super::theme::SERIES_COLOURS);
-        let polygon = |offsets: &[(f64, f64)]| {
+        let polygon = |offsets: &[Point]| {
             let points: Vec<String> =
                 offsets.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
             format!("polygon points=\"{}\" class=\"{class}\"", points.join(" "))

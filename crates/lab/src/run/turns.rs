@@ -44,20 +44,31 @@ pub fn rotated<P>(plan: &[P], turn: u32, turns: u32) -> impl Iterator<Item = &P>
     plan[first..].iter().chain(&plan[..first])
 }
 
-/// Measures every cell of `plan` in each of `turns` turns, then sets everything back and writes
-/// the page.
+/// How a plan is measured.
+pub struct Turns<'a> {
+    /// Name of the file of results in the run folder.
+    pub file: &'a str,
+    /// Turns.
+    pub count: u32,
+    /// Ends them.
+    pub stop: &'a Stop,
+    /// Everything that was set, set back at the end.
+    pub undo: &'a Undo,
+}
+
+/// Measures every cell of `plan` in each turn, then sets everything back and writes the page.
 pub fn run<P, R: Measured>(
     mut run: Run,
-    (name, turns): (&str, u32),
+    turns: &Turns<'_>,
     plan: &[P],
-    (stop, undo): (&Stop, &Undo),
     mut measure: impl FnMut(&P, u32) -> Result<R, LabError>,
     report: impl FnOnce(&[R]) -> Report,
 ) -> Result<(), LabError> {
-    let mut lines = run.lines(name)?;
+    let Turns { file, count, stop, undo } = *turns;
+    let mut lines = run.lines(file)?;
     let mut results = Vec::new();
-    'all: for turn in 1..=turns {
-        for cell in rotated(plan, turn, turns) {
+    'all: for turn in 1..=count {
+        for cell in rotated(plan, turn, count) {
             let result = measure(cell, turn)?;
             if stop.requested() {
                 run.doubt("stopped by a signal before it was complete");

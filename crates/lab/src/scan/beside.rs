@@ -32,7 +32,7 @@ const SORT_RUN: u64 = 4 << 20;
 /// The least scratch file that a sort can do with: two runs, and their result.
 pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
 
-/// Runs the load of `setup` beside the scan until it is over. Answers the times of the requests.
+/// Runs the load of `setup` beside the scan until it is over. Returns the times of its requests.
 ///
 /// # Errors
 /// A file cannot be opened, read or written.

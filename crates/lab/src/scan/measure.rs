@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::plan::Setup;
 use crate::LabError;
 use crate::machine::diskstats::DiskCounts;
-use crate::trace::event::Kind;
+use crate::trace::event::RequestKind;
 use crate::trace::session::Traced;
 use crate::trace::target::TraceTarget;
 
@@ -88,7 +88,7 @@ impl ScanWork {
 /// Why the counts of a cell do not fit together.
 pub fn disagreements(traces: &[Traced], work: &ScanWork) -> Vec<String> {
     let mut doubts: Vec<String> = traces.iter().flat_map(Traced::doubts).collect();
-    let traced: u64 = traces.iter().map(|t| t.tally.of(Kind::Read).completed_sectors * 512).sum();
+    let traced: u64 = traces.iter().map(|t| t.tally.counts(RequestKind::Read).completed_sectors * 512).sum();
     if !traces.is_empty() && traced.abs_diff(work.read_bytes) as f64 > 0.02 * work.read_bytes as f64 {
         doubts.push(format!("{traced} bytes were read by the trace, {} by /proc/diskstats", work.read_bytes));
     }

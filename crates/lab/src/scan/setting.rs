@@ -9,7 +9,7 @@ use crate::machine::{BlockDevice, active_scheduler};
 use crate::undo::Undo;
 
 /// Settings of a setup, in order: the scheduler first, because it changes the read-ahead.
-pub fn of(setup: &Setup, devices: &[BlockDevice]) -> Vec<Setting> {
+pub fn list(setup: &Setup, devices: &[BlockDevice]) -> Vec<Setting> {
     let of_one = |device: &BlockDevice| {
         let mut settings = setup.scheduler.settings(device);
         settings.extend(read_ahead(setup, device));
@@ -48,7 +48,7 @@ pub fn check(read_ahead: &[u64], devices: &[BlockDevice]) -> Result<(), LabError
 /// Lines of a dry run: each file with the value it has and those it would get.
 pub fn describe(setups: &[Setup], devices: &[BlockDevice]) -> Vec<String> {
     let mut files: Vec<(PathBuf, Vec<String>)> = Vec::new();
-    for setting in setups.iter().flat_map(|setup| of(setup, devices)) {
+    for setting in setups.iter().flat_map(|setup| list(setup, devices)) {
         match files.iter_mut().find(|(path, _)| *path == setting.path) {
             Some((_, values)) if values.contains(&setting.value) => {}
             Some((_, values)) => values.push(setting.value),
@@ -87,7 +87,7 @@ mod tests {
             queue: None,
         };
         let device = BlockDevice { name: "sdx".into(), ..BlockDevice::default() };
-        let files: Vec<_> = of(&setup, std::slice::from_ref(&device))
+        let files: Vec<_> = list(&setup, std::slice::from_ref(&device))
             .into_iter()
             .map(|s| (s.path.to_string_lossy().into_owned(), s.value))
             .collect();

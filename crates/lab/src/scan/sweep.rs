@@ -83,7 +83,7 @@ impl Sweep<'_> {
             run.doubt(doubt);
         }
         let mut report = page::report(self.lists, self.setups, &cells, by_command);
-        let emulated = self.devices.iter().filter_map(|d| Some((d, Behind::of(&d.name)?.model())));
+        let emulated = self.devices.iter().filter_map(|d| Some((d, Behind::find(&d.name)?.model())));
         for (device, model) in emulated {
             report.summary.push(format!("{} is emulated, by the model {model}.", device.name));
         }
@@ -108,7 +108,7 @@ impl Sweep<'_> {
         let mut doubts = Vec::new();
         let mut cached_pages = 0;
         if let Some(command) = &self.args.before {
-            self.shell(command, (dop, setup.queue), &table, stop, &mut doubts)?;
+            self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
         }
         let further = files_below(&self.args.cold)?;
         for path in table.files.iter().chain(&further) {
@@ -119,7 +119,7 @@ impl Sweep<'_> {
             doubts
                 .push(format!("{cached_pages} pages of the table could not be thrown out of the page cache"));
         }
-        let emulated: Vec<Behind> = self.devices.iter().filter_map(|d| Behind::of(&d.name)).collect();
+        let emulated: Vec<Behind> = self.devices.iter().filter_map(|d| Behind::find(&d.name)).collect();
         emulated.iter().try_for_each(Behind::reset)?;
         let sessions = self.trace(&mut doubts);
         let before = counts(&self.targets)?;
@@ -129,7 +129,8 @@ impl Sweep<'_> {
         let scanned = match &command {
             None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
             Some(command) => {
-                let elapsed_s = self.shell(command, (dop, setup.queue), &table, stop, &mut doubts)?;
+                let elapsed_s =
+                    self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
                 Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() }
             }
         };
@@ -195,22 +196,14 @@ impl Sweep<'_> {
     }
 
     /// Runs a command to its end; seconds.
-    fn shell(
-        &self,
-        command: &str,
-        (dop, queue): (u32, Option<TunedPolicy>),
-        table: &ScanTable,
-        stop: &Stop,
-        doubts: &mut Vec<String>,
-    ) -> Result<f64, LabError> {
-        let text = fill_in(command, dop, queue, &table.files[0]);
-        let shell = ["sh".to_string(), "-c".to_string(), text.clone()];
+    fn shell(&self, command: &str, stop: &Stop, doubts: &mut Vec<String>) -> Result<f64, LabError> {
+        let shell = ["sh".to_string(), "-c".to_string(), command.to_string()];
         let program = Program::start(&shell, &self.undo)?;
         program.wait(Duration::from_millis(2), &mut || !stop.requested());
         let ended = program.end();
         if ended.code != Some(0) {
             let code = ended.code.map_or("a signal".to_string(), |code| format!("code {code}"));
-            doubts.push(format!("`{text}` ended with {code}"));
+            doubts.push(format!("`{command}` ended with {code}"));
         }
         Ok(ended.elapsed_s)
     }

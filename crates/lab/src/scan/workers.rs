@@ -79,11 +79,11 @@ fn open(table: &ScanTable, direct: OnOff) -> Result<Vec<Arc<FileDevice>>, LabErr
 /// The work of one worker, with its files open.
 struct Worker {
     user: usize,
-    source: Source,
+    source: WorkerInput,
 }
 
 /// Where a worker has its bytes from.
-enum Source {
+enum WorkerInput {
     /// The next piece of a scan that reads ahead: the one all share, or its own.
     Pieces(Arc<ScanReader>),
     /// A range of the table, read by the worker itself.
@@ -99,8 +99,8 @@ impl Worker {
         stop: &AtomicBool,
     ) -> Result<(), LabError> {
         match &self.source {
-            Source::Pieces(reader) => take_pieces(reader, sums, stop),
-            Source::Range(files, range) => read_range(table, &setup.chunks, files, *range, sums, stop),
+            WorkerInput::Pieces(reader) => take_pieces(reader, sums, stop),
+            WorkerInput::Range(files, range) => read_range(table, &setup.chunks, files, *range, sums, stop),
         }
     }
 }
@@ -124,11 +124,11 @@ fn workers(table: &ScanTable, setup: &Setup, dop: u32) -> Result<Vec<Worker>, La
         for worker in 0..dop {
             let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
             let source = match (&reader, setup.reads) {
-                (Some(reader), _) => Source::Pieces(reader.clone()),
-                (None, Some(reads)) if reads.engine != IoEngine::Inline && range.0 < range.1 => {
-                    Source::Pieces(read_ahead(table, setup, reads, range)?)
+                (Some(reader), _) => WorkerInput::Pieces(reader.clone()),
+                (None, Some(reads)) if reads.engine != Engine::Inline && range.0 < range.1 => {
+                    WorkerInput::Pieces(read_ahead(table, setup, reads, range)?)
                 }
-                _ => Source::Range(open(table, setup.direct)?, range),
+                _ => WorkerInput::Range(open(table, setup.direct)?, range),
             };
             all.push(Worker { user, source });
         }
@@ -220,7 +220,7 @@ fn take_pieces(reader: &ScanReader, sums: &ScanSums, stop: &AtomicBool) -> Resul
     Ok(())
 }
 
-/// A scan of a worker's own: its range, chunk by chunk, always so many reads in flight. Nothing
+/// A scan of a worker's own: its range, chunk by chunk, with `reads.depth` reads in flight. Nothing
 /// is read before it takes the first.
 fn read_ahead(
     table: &ScanTable,
@@ -238,7 +238,7 @@ fn read_ahead(
         ..QueueConfig::default()
     };
     let devices = ScanDevices::open(files, &config, &Clock::real())?;
-    let pieces = chunks_of(table, &setup.chunks, range).collect();
+    let pieces = chunks_of(table, &setup.chunks, range.0, range.1).collect();
     Ok(Arc::new(devices.table(pieces, reads.depth as usize).join()))
 }
 
@@ -246,7 +246,8 @@ fn read_ahead(
 fn chunks_of<'a>(
     table: &'a ScanTable,
     chunks: &'a Chunks,
-    (from, to): (u64, u64),
+    from: u64,
+    to: u64,
 ) -> impl Iterator<Item = Piece> + 'a {
     let mut at = from;
     chunks.bytes.iter().cycle().map_while(move |size| {
@@ -265,7 +266,7 @@ fn read_range(
     stop: &AtomicBool,
 ) -> Result<(), LabError> {
     let mut buffer = AlignedBuf::new(chunks.largest());
-    for piece in chunks_of(table, chunks, range) {
+    for piece in chunks_of(table, chunks, range.0, range.1) {
         if stop.load(Ordering::Relaxed) {
             break;
         }

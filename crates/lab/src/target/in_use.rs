@@ -60,7 +60,7 @@ mod tests {
     fn a_mounted_device_is_in_use() {
         let root = mounts().into_iter().find(|(place, _)| place == "/");
         let device = root.and_then(|(_, dev)| {
-            let path = PathBuf::from(format!("/dev/{}", BlockDevice::of(Path::new("/")).ok()??.name));
+            let path = PathBuf::from(format!("/dev/{}", BlockDevice::find(Path::new("/")).ok()??.name));
             fs::metadata(&path).is_ok_and(|m| m.rdev() == dev).then_some(path)
         });
         let Some(Ok(target)) = device.map(|path| Target::look(&path)) else {

@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::event::{Action, BlockEvent, Kind, PlugEvent};
+use super::event::{Action, BlockEvent, PlugEvent, RequestKind};
 
 const MAGIC: u32 = 0x6561_7407;
 
@@ -172,11 +172,11 @@ fn action(event: &BlockEvent) -> u32 {
     };
     let op = event.op;
     let direction = match op.kind {
-        Kind::Read => READ,
-        Kind::Write => WRITE,
-        Kind::Discard => WRITE | DISCARD,
-        Kind::Flush => FLUSH,
-        Kind::Other => 0,
+        RequestKind::Read => READ,
+        RequestKind::Write => WRITE,
+        RequestKind::Discard => WRITE | DISCARD,
+        RequestKind::Flush => FLUSH,
+        RequestKind::Other => 0,
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
     let flags = flag(op.sync, SYNC)

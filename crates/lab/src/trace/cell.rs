@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::trace::event::Kind;
+use crate::trace::event::RequestKind;
 use crate::trace::session::{Follow, Options, Session};
 use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
@@ -41,7 +41,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Switches it on, for the whole device; requests of this process are told apart.
+    /// Switches it on for the whole device; requests of this process are counted separately.
     pub fn start(path: &Path, undo: &Undo) -> Result<Tracing, LabError> {
         let options = Options {
             interval: Duration::from_secs(1),
@@ -50,7 +50,7 @@ impl Tracing {
             requests: None,
             follow: Follow::Program,
         };
-        let mut session = Session::start(TraceTarget::of(path)?, options, undo)?;
+        let mut session = Session::start(TraceTarget::find(path)?, options, undo)?;
         session.follow(Some(std::process::id()))?;
         Ok(Tracing { session })
     }
@@ -58,7 +58,7 @@ impl Tracing {
     /// Switches it off; the counts, and what puts them in doubt.
     pub fn finish(self, write: bool) -> Result<(CellTrace, Vec<String>), LabError> {
         let traced = self.session.finish()?;
-        let kind = if write { Kind::Write } else { Kind::Read };
+        let kind = if write { RequestKind::Write } else { RequestKind::Read };
         let counts = traced.tally.counts.get(&kind).copied().unwrap_or_default();
         let (own_bios, own_sectors) = traced.tally.ours.get(&kind).copied().unwrap_or_default();
         let sizes = traced.tally.sizes.iter().filter(|((of, _), (_, requests))| *of == kind && *requests > 0);

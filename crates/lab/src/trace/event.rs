@@ -58,7 +58,7 @@ impl Action {
 /// Kinds of requests, as the columns of diskstats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum RequestKind {
     Read,
     Write,
     Discard,
@@ -66,15 +66,15 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl RequestKind {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Discard => "discard",
-            Kind::Flush => "flush",
-            Kind::Other => "other",
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Discard => "discard",
+            RequestKind::Flush => "flush",
+            RequestKind::Other => "other",
         }
     }
 }
@@ -83,7 +83,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// Its operation.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// A program waits for it.
     pub sync: bool,
     /// Read-ahead.
@@ -100,8 +100,14 @@ impl Operation {
     /// Reads letters such as `RA`, `WS`, `FWFSM`. An F before the kind is a flush, behind it
     /// FUA.
     pub fn parse(letters: &[u8]) -> Operation {
-        let mut op =
-            Operation { kind: Kind::Other, sync: false, ahead: false, meta: false, flush: false, fua: false };
+        let mut op = Operation {
+            kind: RequestKind::Other,
+            sync: false,
+            ahead: false,
+            meta: false,
+            flush: false,
+            fua: false,
+        };
         let (first, rest) = match letters {
             [b'F', b'W' | b'R' | b'D' | b'N' | b'F', ..] => {
                 op.flush = true;
@@ -111,11 +117,11 @@ impl Operation {
             [] => return op,
         };
         op.kind = match first {
-            b'R' => Kind::Read,
-            b'W' => Kind::Write,
-            b'D' => Kind::Discard,
-            b'F' => Kind::Flush,
-            _ => Kind::Other,
+            b'R' => RequestKind::Read,
+            b'W' => RequestKind::Write,
+            b'D' => RequestKind::Discard,
+            b'F' => RequestKind::Flush,
+            _ => RequestKind::Other,
         };
         for letter in rest {
             match letter {
@@ -147,7 +153,7 @@ pub struct BlockEvent {
     pub sectors: u32,
     /// The second part of a split bio begins here.
     pub split_at: u64,
-    /// Thread that was running: who asked, for Q; anybody, for D and C.
+    /// Thread that was running. Of Q it is the one that asked; of D and C it may be any.
     pub pid: u32,
     /// Error number of a completion, as a negative number; 0 is success.
     pub error: i32,
@@ -325,16 +331,16 @@ mod tests {
     #[test]
     fn letters_are_understood_by_their_place() {
         let op = |letters: &str| Operation::parse(letters.as_bytes());
-        assert_eq!((op("RA").kind, op("RA").ahead, op("RA").sync), (Kind::Read, true, false));
+        assert_eq!((op("RA").kind, op("RA").ahead, op("RA").sync), (RequestKind::Read, true, false));
         let both = op("FWFSM");
         assert_eq!(
             (both.kind, both.flush, both.fua, both.sync, both.meta),
-            (Kind::Write, true, true, true, true)
+            (RequestKind::Write, true, true, true, true)
         );
         assert_eq!((op("WFS").flush, op("WFS").fua), (false, true));
-        assert_eq!(op("FF").kind, Kind::Flush);
-        assert_eq!(op("F").kind, Kind::Flush);
-        assert_eq!(op("DE").kind, Kind::Discard);
-        assert_eq!(op("").kind, Kind::Other);
+        assert_eq!(op("FF").kind, RequestKind::Flush);
+        assert_eq!(op("F").kind, RequestKind::Flush);
+        assert_eq!(op("DE").kind, RequestKind::Discard);
+        assert_eq!(op("").kind, RequestKind::Other);
     }
 }

@@ -1,6 +1,6 @@
 //! The threads of the program that is traced, and of everything it starts.
 //!
-//! New ones are told by fork events. Threads of the kernel that work for the program
+//! Fork events name the new ones. Threads of the kernel that work for the program
 //! (io_uring's) have no such event: the first time an unknown thread appears, /proc says whose
 //! it is.
 
@@ -15,7 +15,7 @@ pub struct Family {
 
 impl Family {
     /// Process `root` and all its threads and children.
-    pub fn of(root: u32) -> Family {
+    pub fn new(root: u32) -> Family {
         Family { root, known: HashMap::from([(root, true)]) }
     }
 
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn children_and_threads_belong_to_it_and_others_do_not() {
-        let mut family = Family::of(4_100_000);
+        let mut family = Family::new(4_100_000);
         family.forked(1, 4_100_000);
         family.forked(4_100_000, 4_100_001);
         family.forked(4_100_001, 4_100_002);
         family.forked(1, 4_100_003);
         assert!([4_100_000, 4_100_001, 4_100_002].into_iter().all(|pid| family.contains(pid)));
         assert!(!family.contains(4_100_003) && !family.contains(1));
-        let mut own = Family::of(std::process::id());
+        let mut own = Family::new(std::process::id());
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(move || {

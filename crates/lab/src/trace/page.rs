@@ -1,6 +1,6 @@
 //! A trace as a page.
 
-use super::event::Kind;
+use super::event::RequestKind;
 use super::session::Traced;
 use super::summary::{Layer, Summary, plugs, time, unknown};
 use super::tally::Tally;
@@ -9,7 +9,7 @@ use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Sectio
 use crate::size::{about, exact};
 
 pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
-    let sum = Summary::of(traced, ended);
+    let sum = Summary::new(traced, ended);
     let mut report = Report::new(format!("What {} really got", sum.device));
     report.summary = words(&sum);
     report.sections = sections(traced, ended);
@@ -18,7 +18,7 @@ pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
 
 /// The figures of a trace.
 pub(crate) fn sections(traced: &Traced, ended: Option<&Ended>) -> Vec<Section> {
-    let sum = Summary::of(traced, ended);
+    let sum = Summary::new(traced, ended);
     let asking = [counts(&sum), layers(&sum)].into_iter().chain(unplugs(&sum));
     vec![
         Section::new("From asking to the device", asking.collect()),
@@ -226,11 +226,11 @@ fn over_time(tally: &Tally) -> Vec<Figure> {
 }
 
 fn offsets(tally: &Tally) -> Figure {
-    let of = |kind: Kind| {
+    let of = |kind: RequestKind| {
         let dots = tally.dots.iter().filter(|dot| dot.kind == kind);
         Series::new(format!("{}s", kind.as_str()), dots.map(|dot| (dot.at_s, dot.offset)).collect())
     };
-    let series = [Kind::Read, Kind::Write, Kind::Discard].map(of);
+    let series = [RequestKind::Read, RequestKind::Write, RequestKind::Discard].map(of);
     let note = match tally.placed as usize > tally.dots.len() {
         true => format!("A fair sample of {} of {} requests.", tally.dots.len(), tally.placed),
         false => String::new(),

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::event::{Action, BlockEvent, Kind, Operation};
+use super::event::{Action, BlockEvent, Operation, RequestKind};
 
 /// A request that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,10 +77,10 @@ struct Bio {
 /// Requests under way.
 #[derive(Default)]
 pub struct Pairing {
-    issued: HashMap<(u64, Kind), VecDeque<Issued>>,
+    issued: HashMap<(u64, RequestKind), VecDeque<Issued>>,
     outstanding: u32,
     /// Requests the device refused for now, that were not issued again yet.
-    refused: HashMap<(u64, Kind), u32>,
+    refused: HashMap<(u64, RequestKind), u32>,
     /// By first sector.
     bios: BTreeMap<u64, VecDeque<Bio>>,
     /// Longest bio seen: no bio that begins further back reaches a sector.
@@ -175,14 +175,14 @@ impl Pairing {
     }
 
     /// A completion of a bio that never was a request, or of a part that was split off.
-    /// `bio_done` hears of the bios that are over with it.
+    /// `bio_done` is called for each bio that it completes.
     pub fn bio_completed(&mut self, event: &BlockEvent, bio_done: &mut dyn FnMut(BioDone)) {
         debug_assert_eq!(event.action, Action::BioComplete);
         let asker = self.complete_bios(event, 0, bio_done);
         self.unmatched += u64::from(event.sectors > 0 && asker.is_none());
     }
 
-    /// A bio is over without having been done; answers who asked for it.
+    /// A bio ended without being carried out. Returns the thread that asked for it.
     pub fn bio_refused(&mut self, event: &BlockEvent) -> Option<Asker> {
         self.complete_bios(event, 0, &mut |_| {})
     }
@@ -192,7 +192,7 @@ impl Pairing {
         self.outstanding
     }
 
-    fn take(&mut self, sector: u64, kind: Kind) -> Option<Issued> {
+    fn take(&mut self, sector: u64, kind: RequestKind) -> Option<Issued> {
         let queue = self.issued.get_mut(&(sector, kind))?;
         let first = queue.pop_front();
         if queue.is_empty() {

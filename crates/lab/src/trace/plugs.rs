@@ -8,7 +8,7 @@
 //! 1. Q and X are a request that waits for its plug; M and F are one fewer.
 //! 2. P while one waits is the device's. One of another device becomes this one's, too, when a
 //!    bio is queued below it.
-//! 3. U hands over so many requests, of all devices below the plug.
+//! 3. U hands over a number of requests, of all devices below the plug.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,7 +25,7 @@ pub struct PlugCounts {
     pub unplugs: u64,
     /// Requests handed over.
     pub requests: u64,
-    /// How often an unplug handed over so many requests.
+    /// Unplugs by the number of requests that they handed over.
     pub by_requests: BTreeMap<u32, u64>,
 }
 

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::blktrace::BlktraceFiles;
 use super::collector::{Collector, monotonic_ns};
-use super::event::{Action, BlockEvent, Decoded, Decoder, Kind, OtherFormats};
+use super::event::{Action, BlockEvent, Decoded, Decoder, OtherFormats, RequestKind};
 use super::family::Family;
 use super::format::Format;
 use super::pairing::RequestDone;
@@ -51,7 +51,7 @@ pub struct Options {
 pub enum Follow {
     /// Requests of all programs count alike.
     Nobody,
-    /// The program and what it starts are told apart.
+    /// Requests of the program and of what it starts are counted separately.
     Program,
 }
 
@@ -128,7 +128,7 @@ impl Session {
         })
     }
 
-    /// Begins to read; requests of process `program` and of what it starts are told apart.
+    /// Begins to read. Requests of process `program` and of what it starts are counted separately.
     ///
     /// # Errors
     /// A file of the trace cannot be made, or a thread cannot be started.
@@ -188,7 +188,7 @@ impl Session {
     }
 }
 
-/// Turns the events on that are traced; those that this kernel lacks are told in `absent`.
+/// Turns on the events that are traced, and adds those that this kernel lacks to `absent`.
 fn enable(
     instance: &Instance,
     filter: &str,
@@ -284,7 +284,7 @@ impl Consumer {
         };
         Ok(Consumer {
             tally: Tally::new(start_ns, options.interval.as_nanos() as u64),
-            family: program.map(Family::of),
+            family: program.map(Family::new),
             blktrace: options.blktrace.as_ref().map(|base| BlktraceFiles::create(base, target.dev)),
             requests,
             start_ns,
@@ -313,7 +313,7 @@ impl Consumer {
         }
     }
 
-    /// The first failure is told at the end.
+    /// The first failure is reported at the end.
     fn note(&mut self, written: std::io::Result<()>) {
         if let Err(e) = written {
             self.failure.get_or_insert(LabError::system("write the trace", e));
@@ -374,8 +374,8 @@ pub struct Check {
 impl Traced {
     /// The counts that diskstats has too.
     pub fn checks(&self) -> Vec<Check> {
-        let (reads, writes) = (self.tally.of(Kind::Read), self.tally.of(Kind::Write));
-        let discards = self.tally.of(Kind::Discard);
+        let (reads, writes) = (self.tally.counts(RequestKind::Read), self.tally.counts(RequestKind::Write));
+        let discards = self.tally.counts(RequestKind::Discard);
         let disk = &self.diskstats;
         let check = |what, traced, diskstats| Check { what, traced, diskstats };
         vec![

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::KINDS;
-use super::event::Kind;
+use super::event::RequestKind;
 use super::plugs::PlugCounts;
 use super::session::{Check, Traced};
 use super::tally::{AtSize, Counts};
@@ -91,17 +91,17 @@ pub struct Layer {
 
 impl Summary {
     /// The sum of a trace.
-    pub fn of(traced: &Traced, ended: Option<&Ended>) -> Summary {
+    pub fn new(traced: &Traced, ended: Option<&Ended>) -> Summary {
         let tally = &traced.tally;
         let seconds = tally.duration_s();
-        let rate = |kind: Kind| tally.of(kind).completed as f64 / seconds.max(1e-9);
-        let read_d2c = tally.d2c.get(&Kind::Read).map(|l| l.summary()).unwrap_or_default();
+        let rate = |kind: RequestKind| tally.counts(kind).completed as f64 / seconds.max(1e-9);
+        let read_d2c = tally.d2c.get(&RequestKind::Read).map(|l| l.summary()).unwrap_or_default();
         let (apart, followed) = (tally.apart().max(1), (tally.sequential + tally.apart()).max(1));
         Summary {
             device: traced.target.name.clone(),
             seconds,
-            read_iops: rate(Kind::Read),
-            write_iops: rate(Kind::Write),
+            read_iops: rate(RequestKind::Read),
+            write_iops: rate(RequestKind::Write),
             read_d2c_p50_ns: read_d2c.p50_ns,
             read_d2c_p99_ns: read_d2c.p99_ns,
             kinds: KINDS.into_iter().filter_map(|kind| of_kind(traced, kind)).collect(),
@@ -121,10 +121,10 @@ impl Summary {
     }
 }
 
-fn of_kind(traced: &Traced, kind: Kind) -> Option<OfKind> {
+fn of_kind(traced: &Traced, kind: RequestKind) -> Option<OfKind> {
     let tally = &traced.tally;
     let counts = tally.counts.get(&kind)?;
-    let latency = |all: &std::collections::BTreeMap<Kind, crate::stats::Latencies>| {
+    let latency = |all: &std::collections::BTreeMap<RequestKind, crate::stats::Latencies>| {
         all.get(&kind).map(|l| l.summary()).unwrap_or_default()
     };
     Some(OfKind {
@@ -143,28 +143,29 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
     let mut layers = Vec::new();
     for (kind, calls, own_bios, bios, requests) in [
         (
-            Kind::Read,
+            RequestKind::Read,
             "read calls of the program",
             "bios to read, by the program",
             "bios to read, by all",
             "read requests to the device",
         ),
         (
-            Kind::Write,
+            RequestKind::Write,
             "write calls of the program",
             "bios to write, by the program",
             "bios to write, by all",
             "write requests to the device",
         ),
     ] {
-        let counts = tally.of(kind);
+        let counts = tally.counts(kind);
         if counts.queued + counts.issued == 0 {
             continue;
         }
         let mut of_kind = Vec::new();
         let own = tally.ours.get(&kind).map(|(count, sectors)| (*count, sectors * 512));
         if let Some(io) = ended.and_then(|ended| ended.io) {
-            let (count, bytes) = if kind == Kind::Read { (io.syscr, io.rchar) } else { (io.syscw, io.wchar) };
+            let (count, bytes) =
+                if kind == RequestKind::Read { (io.syscr, io.rchar) } else { (io.syscw, io.wchar) };
             // Calls through io_uring and libaio are not in the kernel's count: then what the
             // program asked of the device exceeds it.
             if bytes >= own.map_or(0, |(_, bytes)| bytes) / 2 {
@@ -230,7 +231,7 @@ pub fn time(ns: f64) -> String {
 
 /// The text on the screen.
 pub fn print(traced: &Traced, ended: Option<&Ended>) {
-    let sum = Summary::of(traced, ended);
+    let sum = Summary::new(traced, ended);
     crate::say!("{}: {:.2} s traced", sum.device, sum.seconds);
     crate::say!(
         "\n{:8} {:>10} {:>9} {:>9} {:>10} {:>9} {:>10} {:>10} {:>9}",

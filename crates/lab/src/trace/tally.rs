@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use snowmelt_base::random::{GOLDEN, xorshift};
 
-use super::event::{Action, BlockEvent, Kind};
+use super::event::{Action, BlockEvent, RequestKind};
 use super::family::Family;
 use super::pairing::{Asker, Pairing, RequestDone};
 use super::plugs::Plugs;
@@ -91,7 +91,7 @@ pub struct Dot {
     /// Where, in bytes.
     pub offset: f64,
     /// Its operation.
-    pub kind: Kind,
+    pub kind: RequestKind,
 }
 
 /// Requests kept for the picture.
@@ -102,19 +102,19 @@ pub struct Tally {
     start_ns: u64,
     interval_ns: u64,
     /// Counts by kind, of all programs.
-    pub counts: BTreeMap<Kind, Counts>,
+    pub counts: BTreeMap<RequestKind, Counts>,
     /// Bios by the traced program itself: count and sectors, by kind.
-    pub ours: BTreeMap<Kind, (u64, u64)>,
+    pub ours: BTreeMap<RequestKind, (u64, u64)>,
     /// Names and bios of who asked.
     pub askers: BTreeMap<String, u64>,
     /// By size in sectors, reads and writes: bios and requests.
-    pub sizes: BTreeMap<(Kind, u32), (u64, u64)>,
+    pub sizes: BTreeMap<(RequestKind, u32), (u64, u64)>,
     /// From the kernel's asking to the answer, by kind.
-    pub q2c: BTreeMap<Kind, Latencies>,
+    pub q2c: BTreeMap<RequestKind, Latencies>,
     /// From the kernel's asking to the issue.
-    pub q2d: BTreeMap<Kind, Latencies>,
+    pub q2d: BTreeMap<RequestKind, Latencies>,
     /// From issue to the answer.
-    pub d2c: BTreeMap<Kind, Latencies>,
+    pub d2c: BTreeMap<RequestKind, Latencies>,
     /// Requests that begin where the one before ended.
     pub sequential: u64,
     /// Sum of the distances of all others, in sectors.
@@ -181,7 +181,7 @@ impl Tally {
         }
     }
 
-    /// Adds an event; they come in order of time. Answers the request that is over with it.
+    /// Adds the next event in order of time. Returns the request that it completes.
     pub fn add(&mut self, event: &BlockEvent, family: Option<&mut Family>) -> Option<RequestDone> {
         self.advance(event.time_ns);
         self.plugs.block(event);
@@ -291,8 +291,8 @@ impl Tally {
         let sectors = u64::from(event.sectors);
         self.counts.entry(event.op.kind).or_default().completed_sectors += sectors;
         match event.op.kind {
-            Kind::Read => self.now.read_sectors += sectors,
-            Kind::Write => self.now.write_sectors += sectors,
+            RequestKind::Read => self.now.read_sectors += sectors,
+            RequestKind::Write => self.now.write_sectors += sectors,
             _ => {}
         }
     }
@@ -302,8 +302,8 @@ impl Tally {
         counts.completed += 1;
         counts.errors += u64::from(event.error != 0);
         match event.op.kind {
-            Kind::Read => self.now.reads += 1,
-            Kind::Write => self.now.writes += 1,
+            RequestKind::Read => self.now.reads += 1,
+            RequestKind::Write => self.now.writes += 1,
             _ => {}
         }
     }
@@ -344,12 +344,12 @@ impl Tally {
         }
     }
 
-    /// False for a device that takes bios as they come, as far as was seen.
+    /// False for a device that takes bios without making requests of them, by the events so far.
     pub fn has_requests(&self) -> bool {
         self.counts.values().any(|counts| counts.issued > 0)
     }
 
-    /// Lets time go on: depth is weighed by how long it lasted, intervals end.
+    /// Advances the time: weighs the depth by its duration, ends the intervals that are over.
     fn advance(&mut self, to_ns: u64) {
         while to_ns >= self.now.end_ns {
             let end = self.now.end_ns;
@@ -419,8 +419,7 @@ impl Tally {
         if s > 0.0 { self.depth_total / 1e9 / s } else { 0.0 }
     }
 
-    /// Requests that began elsewhere than where the one before had ended; the first has none
-    /// before it.
+    /// Requests that did not begin where the previous one ended. The first request does not count.
     pub fn apart(&self) -> u64 {
         self.placed.saturating_sub(self.sequential + 1)
     }
@@ -436,14 +435,14 @@ impl Tally {
     }
 
     /// Counts of a kind; zero when there was none.
-    pub fn of(&self, kind: Kind) -> Counts {
+    pub fn counts(&self, kind: RequestKind) -> Counts {
         self.counts.get(&kind).copied().unwrap_or_default()
     }
 
     /// Bios and requests by size.
-    pub fn at_sizes(&self, kind: Kind) -> Vec<AtSize> {
+    pub fn at_sizes(&self, kind: RequestKind) -> Vec<AtSize> {
         let of_kind = self.sizes.iter().filter(|((k, _), _)| *k == kind);
-        let at_size = |((_, sectors), (bios, requests)): (&(Kind, u32), &(u64, u64))| AtSize {
+        let at_size = |((_, sectors), (bios, requests)): (&(RequestKind, u32), &(u64, u64))| AtSize {
             bytes: u64::from(*sectors) * 512,
             bios: *bios,
             requests: *requests,
@@ -470,7 +469,7 @@ mod tests {
     #[test]
     fn counts_depth_and_order_of_a_small_trace() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut family = Family::of(5);
+        let mut family = Family::new(5);
         for (action, ms, sector, sectors) in [
             (Action::Queue, 0, 0, 8),
             (Action::Issue, 0, 0, 8),
@@ -486,20 +485,20 @@ mod tests {
             tally.add(&event(action, ms, sector, sectors), Some(&mut family));
         }
         tally.finish(BEGIN_NS + 1_500_000_000);
-        let reads = tally.of(Kind::Read);
+        let reads = tally.counts(RequestKind::Read);
         assert_eq!((reads.queued, reads.issued, reads.completed, reads.split), (3, 3, 3, 1));
         assert_eq!((reads.queued_sectors, reads.completed_sectors), (32, 32));
         assert_eq!((tally.sequential, tally.apart(), tally.seek_sectors, tally.placed), (1, 1, 984, 3));
-        assert_eq!(tally.ours[&Kind::Read], (3, 32));
+        assert_eq!(tally.ours[&RequestKind::Read], (3, 32));
         assert_eq!(tally.askers["fio"], 3);
         let depth: Vec<_> = tally.intervals.iter().map(|i| (i.end_s, i.depth, i.depth_max)).collect();
         assert_eq!(depth, [(1.0, 1.0, 2), (1.5, 0.5, 1)]);
         assert_eq!(tally.intervals[0].reads_per_s, 2.0);
         assert_eq!(tally.intervals[1].read_bytes_per_s, 16.0 * 512.0 / 0.5);
         assert!((tally.mean_depth() - 1.25 / 1.5).abs() < 1e-9);
-        let sizes = tally.at_sizes(Kind::Read);
+        let sizes = tally.at_sizes(RequestKind::Read);
         assert_eq!(sizes[0], AtSize { bytes: 4096, bios: 2, requests: 2 });
-        assert_eq!(tally.d2c[&Kind::Read].summary().count, 3);
+        assert_eq!(tally.d2c[&RequestKind::Read].summary().count, 3);
     }
 
     #[test]
@@ -518,19 +517,20 @@ mod tests {
         ] {
             tally.add(&event(action, ms, sector, sectors), None);
         }
-        let reads = tally.of(Kind::Read);
+        let reads = tally.counts(RequestKind::Read);
         assert_eq!((reads.issued, reads.requeued, reads.requests), (4, 2, 3));
         assert_eq!((reads.issued_sectors, reads.completed_sectors), (18, 10));
-        let requests: Vec<_> = tally.at_sizes(Kind::Read).iter().map(|s| (s.bytes, s.requests)).collect();
+        let requests: Vec<_> =
+            tally.at_sizes(RequestKind::Read).iter().map(|s| (s.bytes, s.requests)).collect();
         assert_eq!(requests, [(1024, 1), (4096, 2), (5120, 0)]);
         assert_eq!((tally.placed, tally.sequential), (3, 1));
-        assert!(tally.d2c[&Kind::Read].summary().max_ns < 4_000_000);
+        assert!(tally.d2c[&RequestKind::Read].summary().max_ns < 4_000_000);
     }
 
     #[test]
     fn a_bio_that_would_not_wait_and_is_asked_again_is_one() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut family = Family::of(5);
+        let mut family = Family::new(5);
         for (action, ms, error) in [
             (Action::Queue, 0, 0),
             (Action::BioComplete, 1, AGAIN),
@@ -541,13 +541,13 @@ mod tests {
             let event = BlockEvent { error, ..event(action, ms, 0, 2048) };
             tally.add(&event, Some(&mut family));
         }
-        let reads = tally.of(Kind::Read);
+        let reads = tally.counts(RequestKind::Read);
         assert_eq!((reads.queued, reads.refused, reads.completed, reads.errors), (1, 1, 1, 0));
         assert_eq!((reads.queued_sectors, reads.completed_sectors), (2048, 2048));
-        assert_eq!(tally.ours[&Kind::Read], (1, 2048));
-        let sizes = tally.at_sizes(Kind::Read);
+        assert_eq!(tally.ours[&RequestKind::Read], (1, 2048));
+        let sizes = tally.at_sizes(RequestKind::Read);
         assert_eq!(sizes, [AtSize { bytes: 1 << 20, bios: 1, requests: 1 }]);
-        let q2c = tally.q2c[&Kind::Read].summary();
+        let q2c = tally.q2c[&RequestKind::Read].summary();
         assert_eq!(q2c.count, 1);
         assert!(q2c.max_ns >= 9_000_000, "{q2c:?}");
     }

@@ -26,8 +26,8 @@ impl TraceTarget {
     ///
     /// # Errors
     /// There is no block device behind the path.
-    pub fn of(path: &Path) -> Result<TraceTarget, LabError> {
-        let Some(device) = BlockDevice::of(path)? else {
+    pub fn find(path: &Path) -> Result<TraceTarget, LabError> {
+        let Some(device) = BlockDevice::find(path)? else {
             return Err(LabError::refused(
                 format!("tracing below {}", path.display()),
                 "no block device is behind it (a file system in memory, over a network, or an overlay)",
@@ -97,7 +97,7 @@ mod tests {
             eprintln!("skipped: no /dev/shm");
             return;
         }
-        let error = TraceTarget::of(Path::new("/dev/shm")).expect_err("memory").to_string();
+        let error = TraceTarget::find(Path::new("/dev/shm")).expect_err("memory").to_string();
         assert!(error.contains("/dev/shm") && error.contains("lsblk"), "{error}");
     }
 

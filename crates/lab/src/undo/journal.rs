@@ -95,7 +95,7 @@ impl JournalFile {
         &self.path
     }
 
-    /// Everything is undone: the journal has said what it had to.
+    /// Everything is undone, so the journal is removed.
     pub(super) fn remove(&self) {
         drop(std::fs::remove_file(&self.path)); // one that stays has nothing left to undo
     }
@@ -124,7 +124,7 @@ impl Leftover {
         self.steps.iter().rev().map(|(_, step)| step)
     }
 
-    /// Undoes everything and removes the journal; `told` hears of each step.
+    /// Undoes everything and removes the journal; `told` is called for each step.
     ///
     /// # Errors
     /// Something could not be undone; it stays in the journal.

@@ -2,7 +2,7 @@
 
 /// When process `pid` was started, in clock ticks since boot; nothing when there is none.
 pub fn process_start(pid: u32) -> Option<u64> {
-    let stat = ProcessStat::of(pid)?;
+    let stat = ProcessStat::read(pid)?;
     (stat.state != "Z" && stat.state != "X").then_some(stat.start)
 }
 
@@ -10,7 +10,8 @@ pub fn process_start(pid: u32) -> Option<u64> {
 pub fn processes_below(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten();
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, ProcessStat::of(pid)?.parent))).collect();
+    let parents: Vec<(u32, u32)> =
+        pids.filter_map(|pid| Some((pid, ProcessStat::read(pid)?.parent))).collect();
     let mut found = vec![pid];
     let mut next = 0;
     while let Some(above) = found.get(next).copied() {
@@ -23,7 +24,7 @@ pub fn processes_below(pid: u32) -> Vec<u32> {
 
 /// True when that process was killed, but threads of it are left, which wait in the kernel.
 pub(super) fn is_stuck(pid: u32, start: u64) -> bool {
-    let killed = ProcessStat::of(pid).is_some_and(|stat| stat.state == "Z" && stat.start == start);
+    let killed = ProcessStat::read(pid).is_some_and(|stat| stat.state == "Z" && stat.start == start);
     killed && std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }
 
@@ -34,7 +35,7 @@ struct ProcessStat {
 }
 
 impl ProcessStat {
-    fn of(pid: u32) -> Option<ProcessStat> {
+    fn read(pid: u32) -> Option<ProcessStat> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name, in brackets, may hold anything; the fields behind it are counted from 3.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -63,7 +64,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         let parents: Vec<u32> =
-            below.iter().map(|pid| ProcessStat::of(*pid).expect("it runs").parent).collect();
+            below.iter().map(|pid| ProcessStat::read(*pid).expect("it runs").parent).collect();
         for pid in below.iter().chain([&shell.id()]) {
             let pid = rustix::process::Pid::from_raw(*pid as i32).expect("a number");
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");

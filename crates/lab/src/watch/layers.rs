@@ -8,7 +8,7 @@ use super::Total;
 use crate::machine::program::ProcessIo;
 use crate::report::{Column, Figure, Section, Table};
 use crate::size::about;
-use crate::trace::event::Kind;
+use crate::trace::event::RequestKind;
 use crate::trace::session::Traced;
 
 /// Up to here two layers agree.
@@ -36,31 +36,51 @@ pub struct Layers {
     pub differences: Vec<String>,
 }
 
-/// Requests of the devices: reads and writes with their bytes.
+/// A number of calls, bios or requests, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Transfers {
+    count: u64,
+    bytes: u64,
+}
+
+/// Requests of the devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DeviceSums {
-    reads: (u64, u64),
-    writes: (u64, u64),
+    reads: Transfers,
+    writes: Transfers,
+}
+
+/// Bios of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Bios {
+    by_program: Transfers,
+    by_all: Transfers,
 }
 
 /// The layers of a watch; with a trace, bios too.
 pub fn layers(total: &Total, traced: Option<&Traced>) -> Vec<Layers> {
     let sums = device_sums(total);
-    let bios = |kind: Kind| {
+    let transfers = |count, sectors| Transfers { count, bytes: sectors * 512 };
+    let bios = |kind: RequestKind| {
         let traced = traced?;
-        let counts = traced.tally.of(kind);
-        let ours = traced.tally.ours.get(&kind).map(|(count, sectors)| (*count, sectors * 512));
-        Some((ours.unwrap_or_default(), (counts.queued, counts.queued_sectors * 512), counts))
+        let counts = traced.tally.counts(kind);
+        let (count, sectors) = traced.tally.ours.get(&kind).copied().unwrap_or_default();
+        Some(Bios {
+            by_program: transfers(count, sectors),
+            by_all: transfers(counts.queued, counts.queued_sectors),
+        })
     };
-    let issued = |kind: Kind, counted: (u64, u64)| match bios(kind) {
-        Some((_, _, counts)) => (counts.requests, counts.issued_sectors * 512),
+    let issued = |kind: RequestKind, counted: Transfers| match traced {
+        Some(traced) => {
+            let counts = traced.tally.counts(kind);
+            transfers(counts.requests, counts.issued_sectors)
+        }
         None => counted,
     };
-    let asked = |kind: Kind| bios(kind).map(|(ours, all, _)| (ours, all));
     let io = &total.io;
     [
-        reads(io, asked(Kind::Read), issued(Kind::Read, sums.reads)),
-        writes(io, asked(Kind::Write), issued(Kind::Write, sums.writes)),
+        reads(io, bios(RequestKind::Read), issued(RequestKind::Read, sums.reads)),
+        writes(io, bios(RequestKind::Write), issued(RequestKind::Write, sums.writes)),
     ]
     .into_iter()
     .filter(|layers| layers.layers.iter().any(|layer| layer.bytes > 0))
@@ -71,48 +91,43 @@ fn device_sums(total: &Total) -> DeviceSums {
     let mut sums = DeviceSums::default();
     for device in total.devices.values() {
         let times = |rate: f64| (rate * total.seconds).round() as u64;
-        sums.reads.0 += times(device.r_s);
-        sums.reads.1 += times(device.rkb_s * 1024.0);
-        sums.writes.0 += times(device.w_s);
-        sums.writes.1 += times(device.wkb_s * 1024.0);
+        sums.reads.count += times(device.r_s);
+        sums.reads.bytes += times(device.rkb_s * 1024.0);
+        sums.writes.count += times(device.w_s);
+        sums.writes.bytes += times(device.wkb_s * 1024.0);
     }
     sums
 }
 
-/// Count and bytes of the program's bios, and of all.
-type Bios = Option<((u64, u64), (u64, u64))>;
-
 /// From the program down to the device: its calls, its storage, bios, requests.
-fn stack(
-    (calls, count, bytes): (&'static str, u64, u64),
-    (storage, stored): (&'static str, u64),
-    bios: Bios,
-    device: (u64, u64),
-) -> Vec<LayerSum> {
-    let layer = |layer, count, bytes| LayerSum { layer, count, bytes };
-    let mut layers = vec![layer(calls, Some(count), bytes), layer(storage, None, stored)];
-    if let Some((ours, all)) = bios {
-        layers.push(layer("bios by the program", Some(ours.0), ours.1));
-        layers.push(layer("bios by all", Some(all.0), all.1));
+fn stack(calls: LayerSum, storage: LayerSum, bios: Option<Bios>, device: Transfers) -> Vec<LayerSum> {
+    let counted = |layer, Transfers { count, bytes }| LayerSum { layer, count: Some(count), bytes };
+    let mut layers = vec![calls, storage];
+    if let Some(Bios { by_program, by_all }) = bios {
+        layers.push(counted("bios by the program", by_program));
+        layers.push(counted("bios by all", by_all));
     }
-    layers.push(layer("requests to the device", Some(device.0), device.1));
+    layers.push(counted("requests to the device", device));
     layers
 }
 
-fn reads(io: &ProcessIo, bios: Bios, device: (u64, u64)) -> Layers {
-    let calls = ("read calls of the program", io.syscr, io.rchar);
-    let layers = stack(calls, ("storage, for the program", io.read_bytes), bios, device);
-    let mut differences = vec![from_storage(io), between_programs("read", io.read_bytes, device.1)];
-    differences.extend(bios.map(|(_, all)| between_blocks("read", all, device)));
-    differences.extend(amplification("read", (io.syscr, io.rchar), (device.0, device.1), io.read_bytes));
+fn reads(io: &ProcessIo, bios: Option<Bios>, device: Transfers) -> Layers {
+    let calls = LayerSum { layer: "read calls of the program", count: Some(io.syscr), bytes: io.rchar };
+    let storage = LayerSum { layer: "storage, for the program", count: None, bytes: io.read_bytes };
+    let layers = stack(calls, storage, bios, device);
+    let mut differences = vec![from_storage(io), between_programs("read", io.read_bytes, device.bytes)];
+    differences.extend(bios.map(|bios| between_blocks("read", bios.by_all.count, device.count)));
+    let calls = Transfers { count: io.syscr, bytes: io.rchar };
+    differences.extend(amplification("read", calls, device, io.read_bytes));
     Layers { kind: "read", layers, differences }
 }
 
-fn writes(io: &ProcessIo, bios: Bios, device: (u64, u64)) -> Layers {
-    let calls = ("write calls of the program", io.syscw, io.wchar);
-    let layers = stack(calls, ("to storage, made by the program", io.write_bytes), bios, device);
-    let mut differences = vec![to_storage(io), between_programs("write", io.write_bytes, device.1)];
-    differences.extend(bios.map(|(_, all)| between_blocks("write", all, device)));
+fn writes(io: &ProcessIo, bios: Option<Bios>, device: Transfers) -> Layers {
+    let calls = LayerSum { layer: "write calls of the program", count: Some(io.syscw), bytes: io.wchar };
+    let storage = LayerSum { layer: "to storage, made by the program", count: None, bytes: io.write_bytes };
+    let layers = stack(calls, storage, bios, device);
+    let mut differences = vec![to_storage(io), between_programs("write", io.write_bytes, device.bytes)];
+    differences.extend(bios.map(|bios| between_blocks("write", bios.by_all.count, device.count)));
     Layers { kind: "write", layers, differences }
 }
 
@@ -195,20 +210,21 @@ fn between_programs(verb: &str, own: u64, device: u64) -> String {
 }
 
 /// From bios to requests.
-fn between_blocks(verb: &str, bios: (u64, u64), requests: (u64, u64)) -> String {
-    let per = requests.0 as f64 / bios.0.max(1) as f64;
-    if agree(bios.0, requests.0) {
-        return format!("Bios and requests to {verb} agree within 2 % ({} and {}).", bios.0, requests.0);
+fn between_blocks(verb: &str, bios: u64, requests: u64) -> String {
+    let per = requests as f64 / bios.max(1) as f64;
+    if agree(bios, requests) {
+        return format!("Bios and requests to {verb} agree within 2 % ({bios} and {requests}).");
     }
     let name = if per > 1.0 { "Split" } else { "Merged" };
-    format!("{name}: {} bios to {verb} became {} requests, {per:.3} for each.", bios.0, requests.0)
+    format!("{name}: {bios} bios to {verb} became {requests} requests, {per:.3} for each.")
 }
 
 /// From calls to requests, in number: only where most of what was asked came from the device.
-fn amplification(verb: &str, calls: (u64, u64), device: (u64, u64), storage: u64) -> Option<String> {
-    let comparable = calls.0 > 0 && device.0 > 0 && storage > calls.1 / 2;
+fn amplification(verb: &str, calls: Transfers, device: Transfers, storage_bytes: u64) -> Option<String> {
+    let comparable = calls.count > 0 && device.count > 0 && storage_bytes > calls.bytes / 2;
     comparable.then(|| {
-        let (per, bytes) = (device.0 as f64 / calls.0 as f64, device.1 as f64 / calls.1.max(1) as f64);
+        let per = device.count as f64 / calls.count as f64;
+        let bytes = device.bytes as f64 / calls.bytes.max(1) as f64;
         let name = match per {
             per if (per - 1.0).abs() <= AGREE => "Calls and requests agree within 2 %",
             per if per > 1.0 => "Amplification",
@@ -216,10 +232,10 @@ fn amplification(verb: &str, calls: (u64, u64), device: (u64, u64), storage: u64
         };
         format!(
             "{name}: {} calls to {verb} of {} became {} requests of {}: {per:.3} for each, {bytes:.3} × the bytes.",
-            calls.0,
-            about(calls.1 as f64 / calls.0 as f64),
-            device.0,
-            about(device.1 as f64 / device.0 as f64)
+            calls.count,
+            about(calls.bytes as f64 / calls.count as f64),
+            device.count,
+            about(device.bytes as f64 / device.count as f64)
         )
     })
 }
@@ -280,16 +296,16 @@ mod tests {
             let said = between_programs("read", own, device);
             assert!(said.contains(says), "{says}: {said}");
         }
-        assert!(between_blocks("read", (100, 0), (200, 0)).starts_with("Split: 100 bios"));
-        assert!(between_blocks("read", (100, 0), (20, 0)).starts_with("Merged"));
-        assert!(between_blocks("read", (100, 0), (100, 0)).contains("agree"));
+        assert!(between_blocks("read", 100, 200).starts_with("Split: 100 bios"));
+        assert!(between_blocks("read", 100, 20).starts_with("Merged"));
+        assert!(between_blocks("read", 100, 100).contains("agree"));
     }
 
     /// E4's buffered reads of 8 KiB: 23,421 calls became 46,836 requests of 4 KiB.
     #[test]
     fn buffered_reads_in_pieces_are_amplification() {
         let (calls, bytes) = (23_421, 23_421 * 8192);
-        let layers = reads(&io(calls, bytes, bytes), None, (46_836, bytes));
+        let layers = reads(&io(calls, bytes, bytes), None, Transfers { count: 46_836, bytes });
         let said = layers.differences.join("\n");
         assert!(
             said.contains("Amplification: 23421 calls to read of 8.00 KiB became 46836 requests of 4.00 KiB"),
@@ -297,7 +313,7 @@ mod tests {
         );
         assert!(said.contains("2.000 for each"), "{said}");
         // From memory in the main: the number of requests says nothing of the calls.
-        let cached = reads(&io(calls, bytes, 4096), None, (1, 4096));
+        let cached = reads(&io(calls, bytes, 4096), None, Transfers { count: 1, bytes: 4096 });
         assert!(!cached.differences.join("\n").contains("for each"), "{:?}", cached.differences);
     }
 }

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn phases_are_the_stretches_between_marks() {
-        let tree = Tree::of(std::process::id());
+        let tree = Tree::new(std::process::id());
         let observation = Observation::begin(tree, Vec::new(), Duration::from_millis(20), None);
         let watcher = Watcher::start(observation).unwrap();
         std::thread::sleep(Duration::from_millis(30));

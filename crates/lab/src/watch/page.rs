@@ -14,7 +14,9 @@ type Value<'a> = dyn Fn(&Second) -> f64 + 'a;
 
 pub(super) fn report(
     title: &str,
-    (observed, total, layers): (&Observed, &Total, &[Layers]),
+    observed: &Observed,
+    total: &Total,
+    layers: &[Layers],
     counted: &[Counted],
     traced: Option<&Traced>,
 ) -> Report {

@@ -22,9 +22,18 @@ pub(super) enum Subject {
     Group(Group),
 }
 
+/// The end of a subject.
+#[derive(Default)]
+pub(super) struct SubjectEnd {
+    /// Exit code of a program that was started.
+    pub code: Option<i32>,
+    /// Memory of a group.
+    pub group: Option<GroupTotal>,
+}
+
 impl Subject {
     /// Found, but not begun.
-    pub fn of(args: &WatchArgs) -> Result<Subject, LabError> {
+    pub fn from_args(args: &WatchArgs) -> Result<Subject, LabError> {
         let subject = match (args.pid, &args.unit, &args.cgroup) {
             (Some(pid), ..) => Subject::Process(Program::running(pid)?),
             (_, Some(unit), _) => Subject::Group(Group::of_unit(unit)?),
@@ -74,7 +83,7 @@ impl Subject {
     /// Its processes.
     pub fn tree(&self) -> Tree {
         match self {
-            Subject::Process(program) => Tree::of(program.pid()),
+            Subject::Process(program) => Tree::new(program.pid()),
             Subject::Limited(program, limited) => {
                 let mut tree = Tree::of_group(limited.group.clone());
                 tree.add_root(program.pid());
@@ -114,13 +123,15 @@ impl Subject {
         (limited.caps.clone(), doubt.into_iter().chain(limited.caps_changed()).collect())
     }
 
-    /// Exit code of a program that was started, and the memory of a group.
-    pub fn end(self) -> (Option<i32>, Option<GroupTotal>) {
+    /// Ends the watch of it.
+    pub fn end(self) -> SubjectEnd {
         match self {
-            Subject::Process(program) => (program.end().code, None),
-            Subject::Limited(program, limited) => (program.end().code, limited.group.total()),
-            Subject::Group(group) => (None, group.total()),
-            Subject::Command => (None, None),
+            Subject::Process(program) => SubjectEnd { code: program.end().code, group: None },
+            Subject::Limited(program, limited) => {
+                SubjectEnd { code: program.end().code, group: limited.group.total() }
+            }
+            Subject::Group(group) => SubjectEnd { code: None, group: group.total() },
+            Subject::Command => SubjectEnd::default(),
         }
     }
 }

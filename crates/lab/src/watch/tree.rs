@@ -34,7 +34,7 @@ pub struct TreeCounts {
     pub threads: u64,
 }
 
-/// One line of /proc/PID/stat, as far as it matters here.
+/// The fields of /proc/PID/stat that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: u32,
@@ -65,7 +65,7 @@ impl Stat {
         })
     }
 
-    fn of(pid: u32) -> Option<Stat> {
+    fn read(pid: u32) -> Option<Stat> {
         Stat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 }
@@ -88,7 +88,7 @@ pub struct Tree {
 
 impl Tree {
     /// The tree below process `root`.
-    pub fn of(root: u32) -> Tree {
+    pub fn new(root: u32) -> Tree {
         let mut tree = Tree::empty();
         tree.add_root(root);
         tree
@@ -117,16 +117,16 @@ impl Tree {
 
     /// Process `root` and what it starts are members from now on.
     pub fn add_root(&mut self, root: u32) {
-        if let Some(stat) = Stat::of(root) {
+        if let Some(stat) = Stat::read(root) {
             self.members.entry(root).or_insert(Member { stat, io: ProcessIo::default() });
         }
     }
 
-    /// Looks who is there, and sums up.
+    /// Reads the members, and adds up their counts.
     pub fn now(&mut self) -> TreeCounts {
         let entries = std::fs::read_dir("/proc").into_iter().flatten();
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
         if let Some(group) = &self.group {
             for pid in group.pids() {
                 if let Some(stat) = all.get(&pid) {
@@ -134,7 +134,7 @@ impl Tree {
                 }
             }
         }
-        self.update(&all, &|pid| ProcessIo::of(pid));
+        self.update(&all, &|pid| ProcessIo::read(pid));
         self.sum()
     }
 

@@ -63,7 +63,7 @@ struct Property {
 
 /// The role of an open element.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ElementKind {
     /// `rdf:RDF`.
     Nodes,
     Node {
@@ -79,7 +79,7 @@ enum Kind {
 
 /// An element that is open, and what there was before it.
 struct Element {
-    kind: Kind,
+    kind: ElementKind,
     terms: usize,
     bases: usize,
     languages: usize,
@@ -172,7 +172,7 @@ impl<R: Read> RdfXml<R> {
             Event::End => self.end(sink)?,
             Event::Text => self.content(sink)?,
             event @ (Event::Comment | Event::Instruction) => {
-                if let Some(Element { kind: Kind::Literal(_), .. }) = self.open.last() {
+                if let Some(Element { kind: ElementKind::Literal(_), .. }) = self.open.last() {
                     self.canonical.write(event, &self.xml, &mut self.text);
                     self.check_length()?;
                 }
@@ -205,11 +205,11 @@ impl<R: Read> RdfXml<R> {
 
     fn content(&mut self, sink: &mut impl Sink) -> Result<(), ReadError> {
         match self.open.last().map(|element| element.kind) {
-            Some(Kind::Property(Property { has_object: false, .. })) => {
+            Some(ElementKind::Property(Property { has_object: false, .. })) => {
                 self.text.push_str(self.xml.text());
                 self.check_length()
             }
-            Some(Kind::Literal(_)) => {
+            Some(ElementKind::Literal(_)) => {
                 self.canonical.write(Event::Text, &self.xml, &mut self.text);
                 self.check_length()
             }
@@ -220,19 +220,19 @@ impl<R: Read> RdfXml<R> {
 
     fn start(&mut self, sink: &mut impl Sink) -> Result<(), ReadError> {
         let parent = self.open.last().map(|element| element.kind);
-        if let Some(Kind::Literal(_)) = parent {
+        if let Some(ElementKind::Literal(_)) = parent {
             self.canonical.write(Event::Start, &self.xml, &mut self.text);
             return self.check_length();
         }
         let before = (self.terms.len(), self.bases.len(), self.languages.len());
         self.sort_attributes(sink)?;
-        let of = |subject| Kind::Node { subject, members: 0 };
+        let of = |subject| ElementKind::Node { subject, members: 0 };
         let kind = match parent {
             None if self.is_rdf_rdf() => self.root(sink)?,
-            None | Some(Kind::Nodes | Kind::Literal(_)) => of(self.node(sink)?),
-            Some(Kind::Node { subject, .. }) => self.property(sink, subject)?,
-            Some(Kind::Property(property)) => of(self.object_node(sink, property)?),
-            Some(Kind::Collection(property, last)) => of(self.member(sink, property, last)?),
+            None | Some(ElementKind::Nodes | ElementKind::Literal(_)) => of(self.node(sink)?),
+            Some(ElementKind::Node { subject, .. }) => self.property(sink, subject)?,
+            Some(ElementKind::Property(property)) => of(self.object_node(sink, property)?),
+            Some(ElementKind::Collection(property, last)) => of(self.member(sink, property, last)?),
         };
         let (terms, bases, languages) = before;
         self.open.push(Element { kind, terms, bases, languages });
@@ -247,15 +247,18 @@ impl<R: Read> RdfXml<R> {
     fn end(&mut self, sink: &mut impl Sink) -> Result<(), ReadError> {
         let Some(element) = self.open.last() else { return Ok(()) };
         match element.kind {
-            Kind::Literal(_) if self.canonical.levels() > 0 => {
+            ElementKind::Literal(_) if self.canonical.levels() > 0 => {
                 self.canonical.write(Event::End, &self.xml, &mut self.text);
                 return self.check_length();
             }
-            Kind::Literal(property) | Kind::Property(property) if !property.has_object => {
+            ElementKind::Literal(property) | ElementKind::Property(property) if !property.has_object => {
                 self.literal(sink, property)?;
             }
-            Kind::Collection(property, last) => self.last_member(sink, property, last)?,
-            Kind::Literal(_) | Kind::Property(_) | Kind::Nodes | Kind::Node { .. } => {}
+            ElementKind::Collection(property, last) => self.last_member(sink, property, last)?,
+            ElementKind::Literal(_)
+            | ElementKind::Property(_)
+            | ElementKind::Nodes
+            | ElementKind::Node { .. } => {}
         }
         if let Some(Element { terms, bases, languages, .. }) = self.open.pop() {
             self.terms.truncate(terms);
@@ -284,7 +287,7 @@ impl<R: Read> RdfXml<R> {
     /// The subject of the node that the innermost property is of.
     fn subject(&self) -> Node {
         let node = self.open.iter().rev().find_map(|element| match element.kind {
-            Kind::Node { subject, .. } => Some(subject),
+            ElementKind::Node { subject, .. } => Some(subject),
             _ => None,
         });
         node.expect("a property is within a node")

@@ -135,7 +135,7 @@ impl Base {
 
 impl Language {
     /// The language that `xml:lang` means.
-    pub(super) fn of(tag: &str, odd: OddTerms) -> Language {
+    pub(super) fn parse(tag: &str, odd: OddTerms) -> Language {
         if tag.is_empty() {
             return Language::None;
         }

@@ -97,7 +97,7 @@ impl<R: Read> Decoding<R> {
         }
     }
 
-    /// Reads until so many bytes are there, if there are.
+    /// Reads until there are `want` bytes, or the end is reached.
     fn fill(&mut self, want: usize) -> io::Result<()> {
         if self.from > 0 {
             self.raw.copy_within(self.from..self.to, 0);

@@ -54,7 +54,7 @@ impl Namespaces {
         self.bindings.push(Binding { begin, prefix_end, end: self.text.len(), hides });
     }
 
-    /// Comes back to so many bindings.
+    /// Drops the bindings behind the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         while self.bindings.len() > len {
             let Some(last) = self.bindings.pop() else { return };

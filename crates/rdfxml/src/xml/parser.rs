@@ -108,7 +108,7 @@ fn source<'a, R: Read>(window: &'a Window<R>, frames: &'a [Frame]) -> Cursor<'a>
 }
 
 impl<R: Read> Parser<R> {
-    /// A parser whose tokens have at most so many bytes, about.
+    /// A parser whose tokens have at most about `longest` bytes.
     pub(crate) fn new(read: R, longest: usize) -> Self {
         let mut namespaces = Namespaces::default();
         namespaces.bind("xml", XML);

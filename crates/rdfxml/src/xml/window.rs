@@ -8,7 +8,7 @@ use crate::fault::{ReadError, TextPlace};
 /// Text asked for at once.
 const PIECE: usize = 64 << 10;
 
-/// A document's text, from where it is read to as far as it was decoded.
+/// The part of a document's text that is decoded and not read yet.
 pub(super) struct Window<R> {
     source: Decoding<R>,
     text: String,
@@ -24,7 +24,7 @@ impl<R: Read> Window<R> {
         Window { source: Decoding::new(read), text, at: 0, place, placed: 0 }
     }
 
-    /// The text from here on, as far as it is there.
+    /// The decoded text from here on.
     pub(super) fn rest(&self) -> &str {
         &self.text[self.at..]
     }
@@ -49,7 +49,7 @@ impl<R: Read> Window<R> {
         self.source.read_bytes()
     }
 
-    /// At least doubles what is there; false at the end. What was passed is forgotten.
+    /// At least doubles the decoded text; false at the end. Text that was passed is dropped.
     pub(super) fn more(&mut self) -> Result<bool, ReadError> {
         self.count_to(self.at);
         self.text.drain(..self.at);

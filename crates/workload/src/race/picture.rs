@@ -22,7 +22,7 @@ pub(super) fn draw(race: &Race, conditions: &str) -> String {
     let cold = race.entries.split_last().map_or(&[][..], |(_, cold)| cold);
     let seconds = cold.iter().map(seconds).fold(1.0, f64::max).ceil();
     let scale = Scale { seconds, warm_rate: race.warm_rate() };
-    let mut out = Strokes::new((WIDTH, HEIGHT), "Query rate after a cold start", "");
+    let mut out = Strokes::new(WIDTH, HEIGHT, "Query rate after a cold start", "");
     out.text((LEFT, 28.0), "title", "start", "Query rate after a cold start, in % of the warm rate");
     out.text((LEFT, 49.0), "soft", "start", conditions);
     axes(&mut out, &scale);

@@ -14,7 +14,7 @@ use crate::compare::data::DataSet;
 use crate::repeat::server::{Place, engine, throw_out};
 use crate::repeat::steps::Steps;
 
-/// The memory that it is told of.
+/// The memory that it may use.
 const MEMORY: u64 = 8 << 30;
 /// Names of its activity that are ours, too.
 pub const NAMES: [&str; 8] = ["rnd", "seq", "same seg", "same pg", "same par", "disk", "spec disk", "fork"];
@@ -37,7 +37,7 @@ impl Metered {
     }
 }
 
-/// Loads so many products into a Virtuoso, starts it cold, and runs mixes in one session.
+/// Loads `products` products into a Virtuoso, starts it cold, and runs mixes in one session.
 pub fn metered(steps: &mut Steps<'_>, products: u32, mixes: u32) -> Result<Metered> {
     let begun = Instant::now();
     let name = format!("virtuoso-{products}");
@@ -77,8 +77,8 @@ pub fn metered(steps: &mut Steps<'_>, products: u32, mixes: u32) -> Result<Meter
     Ok(Metered { triples: data.items, mixes, activity, indexes: indexes(&before, &after) })
 }
 
-/// The queries as statements of one session, whose activity is told at the end: Virtuoso counts it
-/// by session. A line each, since isql ends a statement at a semicolon that ends a line.
+/// The queries as statements of one session, which prints its activity at the end: Virtuoso counts
+/// it by session. Each has a line, since isql ends a statement at a semicolon that ends a line.
 fn statements(products: u32, mixes: u32, graph: &str) -> Result<String> {
     let mut workload = Workload::new(products, DEFAULT_SEED, UseCase::Explore)?;
     let mut text = String::new();

@@ -18,7 +18,7 @@ ALTER TABLE scanned SET (parallel_workers = 79);
 ";
 /// Without it the first scan of each page would write.
 const FROZEN: &str = "VACUUM (FREEZE) scanned;\nCHECKPOINT;\n";
-/// Memory that PostgreSQL is told of.
+/// Memory that PostgreSQL may use.
 const MEMORY: u64 = 64 << 20;
 const DATABASE: &str = "postgres";
 
@@ -30,7 +30,7 @@ pub struct PostgresScans {
     pub ranges: LabStep,
 }
 
-/// Scans a table of so many pages in a folder on the disk.
+/// Scans a table of `pages` pages in a folder on the disk.
 pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Result<PostgresScans> {
     let mut adapter = Adapter::named("postgresql")?;
     // A scan of a range fills all buffers, and the next would find its last pages there.
@@ -46,7 +46,7 @@ pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Res
             let file = file.display().to_string();
             let args =
                 ["scan", &file, "--exec", &exec, "--scheduler", SCHEDULERS, "--dop", dop, "--repeat", "3"];
-            steps.lab(title, (name, "cells"), &args)
+            steps.lab(title, name, "cells", &args)
         };
         Ok(PostgresScans {
             shared: scan("PostgreSQL's parallel scan", "postgres-shared", &scripts.shared)?,
@@ -81,7 +81,7 @@ fn table(steps: &mut Steps<'_>, engine: &Engine, pages: u64) -> Result<PathBuf> 
     Ok(engine.data().join(path))
 }
 
-/// Settings of a session with so many processes beside the first of a query.
+/// Settings of a session with this number of processes beside the first of a query.
 fn parallel(beside: &str) -> String {
     format!(
         "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; \

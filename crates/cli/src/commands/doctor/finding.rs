@@ -40,7 +40,7 @@ pub struct Finding {
 
 impl Finding {
     pub fn ok(about: impl Into<String>, measured: impl Into<String>) -> Self {
-        Self::of(Level::Ok, about, measured, "", "")
+        Self::new(Level::Ok, about, measured, "", "")
     }
 
     pub fn advice(
@@ -49,7 +49,7 @@ impl Finding {
         why: impl Into<String>,
         change: impl Into<String>,
     ) -> Self {
-        Self::of(Level::Advice, about, measured, why, change)
+        Self::new(Level::Advice, about, measured, why, change)
     }
 
     pub fn problem(
@@ -58,10 +58,10 @@ impl Finding {
         why: impl Into<String>,
         change: impl Into<String>,
     ) -> Self {
-        Self::of(Level::Problem, about, measured, why, change)
+        Self::new(Level::Problem, about, measured, why, change)
     }
 
-    fn of(
+    fn new(
         level: Level,
         about: impl Into<String>,
         measured: impl Into<String>,

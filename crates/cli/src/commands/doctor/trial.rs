@@ -23,7 +23,7 @@ pub fn open_direct(path: &Path) -> Result<FileDevice, IoError> {
 ///
 /// # Errors
 /// The refusal of the system as text. A file that cannot be opened refuses nothing.
-pub fn of(path: &Path) -> Result<(), String> {
+pub fn open_ring(path: &Path) -> Result<(), String> {
     let Ok(device) = open_direct(path) else { return Ok(()) };
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let lines = Arc::clone(&said);
@@ -43,6 +43,6 @@ pub fn of(path: &Path) -> Result<(), String> {
 mod tests {
     #[test]
     fn a_file_that_is_not_there_refuses_nothing() {
-        assert_eq!(super::of(std::path::Path::new("/nowhere/at/all")), Ok(()));
+        assert_eq!(super::open_ring(std::path::Path::new("/nowhere/at/all")), Ok(()));
     }
 }

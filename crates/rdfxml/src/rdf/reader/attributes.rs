@@ -66,7 +66,7 @@ impl<R: Read> RdfXml<R> {
             let (name, value) = self.xml.attribute(index);
             if is_reserved(name.prefix, name.local) {
                 if name.namespace == XML && name.local == "lang" {
-                    language = Some(Language::of(value, self.odd));
+                    language = Some(Language::parse(value, self.odd));
                 } else if name.namespace == XML && name.local == "base" {
                     base = Some(self.base().within(value));
                 }

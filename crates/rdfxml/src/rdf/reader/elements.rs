@@ -9,7 +9,7 @@ use super::super::vocabulary::{
     ITS, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDF_XML_LITERAL, is_no_node, is_no_property,
     is_reserved,
 };
-use super::{Element, Kind, Property, RdfXml};
+use super::{Element, ElementKind, Property, RdfXml};
 use crate::fault::ReadError;
 use crate::xml::chars::is_blank;
 
@@ -20,7 +20,7 @@ impl<R: Read> RdfXml<R> {
         name.namespace == RDF && name.local == "RDF"
     }
 
-    pub(super) fn root(&mut self, sink: &mut impl Sink) -> Result<Kind, ReadError> {
+    pub(super) fn root(&mut self, sink: &mut impl Sink) -> Result<ElementKind, ReadError> {
         // directions are for readers of RDF 1.2, and no harm to others
         let roles = &mut self.roles;
         roles.properties.retain(|index| self.xml.attribute(*index).0.namespace != ITS);
@@ -28,7 +28,7 @@ impl<R: Read> RdfXml<R> {
         let on = &self.roles;
         let present = [on.id, on.about, on.node_id, on.resource, on.datatype, on.parse_type];
         self.refuse(sink, &present, "rdf:RDF")?;
-        Ok(Kind::Nodes)
+        Ok(ElementKind::Nodes)
     }
 
     /// An element that is a node; its term.
@@ -79,7 +79,7 @@ impl<R: Read> RdfXml<R> {
     }
 
     /// An element that is a property of `subject`.
-    pub(super) fn property(&mut self, sink: &mut impl Sink, subject: Node) -> Result<Kind, ReadError> {
+    pub(super) fn property(&mut self, sink: &mut impl Sink, subject: Node) -> Result<ElementKind, ReadError> {
         let predicate = self.predicate()?;
         let about = self.roles.about;
         self.refuse(sink, &[about], "a property")?;
@@ -99,7 +99,7 @@ impl<R: Read> RdfXml<R> {
         }
         if name.namespace == RDF
             && name.local == "li"
-            && let Some(Element { kind: Kind::Node { members, .. }, .. }) = self.open.last_mut()
+            && let Some(Element { kind: ElementKind::Node { members, .. }, .. }) = self.open.last_mut()
         {
             *members += 1;
             let number = *members;
@@ -114,13 +114,13 @@ impl<R: Read> RdfXml<R> {
         sink: &mut impl Sink,
         subject: Node,
         mut property: Property,
-    ) -> Result<Kind, ReadError> {
+    ) -> Result<ElementKind, ReadError> {
         let on = &self.roles;
         let (resource, node_id, datatype) = (on.resource, on.node_id, on.datatype);
         self.text.clear();
         if resource.is_none() && node_id.is_none() && on.properties.is_empty() {
             property.datatype = datatype.map(|datatype| self.iri_of(datatype)).transpose()?;
-            return Ok(Kind::Property(property));
+            return Ok(ElementKind::Property(property));
         }
         let object = match (resource, node_id) {
             (Some(resource), None) => self.iri_of(resource)?,
@@ -133,7 +133,7 @@ impl<R: Read> RdfXml<R> {
         }
         self.tell_property(sink, subject, property, Object::Node(object))?;
         self.property_attributes(sink, object)?;
-        Ok(Kind::Property(Property { has_object: true, ..property }))
+        Ok(ElementKind::Property(Property { has_object: true, ..property }))
     }
 
     /// A property with `rdf:parseType`.
@@ -143,7 +143,7 @@ impl<R: Read> RdfXml<R> {
         subject: Node,
         property: Property,
         parse_type: usize,
-    ) -> Result<Kind, ReadError> {
+    ) -> Result<ElementKind, ReadError> {
         let on = &self.roles;
         let present = [on.resource, on.node_id, on.datatype];
         self.refuse(sink, &present, "a property with rdf:parseType")?;
@@ -154,9 +154,9 @@ impl<R: Read> RdfXml<R> {
             "Resource" => {
                 let object = self.terms.new_blank();
                 self.tell_property(sink, subject, property, Object::Node(object))?;
-                Ok(Kind::Node { subject: object, members: 0 })
+                Ok(ElementKind::Node { subject: object, members: 0 })
             }
-            "Collection" => Ok(Kind::Collection(property, None)),
+            "Collection" => Ok(ElementKind::Collection(property, None)),
             "Triple" if self.is_newer => {
                 let why = "rdf:parseType=\"Triple\" is of RDF 1.2, which cannot be read yet";
                 let predicate = self.bad(why)?;
@@ -167,10 +167,10 @@ impl<R: Read> RdfXml<R> {
         }
     }
 
-    fn xml_literal(&mut self, property: Property) -> Kind {
+    fn xml_literal(&mut self, property: Property) -> ElementKind {
         self.canonical.clear();
         let datatype = Node::Iri(self.terms.push(RDF_XML_LITERAL));
-        Kind::Literal(Property { datatype: Some(datatype), ..property })
+        ElementKind::Literal(Property { datatype: Some(datatype), ..property })
     }
 
     /// A node that is the object of a property.
@@ -193,7 +193,7 @@ impl<R: Read> RdfXml<R> {
             (Some(why), _) => self.fault(sink, why)?,
             (None, subject) => self.tell_property(sink, subject, property, Object::Node(object))?,
         }
-        if let Some(Element { kind: Kind::Property(property), .. }) = self.open.last_mut() {
+        if let Some(Element { kind: ElementKind::Property(property), .. }) = self.open.last_mut() {
             property.has_object = true;
         }
         Ok(object)
@@ -217,7 +217,7 @@ impl<R: Read> RdfXml<R> {
         }
         let node = self.node(sink)?;
         self.tell(sink, cell, RDF_FIRST, Object::Node(node))?;
-        if let Some(Element { kind: Kind::Collection(_, last), .. }) = self.open.last_mut() {
+        if let Some(Element { kind: ElementKind::Collection(_, last), .. }) = self.open.last_mut() {
             *last = Some(number);
         }
         Ok(node)
