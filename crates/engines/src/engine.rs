@@ -78,7 +78,7 @@ pub struct Work {
 /// An installed engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// As it tells it.
+    /// Its version, as it prints it.
     pub version: String,
 }
 
@@ -250,8 +250,7 @@ impl Engine {
         words.into_iter().any(|word| word.contains("{parts}"))
     }
 
-    /// Starts its server, which is ready when this returns. It is stopped when the answer is
-    /// dropped, should that come first.
+    /// Starts its server, which is ready when this returns. Dropping the server stops it.
     ///
     /// # Errors
     /// The port is in use, the server ends, or is not ready in time; the error has the end of its

@@ -66,7 +66,7 @@ impl<'a> Server<'a> {
         self.engine.adapter().title.clone()
     }
 
-    /// The engine it is of.
+    /// Its engine.
     pub fn engine(&self) -> &'a Engine {
         self.engine
     }

@@ -16,7 +16,7 @@ use crate::values::Values;
 const MARK: &str = "~~ answered, failed:";
 /// The time between two looks whether the work was interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A client that was told to cancel its statement may take so long.
+/// Time that a client may take to cancel its statement.
 const CANCEL: Duration = Duration::from_secs(3);
 
 /// A session under way.

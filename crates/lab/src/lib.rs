@@ -9,7 +9,7 @@
 //! | module   | holds                                                                        |
 //! |----------|------------------------------------------------------------------------------|
 //! | `undo`   | the journal of everything a command changes, and the signals that undo it    |
-//! | `error`, `stats` | errors; percentiles and spread                                       |
+//! | `error`, `stats`, `http` | errors; percentiles and spread; GET of a server               |
 //! | `machine` | processors, block devices, their counters, programs                         |
 //! | `report` | figures and tables as one page, SVG and PNG                                  |
 //! | `run`    | run folders, cells in turns, arguments in common, two runs compared          |
@@ -35,6 +35,7 @@ pub mod cap;
 mod device;
 mod error;
 pub mod group;
+pub mod http;
 pub mod machine;
 pub mod read;
 pub mod report;

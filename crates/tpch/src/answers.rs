@@ -15,7 +15,7 @@ pub struct Digest {
     pub hash: u64,
 }
 
-/// Of rows as psql prints them unaligned: fields with `|` between them.
+/// The digest of rows as psql prints them unaligned: fields with `|` between them.
 pub fn digest<'a>(rows: impl Iterator<Item = &'a str>) -> Digest {
     let mut rows: Vec<String> = rows.map(canonical).collect();
     rows.sort_unstable();

@@ -60,7 +60,8 @@ impl<'a> Database<'a> {
         Ok(())
     }
 
-    /// Starts it anew with none of its files in the page cache; the pages that stayed all the same.
+    /// Starts it again with none of its files in the page cache. Returns the number of pages that
+    /// stayed.
     ///
     /// # Errors
     /// It cannot be stopped or started, or the kernel cannot tell what is cached.

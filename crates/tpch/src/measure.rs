@@ -106,7 +106,7 @@ struct TpchBench<'a> {
 }
 
 impl TpchBench<'_> {
-    /// All of it; bytes of the database and of lineitem, and the random reads.
+    /// Runs all steps. Returns the bytes of the database and of lineitem, and the random reads.
     fn run(&mut self, is_there: bool) -> Result<((u64, u64), Vec<CellResult>), TpchError> {
         self.behind.as_ref().map_or(Ok(()), Behind::reset)?;
         self.database.start()?;
@@ -159,7 +159,7 @@ impl TpchBench<'_> {
         self.database.start()
     }
 
-    /// Sees that the planner takes the wanted way.
+    /// Checks that the planner takes the wanted way.
     fn plan(&mut self, way: Way) -> Result<(), TpchError> {
         let explain = format!("EXPLAIN (COSTS OFF) {}", queries::text(1, self.options.scale));
         let plan = self.database.ask(settings(way), &explain)?.lines.join("\n");

@@ -37,7 +37,7 @@ pub struct TpchOptions {
     pub interval: Duration,
 }
 
-/// Says in the folder that everything is loaded.
+/// The file in the folder that marks a complete load.
 const MARKER: &str = "loaded.json";
 
 impl TpchOptions {

@@ -44,9 +44,9 @@ pub struct QueryRun {
     pub seconds: f64,
     /// Rows of the answer.
     pub rows: u64,
-    /// The digest of the answer, and whether it is the right one; nothing where that is not known.
+    /// The digest of the answer.
     pub digest: String,
-    /// See there.
+    /// True for the right answer, false for a wrong one; `None` where that is not known.
     pub correct: Option<bool>,
     /// Pages of the database in the page cache before a cold run; 0 is the proof.
     pub cached_pages: Option<u64>,

@@ -1,7 +1,7 @@
 //! Throughput over time, and the moment full speed was reached.
 //!
 //! A run is a list of completions, each with a weight: 1 per query, or its modelled processor
-//! time. Full speed is reached at the start of the first *stretch* of so many consecutive
+//! time. Full speed is reached at the start of the first *stretch* of a number of consecutive
 //! completions that were done at the wanted rate or faster. The stretch is counted in
 //! completions, not in seconds, so that one number fits a disk and a flash drive.
 

@@ -1,8 +1,8 @@
 //! Clients that take mixes from one stream, in real or in virtual time.
 //!
-//! Mixes are drawn when they are taken, under a lock that is never held while anybody waits, so
-//! a run of any length needs no memory for its texts, and in virtual time the same client
-//! always gets the same mix.
+//! Mixes are drawn when they are taken, so a run of any length needs no memory for its texts. No
+//! client waits while it holds the lock of the stream, so in virtual time the same client always
+//! gets the same mix.
 //!
 //! A *closed loop* sends a client's next query when its last one is answered. An *open loop*
 //! ([`Rules::rate`]) has a moment for each query, however slow the answers are: the next free

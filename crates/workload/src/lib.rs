@@ -1,5 +1,5 @@
-//! Drives query mixes through an engine and says what became of them, as far as the demo and the
-//! laboratory have it in common.
+//! Drives query mixes through an engine, records them and shows the results: the parts that the
+//! demo and the laboratory have in common.
 //!
 //! 1. `target`: who answers; `in_process`: the engine in this process, with a `cpu_model` in
 //!    virtual time; `digest`: rows and digest of an answer.

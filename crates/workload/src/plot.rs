@@ -8,7 +8,7 @@
 const SCALE: usize = 6;
 /// Columns between panels.
 const GAP: usize = 2;
-/// A panel is at least so wide, to hold its title.
+/// Least width of a panel, so that its title has room.
 const LEAST: usize = 9;
 
 /// One curve.

@@ -8,8 +8,8 @@ use snowmelt_bsbm::Query;
 
 /// Answers one query at a time, for several threads at once.
 pub trait Target: Sync {
-    /// Appends the serialised answer. An error ends the run; what only this query failed at is
-    /// in the answer.
+    /// Appends the serialised answer. An error ends the run; a failure of this query alone is in
+    /// the answer.
     fn answer(&self, query: &Query, answer: &mut Vec<u8>) -> Result<Answered>;
 }
 

@@ -4,14 +4,13 @@
 //! such commands for servers, and `snowmelt:URL`, which is asked over HTTP.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::LabError;
+use crate::{LabError, http};
 
 /// Numbers by name.
 pub type Counters = BTreeMap<String, f64>;
@@ -183,21 +182,14 @@ fn output(command: &[&str]) -> Result<String, String> {
     texts.join().expect("the reader does not panic").map_err(|e| e.to_string())
 }
 
-/// One request over HTTP/1.0, which ends with the connection.
+/// The document of a server at a path.
 fn get(address: &str, path: &str) -> Result<String, String> {
-    let failed = |e: std::io::Error| format!("{address}: {e}");
-    let to = address.to_socket_addrs().map_err(failed)?.next().ok_or("no such host")?;
-    let mut stream = TcpStream::connect_timeout(&to, PATIENCE).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = String::new();
-    stream.take(16 << 20).read_to_string(&mut answer).map_err(failed)?;
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or("an answer that is not HTTP")?;
-    let status = head.lines().next().unwrap_or_default();
-    match status.split_whitespace().nth(1) {
-        Some("200") => Ok(body.to_owned()),
-        _ => Err(format!("{address}{path} answered {status}")),
+    let failed = |e| format!("{address}: {e}");
+    let answer =
+        http::get(&format!("http://{address}{path}"), "application/json", PATIENCE).map_err(failed)?;
+    match answer.status() {
+        200 => answer.text().map_err(failed),
+        status => Err(format!("{address}{path} answered with status {status}")),
     }
 }
 
@@ -257,6 +249,8 @@ fn flatten(name: &str, value: &Value, counters: &mut Counters) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn counters(pairs: &[(&str, f64)]) -> Counters {
@@ -310,7 +304,7 @@ mod tests {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut request = [0; 512];
                 let n = stream.read(&mut request).unwrap();
-                assert!(request[..n].starts_with(b"GET /stats HTTP/1.0"));
+                assert!(request[..n].starts_with(b"GET /stats HTTP/1.1"));
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
