@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use snowmelt_graph::{Database as Graph, OpenOptions};
-use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead, Seams};
+use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -127,7 +127,8 @@ impl Options {
     pub fn in_memory(&self) -> Result<Database> {
         let made = tempfile::Builder::new().prefix("snowmelt-").tempdir();
         let dir = made.map_err(|error| Error::Other(Box::new(error)))?;
-        let store = OpenOptions { files: Some(FileOpener::in_memory()), ..self.store.clone() };
+        let mut store = self.store.clone();
+        store.seams.files = Some(FileOpener::in_memory());
         Ok(Database::from_open(Open::new(Graph::create(dir.path(), &[], &store)?, Some(dir))))
     }
 }

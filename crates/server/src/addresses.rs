@@ -1,8 +1,8 @@
 //! The addresses that connections and requests come from: how many each may have, and who they are
 //! behind a proxy.
 //!
-//! 1. An address may have [`Limits::per_address`](crate::Limits) connections. Programs of this
-//!    machine may have all: they could do as much by other ways.
+//! 1. An address may have [`ServerLimits::per_address`](crate::ServerLimits) connections. Programs
+//!    of this machine may have all: they could do as much by other ways.
 //! 2. The connections of a trusted proxy are those of its clients. Each of its requests counts for
 //!    the client that the proxy names in `Forwarded` or `X-Forwarded-For`: the last one there that
 //!    is no trusted proxy itself. What others say there is not looked at. A proxy writes one of the

@@ -78,15 +78,15 @@ type Sent = Result<Frame<Bytes>, io::Error>;
 impl AnswerBody {
     /// A body that is complete.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::of(Content::Whole(Some(bytes.into())))
+        Self::from_content(Content::Whole(Some(bytes.into())))
     }
 
     /// No body.
     pub fn empty() -> Self {
-        Self::of(Content::Whole(None))
+        Self::from_content(Content::Whole(None))
     }
 
-    fn of(content: Content) -> Self {
+    fn from_content(content: Content) -> Self {
         Self { content, running: None, link: None, counted: None, over: None, sent: 0 }
     }
 
@@ -281,7 +281,7 @@ impl AnswerWriter {
         if let Some(head) = self.head.take() {
             self.begin_coding()?;
             let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
-            let body = AnswerBody::of(Content::Stream(receiver));
+            let body = AnswerBody::from_content(Content::Stream(receiver));
             let headers = std::mem::take(&mut self.headers);
             let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
             head.send(Ok(begun)).map_err(|_| gone())?;

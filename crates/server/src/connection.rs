@@ -48,7 +48,8 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until `shutdown` is ready, then waits for those there are up to the
 /// deadline and cancels their requests.
 pub async fn accept_until(
-    (listener, tls): (TcpListener, Option<Arc<Tls>>),
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     service: Arc<Service>,
     shutdown: impl Future<Output = ()>,
     deadline: Duration,

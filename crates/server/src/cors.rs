@@ -41,11 +41,11 @@ pub enum Wish {
 }
 
 impl Cors {
-    /// Of origins like `https://example.org`; `*` is any.
+    /// From origins like `https://example.org`; `*` is any.
     ///
     /// # Errors
     /// One of them is none.
-    pub fn of(origins: &[String]) -> Result<Self, NotAnOrigin> {
+    pub fn from_origins(origins: &[String]) -> Result<Self, NotAnOrigin> {
         let mut cors = Self::default();
         for origin in origins {
             let lower = origin.to_ascii_lowercase();
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn cors(origins: &[&str]) -> Cors {
-        Cors::of(&origins.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+        Cors::from_origins(&origins.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
     }
 
     fn marked(cors: &Cors, origin: &str) -> [Option<String>; 2] {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_no_origin_is_refused() {
         for wrong in ["", "example.org", "https://", "https://a.org/", "https://u@a.org", "://a", "null"] {
-            assert!(Cors::of(&[wrong.to_owned()]).is_err(), "{wrong}");
+            assert!(Cors::from_origins(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Kept {
 
 impl Kept {
     /// As the request says.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn from_headers(headers: &HeaderMap) -> Self {
         let all = headers.get_all(header::IF_NONE_MATCH).iter();
         let tags: Vec<String> = all.map(|tag| String::from_utf8_lossy(tag.as_bytes()).into_owned()).collect();
         let since = headers.get(header::IF_MODIFIED_SINCE).and_then(|time| time.to_str().ok());
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn kept(name: header::HeaderName, value: &str) -> Kept {
-        Kept::of(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
+        Kept::from_headers(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use hyper::{HeaderMap, Method};
 use snowmelt_graph::load::Contexts;
 
 use crate::framing::Framing;
-use crate::{Limits, ServerConfig, graph_store, multipart, negotiate, request, serve};
+use crate::{ServerConfig, ServerLimits, graph_store, multipart, negotiate, request, serve};
 
 /// A request: lines for method, path, query, content type and `Accept`, then the body.
 pub fn request(data: &[u8]) {
@@ -63,8 +63,11 @@ pub fn framing(data: &[u8]) {
 /// When there is no room for a database or no port.
 pub fn server(dir: &Path) -> SocketAddr {
     let engine = Arc::new(snowmelt_sparql::fuzz::engine(dir));
-    let limits =
-        Limits { timeout: Some(Duration::from_millis(500)), body_bytes: 100_000, ..Limits::default() };
+    let limits = ServerLimits {
+        timeout: Some(Duration::from_millis(500)),
+        body_bytes: 100_000,
+        ..ServerLimits::default()
+    };
     let config = ServerConfig {
         listen: "127.0.0.1:0".parse().expect("an address"),
         limits,

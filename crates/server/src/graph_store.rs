@@ -20,7 +20,7 @@ use snowmelt_graph::load::{Contexts, LoadError, Source, format_of_media_type};
 use snowmelt_graph::{Account, GraphDocument, GraphError, GraphView, GraphWrite};
 use snowmelt_sparql::{Engine, QueryError};
 
-use crate::multipart;
+use crate::multipart::{self, BodyPart};
 use crate::refusal::Refusal;
 use crate::request::media_type;
 use crate::running::Asker;
@@ -135,7 +135,7 @@ pub fn store(
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
         Some(boundary) => multipart::parts(body, &boundary, database.memory(), &|| database.work_dir())?,
-        None => vec![(content_type.to_owned(), body)],
+        None => vec![BodyPart { content_type: content_type.to_owned(), body }],
     };
     let documents = parts.into_iter().map(|part| document(part, contexts));
     let documents = documents.collect::<Result<Vec<_>, _>>()?;
@@ -184,8 +184,8 @@ fn hidden(what: &str) -> Refusal {
 }
 
 /// A part of a body as a document of its media type.
-fn document((content_type, part): (String, Spooled), contexts: &Contexts) -> Result<GraphDocument, Refusal> {
-    let kind = media_type(&content_type);
+fn document(part: BodyPart, contexts: &Contexts) -> Result<GraphDocument, Refusal> {
+    let kind = media_type(&part.content_type);
     let format = format_of_media_type(&kind);
     if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
         return Err((
@@ -195,7 +195,7 @@ fn document((content_type, part): (String, Spooled), contexts: &Contexts) -> Res
             ),
         ));
     }
-    let source = Source::Reader { name: "the request body".to_owned(), read: Box::new(part) };
+    let source = Source::Reader { name: "the request body".to_owned(), read: Box::new(part.body) };
     Ok(GraphDocument { source, format, contexts: contexts.clone() })
 }
 

@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Doubt, Framing};
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::tls::Stream;
 
 /// Bytes read from the system at once.
@@ -123,7 +123,7 @@ pub struct Guarded {
 
 impl Guarded {
     /// Guards a new connection.
-    pub fn new(stream: Stream, link: Arc<Link>, limits: &Limits) -> Self {
+    pub fn new(stream: Stream, link: Arc<Link>, limits: &ServerLimits) -> Self {
         Self {
             stream,
             link,

@@ -13,7 +13,7 @@ use snowmelt_sparql::QueryError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::coding::{Coding, Decoder};
-use crate::limits::{LEAST_BODY_BYTES, Limits};
+use crate::limits::{LEAST_BODY_BYTES, ServerLimits};
 use crate::refusal::{Refusal, Refused, refusal};
 use crate::running::{LOOK, Task};
 use crate::spool::{MEMORY_BYTES, Place, Spool, Spooled, no_memory, unwritten};
@@ -38,12 +38,25 @@ impl BodyWatch<'_> {
     }
 }
 
+/// The most bytes of a body, and the switch that says so.
+#[derive(Clone, Copy)]
+struct SizeLimit {
+    bytes: u64,
+    switch: &'static str,
+}
+
+impl SizeLimit {
+    fn refusal(self) -> Refusal {
+        let message = format!("the request body exceeds {} bytes ({})", self.bytes, self.switch);
+        (StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+}
+
 /// A body on its way in.
 struct Intake<'a> {
     body: Incoming,
     watch: BodyWatch<'a>,
-    most: u64,
-    switch: &'static str,
+    most: SizeLimit,
     taken: u64,
     pace: Pace,
 }
@@ -58,15 +71,15 @@ struct Pace {
 impl<'a> Intake<'a> {
     fn new(
         body: Incoming,
-        (most, switch): (u64, &'static str),
-        limits: &Limits,
+        most: SizeLimit,
+        limits: &ServerLimits,
         watch: BodyWatch<'a>,
     ) -> Result<Self, Refusal> {
         let stall = limits.stall;
         let pace = Pace { stall, until: Instant::now() + stall, bytes: 0 };
-        let intake = Self { body, watch, most, switch, taken: 0, pace };
+        let intake = Self { body, watch, most, taken: 0, pace };
         // Told at once, before the client sends it all.
-        if intake.body.size_hint().lower() > most { Err(intake.too_large()) } else { Ok(intake) }
+        if intake.body.size_hint().lower() > most.bytes { Err(most.refusal()) } else { Ok(intake) }
     }
 
     /// The next bytes; `None` at the end.
@@ -95,17 +108,9 @@ impl<'a> Intake<'a> {
             if Instant::now() >= self.pace.until {
                 self.pace.deadline()?;
             }
-            return if self.taken > self.most { Err(self.too_large()) } else { Ok(Some(bytes)) };
+            return if self.taken > self.most.bytes { Err(self.most.refusal()) } else { Ok(Some(bytes)) };
         }
     }
-
-    fn too_large(&self) -> Refusal {
-        too_large(self.most, self.switch)
-    }
-}
-
-fn too_large(most: u64, switch: &str) -> Refusal {
-    (StatusCode::PAYLOAD_TOO_LARGE, format!("the request body exceeds {most} bytes ({switch})"))
 }
 
 /// How long a body has been worked on.
@@ -140,8 +145,7 @@ impl Work {
 struct Bounded<'a, W> {
     to: W,
     left: u64,
-    most: u64,
-    switch: &'static str,
+    most: SizeLimit,
     watch: BodyWatch<'a>,
     work: Arc<Work>,
 }
@@ -152,7 +156,7 @@ impl<W: Write> Write for Bounded<'_, W> {
         if let Some(most) = self.watch.most_work.filter(|most| self.work.so_far() >= *most) {
             return Err(Refused(refusal(&QueryError::Timeout(most))).into());
         }
-        let too_large = || Refused(too_large(self.most, self.switch));
+        let too_large = || Refused(self.most.refusal());
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
         self.to.write_all(bytes)?;
         Ok(bytes.len())
@@ -180,8 +184,8 @@ async fn take<W: Place>(
     let work = Arc::new(Work::default());
     // An uncompressed body takes as long as its client takes, and no longer.
     let watch = BodyWatch { most_work: intake.watch.most_work.filter(|_| coding.is_some()), ..intake.watch };
-    let (most, switch) = (intake.most, intake.switch);
-    let to = Bounded { to, left: most, most, switch, watch, work: Arc::clone(&work) };
+    let most = intake.most;
+    let to = Bounded { to, left: most.bytes, most, watch, work: Arc::clone(&work) };
     let wrong = |error: io::Error| match (error.downcast::<Refused>(), coding) {
         (Ok(Refused(refusal)), _) => refusal,
         (Err(error), Some(coding)) => {
@@ -250,11 +254,12 @@ impl Write for HeldBody {
 pub async fn hold(
     body: Incoming,
     coding: Option<Coding>,
-    limits: &Limits,
+    limits: &ServerLimits,
     database: &Database,
     watch: BodyWatch<'_>,
 ) -> Result<HeldBody, Refusal> {
-    let intake = Intake::new(body, (limits.body_bytes, "--max-update"), limits, watch)?;
+    let most = SizeLimit { bytes: limits.body_bytes, switch: "--max-update" };
+    let intake = Intake::new(body, most, limits, watch)?;
     let memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
     take(intake, coding, HeldBody { bytes: Vec::new(), memory }, database).await
 }
@@ -263,11 +268,12 @@ pub async fn hold(
 pub async fn spool(
     body: Incoming,
     coding: Option<Coding>,
-    limits: &Limits,
+    limits: &ServerLimits,
     database: &Database,
     watch: BodyWatch<'_>,
 ) -> Result<Spooled, Refusal> {
-    let intake = Intake::new(body, (limits.document_bytes, "--max-document"), limits, watch)?;
+    let most = SizeLimit { bytes: limits.document_bytes, switch: "--max-document" };
+    let intake = Intake::new(body, most, limits, watch)?;
     let dir = || database.work_dir();
     let spool = take(intake, coding, Spool::new(database.memory(), &dir), database).await?;
     spool.finish().map_err(|e| unwritten(&e))

@@ -57,7 +57,7 @@ use tokens::Keeper;
 
 pub use cors::{Cors, NotAnOrigin};
 pub use dataset::{Folder, Opener, Served};
-pub use limits::{LEAST_BODY_BYTES, Limits, MOST_REFUSED};
+pub use limits::{LEAST_BODY_BYTES, MOST_REFUSED, ServerLimits};
 
 /// How often idle databases are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ pub struct ServerConfig {
     /// where to listen; an address that others reach needs a keeper that does not let all in
     pub listen: SocketAddr,
     /// bounds on every query
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// names the server answers to besides localhost and the loopback addresses
     pub allow_hosts: Vec<String>,
     /// proxies that say whose requests they pass on
@@ -212,7 +212,7 @@ pub fn serve(
         // On the threads of connections: a new one is served where it was accepted.
         let (stop_accepting, accepting) = oneshot::channel::<()>();
         let accepting = async { drop(accepting.await) };
-        let accepted = connection::accept_until((listener, config.tls.clone()), service, accepting, deadline);
+        let accepted = connection::accept_until(listener, config.tls.clone(), service, accepting, deadline);
         let accepted = tokio::spawn(accepted);
         shutdown.await;
         drop(stop_accepting);

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 /// Connections that are told 503 at the same time; those beyond are closed without a word.
 pub const MOST_REFUSED: usize = 64;
-/// Bytes of a body that must come within each [`Limits::stall`].
+/// Bytes of a body that must come within each [`ServerLimits::stall`].
 pub const LEAST_BODY_BYTES: u64 = 16 << 10;
 /// Largest head of a request.
 pub const HEAD_BYTES: usize = 128 << 10;
 
 /// Bounds on what clients may ask for.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// queries running at the same time; others wait
     pub queries: usize,
     /// threads that one query may use
@@ -57,7 +57,7 @@ pub struct Limits {
     pub stall: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             queries: 64,

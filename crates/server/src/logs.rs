@@ -119,8 +119,8 @@ pub struct SlowRequest<'a> {
 }
 
 impl RequestLine {
-    /// Of a request as it comes.
-    pub fn of<B>(request: &Request<B>, peer: String) -> Self {
+    /// The line of a request as it comes.
+    pub fn new<B>(request: &Request<B>, peer: String) -> Self {
         let agent = request.headers().get(header::USER_AGENT);
         Self {
             peer,
@@ -276,7 +276,7 @@ mod tests {
         let request = Request::get("/sparql?query=ASK%20%7B%7D").body(()).unwrap();
         for access_form in [AccessForm::Common, AccessForm::Json] {
             let logs = Logs { access: Some(Log::open(&path).unwrap()), access_form, ..Logs::default() };
-            let line = RequestLine::of(&request, "[::1]:4711".into()).by(Some("anna"));
+            let line = RequestLine::new(&request, "[::1]:4711".into()).by(Some("anna"));
             logs.request(&line, StatusCode::OK, 7, Duration::from_millis(3), &HeaderMap::new());
         }
         let text = std::fs::read_to_string(&path).unwrap();

@@ -33,13 +33,19 @@ pub fn boundary(content_type: &str) -> Option<String> {
     })
 }
 
-/// Content types and bodies of the parts.
+/// A document of a body: the whole body, or a part of a form.
+pub struct BodyPart {
+    pub content_type: String,
+    pub body: Spooled,
+}
+
+/// The parts of a form.
 pub fn parts(
     body: Spooled,
     boundary: &str,
     budget: &MemoryBudget,
     dir: &(dyn Fn() -> PathBuf + Sync),
-) -> Result<Vec<(String, Spooled)>, Refusal> {
+) -> Result<Vec<BodyPart>, Refusal> {
     let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
     if !(1..=MOST_BOUNDARY).contains(&boundary.len()) {
         return Err(bad(&format!("the boundary has 1 to {MOST_BOUNDARY} characters")));
@@ -62,7 +68,8 @@ pub fn parts(
         let (head, body) = head_and_body(part).ok_or_else(|| bad("a part has no head"))?;
         let mut spool = Spool::new(budget, dir);
         let spooled = spool.append(body).and_then(|()| spool.finish());
-        parts.push((content_type_of(head), spooled.map_err(|e| bad(&e.to_string()))?));
+        let body = spooled.map_err(|e| bad(&e.to_string()))?;
+        parts.push(BodyPart { content_type: content_type_of(head), body });
     }
     if parts.is_empty() { Err(bad("there is no part")) } else { Ok(parts) }
 }
@@ -118,7 +125,7 @@ mod tests {
             body.read_to_string(&mut text).unwrap();
             text
         };
-        Ok(parts.into_iter().map(|(kind, body)| (kind, text(body))).collect())
+        Ok(parts.into_iter().map(|part| (part.content_type, text(part.body))).collect())
     }
 
     #[test]

@@ -77,7 +77,8 @@ impl Register {
     pub fn enter(
         self: &Arc<Self>,
         kind: RequestKind,
-        (dataset, text): (&str, &str),
+        dataset: &str,
+        text: &str,
         account: &Arc<Account>,
     ) -> Running {
         let task = Arc::new(Task {
@@ -184,7 +185,7 @@ mod tests {
         let (register, account) = (Arc::new(Register::default()), Account::alone());
         let long = "é".repeat(TEXT_BYTES);
         let [first, second] =
-            ["ASK {}", &long].map(|text| register.enter(RequestKind::Query, ("", text), &account));
+            ["ASK {}", &long].map(|text| register.enter(RequestKind::Query, "", text, &account));
         first.task.rows.store(7, Ordering::Relaxed);
         let list = register.tasks();
         let shown = account.sign().show(WaitFor::Turn);

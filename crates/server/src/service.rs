@@ -49,7 +49,7 @@ use crate::freshness::Kept;
 use crate::graph_store::{self, Target};
 use crate::guard::Link;
 use crate::intake::{self, BodyWatch};
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::logs::{Logs, RequestLine};
 use crate::negotiate::{self, Answer};
 use crate::page;
@@ -63,7 +63,7 @@ use crate::tokens::{Denied, Keeper, Rights, User};
 /// State that all connections share.
 pub struct Service {
     datasets: Source,
-    limits: Limits,
+    limits: ServerLimits,
     audience: Audience,
     cors: Cors,
     keeper: Arc<Keeper>,
@@ -192,7 +192,7 @@ impl Service {
         }
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ServerLimits {
         &self.limits
     }
 
@@ -218,7 +218,7 @@ impl Service {
             Ok((peer, counted)) => (peer, Ok(counted)),
             Err(why) => (connection.peer(), Err(why)),
         };
-        let line = self.logs.access.is_some().then(|| RequestLine::of(&request, peer.to_string()));
+        let line = self.logs.access.is_some().then(|| RequestLine::new(&request, peer.to_string()));
         let mut user = None;
         let answered = match (link.take_verdict(), &counted) {
             (Ok(()), Ok(_)) => self.route(request, (connection, peer), &mut user).await,
@@ -454,7 +454,7 @@ impl Service {
         account: Arc<Account>,
     ) -> Answered {
         let mut slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter(RequestKind::Query, (&client.dataset.name, &query.text), &account);
+        let running = self.running.enter(RequestKind::Query, &client.dataset.name, &query.text, &account);
         let account = Some(account);
         let rows = Some(Arc::clone(&running.task.rows));
         let options =
@@ -526,7 +526,7 @@ impl Service {
     /// All graphs, written out.
     async fn whole(&self, wanted: Wanted, client: &Client<'_>, account: &Arc<Account>) -> Answered {
         let slot = self.slot(&self.slots, "queries", "--queries").await?;
-        let running = self.running.enter(RequestKind::Graph, (&client.dataset.name, "all graphs"), account);
+        let running = self.running.enter(RequestKind::Graph, &client.dataset.name, "all graphs", account);
         let most = self.timeout(&ProtocolRequest::default(), client);
         let limits = DumpLimits {
             cancel: Arc::clone(&running.task.cancel),
@@ -576,7 +576,9 @@ impl Service {
         let (txn, text) = tokio::task::block_in_place(describe)?;
         let mut response = response(StatusCode::OK, media_type, AnswerBody::whole(text));
         let states = &client.dataset.states;
-        if txn.is_some_and(|txn| states.mark(txn, media_type, &Kept::of(headers), response.headers_mut())) {
+        if txn.is_some_and(|txn| {
+            states.mark(txn, media_type, &Kept::from_headers(headers), response.headers_mut())
+        }) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             *response.body_mut() = AnswerBody::empty();
         }

@@ -46,7 +46,7 @@ fn a_change_that_was_being_written_and_those_after_it_are_told_apart() {
         let path = at.path().join("db");
         let disk = PowerDisk::new(step);
         let db = Database::create(&path, &[], &on(&disk)).unwrap();
-        let server = Running::of(db, tempfile::tempdir().unwrap(), config());
+        let server = Running::with_database(db, tempfile::tempdir().unwrap(), config());
         let sound = server.update(&insert("before"));
         assert!(sound.0.starts_with("HTTP/1.1 200"), "{sound:?}");
 

@@ -100,7 +100,7 @@ fn what_a_client_has_is_not_sent_again_until_it_changes() {
 
 #[test]
 fn pages_of_named_sites_may_ask() {
-    let cors = Cors::of(&["https://a.org".into(), "*".into()]).unwrap();
+    let cors = Cors::from_origins(&["https://a.org".into(), "*".into()]).unwrap();
     let server = Running::start("<urn:a> <urn:b> \"1\" .", ServerConfig { cors, ..config() });
     let ask = |method: &str, path: &str, headers: &str| {
         server.ask(&format!(

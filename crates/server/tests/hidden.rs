@@ -32,7 +32,10 @@ fn serve() -> (tempfile::TempDir, Running, [String; 2]) {
 
 fn send(
     server: &Running,
-    (method, path, headers, body): (&str, &str, &str, &str),
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
     token: &str,
 ) -> (String, String) {
     server.send(method, path, &format!("Authorization: Bearer {token}\r\n{headers}"), body)
@@ -104,7 +107,7 @@ fn requests() -> Vec<(&'static str, String, &'static str, String)> {
 fn answer(server: &Running, request: &(&str, String, &str, String), name: &str, token: &str) -> String {
     let (method, path, headers, body) = request;
     let (path, body) = (path.replace('@', name), body.replace('@', name));
-    let (head, body) = send(server, (method, &path, headers, &body), token);
+    let (head, body) = send(server, method, &path, headers, &body, token);
     let head: Vec<&str> =
         head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("date:")).collect();
     // A name of its own that each commit has.
@@ -136,7 +139,7 @@ fn nothing_counts_commits_that_are_hidden() {
     let (_dir, server, [some, all]) = serve();
     let update = |text: &str, token: &str| {
         let headers = "Content-Type: application/sparql-update\r\n";
-        let (head, body) = send(&server, ("POST", "/update", headers, text), token);
+        let (head, body) = send(&server, "POST", "/update", headers, text, token);
         assert!(head.starts_with("HTTP/1.1 200"), "{head}{body}");
         (head, serde_json::from_str::<Value>(&body).unwrap()["transaction"].clone())
     };
@@ -155,7 +158,7 @@ fn nothing_counts_commits_that_are_hidden() {
     // A token for all graphs gets numbers.
     assert!(update("INSERT DATA { <urn:x> <urn:p> 1 }", &all).1.is_u64());
     let query = "/sparql?query=SELECT%20*%20%7B%20GRAPH%20%3Fg%20%7B%20%3Fs%20%3Fp%20%3Fo%20%7D%20%7D";
-    let (head, body) = send(&server, ("GET", query, "Accept: text/csv\r\n", ""), &some);
+    let (head, body) = send(&server, "GET", query, "Accept: text/csv\r\n", "", &some);
     let lower = head.to_ascii_lowercase();
     assert!(
         !lower.contains("etag") && !lower.contains("last-modified") && !lower.contains("activity"),
@@ -163,11 +166,11 @@ fn nothing_counts_commits_that_are_hidden() {
     );
     let label = body.split([',', '\r', '\n']).find(|cell| cell.starts_with("_:")).unwrap();
     assert!(label.starts_with("_:h") && label.len() == 35, "{label}");
-    let (_, dump) = send(&server, ("GET", "/graphs", "Accept: application/n-quads\r\n", ""), &some);
+    let (_, dump) = send(&server, "GET", "/graphs", "Accept: application/n-quads\r\n", "", &some);
     assert!(dump.contains(&format!("{label} <urn:open:a>")), "{dump}");
     // Tags of those who see all are the same for the same state and tell no number.
     let tag = || {
-        let (head, _) = send(&server, ("GET", query, "Accept: text/csv\r\n", ""), &all);
+        let (head, _) = send(&server, "GET", query, "Accept: text/csv\r\n", "", &all);
         head.lines().find(|line| line.to_ascii_lowercase().starts_with("etag")).unwrap().to_owned()
     };
     let before = tag();

@@ -8,7 +8,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use snowmelt_server::{Limits, MOST_REFUSED, ServerConfig};
+use snowmelt_server::{MOST_REFUSED, ServerConfig, ServerLimits};
 
 use support::{Running, config, read_answer};
 
@@ -17,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(600);
 
 /// A server of 2,000 triples with these limits.
-fn running(limits: Limits) -> Running {
+fn running(limits: ServerLimits) -> Running {
     let mut data = String::new();
     for i in 0..2000 {
         writeln!(data, "<urn:s{i}> <urn:p> \"value {i}\" .").unwrap();
@@ -26,8 +26,15 @@ fn running(limits: Limits) -> Running {
 }
 
 /// Limits under which nothing here ends by itself.
-fn patient() -> Limits {
-    Limits { head: LONG, idle: LONG, stall: LONG, wait: LONG, timeout: Some(LONG), ..Limits::default() }
+fn patient() -> ServerLimits {
+    ServerLimits {
+        head: LONG,
+        idle: LONG,
+        stall: LONG,
+        wait: LONG,
+        timeout: Some(LONG),
+        ..ServerLimits::default()
+    }
 }
 
 /// 4 million rows, about 200 MB.
@@ -132,7 +139,7 @@ fn only_requests_for_this_server_are_answered() {
 
 #[test]
 fn a_head_that_does_not_come_is_not_waited_for() {
-    let server = running(Limits { head: SHORT, ..patient() });
+    let server = running(ServerLimits { head: SHORT, ..patient() });
     let mut silent = server.connect();
     let mut half = server.connect();
     write!(half, "GET /health HTTP/1.1\r\nHost: loc").unwrap();
@@ -155,7 +162,7 @@ fn a_head_that_does_not_come_is_not_waited_for() {
 
 #[test]
 fn an_idle_connection_is_closed() {
-    let server = running(Limits { idle: SHORT, ..patient() });
+    let server = running(ServerLimits { idle: SHORT, ..patient() });
     let mut stream = server.connect();
     write!(stream, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let answer = to_the_end(&mut stream);
@@ -164,7 +171,7 @@ fn an_idle_connection_is_closed() {
 
 #[test]
 fn a_body_that_does_not_come_on_is_not_waited_for() {
-    let server = running(Limits { stall: SHORT, ..patient() });
+    let server = running(ServerLimits { stall: SHORT, ..patient() });
     for head in [
         "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nContent-Length: 1000\r\n\r\nASK {",
         "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nASK {\r\n",
@@ -179,7 +186,7 @@ fn a_body_that_does_not_come_on_is_not_waited_for() {
 
 #[test]
 fn clients_that_never_read_keep_nobody_out() {
-    let server = running(Limits { queries: 4, ..patient() });
+    let server = running(ServerLimits { queries: 4, ..patient() });
     // More than there are turns, and more than memory would admit if they kept what they do not
     // use.
     const MUTE: usize = 70;
@@ -200,7 +207,7 @@ fn clients_that_never_read_keep_nobody_out() {
 
 #[test]
 fn a_client_that_never_reads_is_closed() {
-    let server = running(Limits { stall: SHORT, ..patient() });
+    let server = running(ServerLimits { stall: SHORT, ..patient() });
     let mut mute = server.connect();
     mute.write_all(get(LARGE).as_bytes()).unwrap();
     while server.stat("running") == 0 {}
@@ -213,7 +220,7 @@ fn a_client_that_never_reads_is_closed() {
 
 #[test]
 fn a_client_that_pauses_gets_all() {
-    let server = running(Limits { queries: 1, ..patient() });
+    let server = running(ServerLimits { queries: 1, ..patient() });
     let mut stream = server.connect();
     stream.write_all(get(&format!("{LARGE} LIMIT 400000")).as_bytes()).unwrap();
     stream.read_exact(&mut [0; 1]).unwrap();
@@ -228,7 +235,7 @@ fn a_client_that_pauses_gets_all() {
 #[test]
 fn a_query_ends_with_its_client() {
     // The next query gets the only slot when the one before has really ended.
-    let server = running(Limits { queries: 1, ..patient() });
+    let server = running(ServerLimits { queries: 1, ..patient() });
     for more in ["", "GET /health HTTP/1.1\r\n"] {
         let mut stream = server.connect();
         write!(stream, "{}{more}", get(ENDLESS)).unwrap();
@@ -250,8 +257,8 @@ fn a_query_ends_with_its_client() {
 
 #[test]
 fn there_is_a_time_limit() {
-    assert!(Limits::default().timeout.is_some());
-    let server = running(Limits { timeout: Some(SHORT), ..patient() });
+    assert!(ServerLimits::default().timeout.is_some());
+    let server = running(ServerLimits { timeout: Some(SHORT), ..patient() });
     let ended = server.ask(&get(ENDLESS));
     assert_eq!(status(&ended), "503", "{ended:?}");
     assert!(ended.1.contains("--timeout"), "{ended:?}");
@@ -259,7 +266,7 @@ fn there_is_a_time_limit() {
 
 #[test]
 fn a_query_waits_for_its_turn_but_not_for_ever() {
-    let server = running(Limits { queries: 1, wait: SHORT, ..patient() });
+    let server = running(ServerLimits { queries: 1, wait: SHORT, ..patient() });
     let mut first = server.connect();
     first.write_all(get(ENDLESS).as_bytes()).unwrap();
     while server.stat("running") == 0 {}
@@ -273,7 +280,7 @@ fn a_query_waits_for_its_turn_but_not_for_ever() {
 
 #[test]
 fn there_are_so_many_connections_and_no_more() {
-    let server = running(Limits { connections: 3, ..patient() });
+    let server = running(ServerLimits { connections: 3, ..patient() });
     let mut served: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
     for stream in &mut served {
         write!(stream, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -303,7 +310,7 @@ fn there_are_so_many_connections_and_no_more() {
 
 #[test]
 fn a_client_sees_that_its_body_is_too_large() {
-    let limits = Limits { body_bytes: 1 << 20, document_bytes: 1 << 20, ..patient() };
+    let limits = ServerLimits { body_bytes: 1 << 20, document_bytes: 1 << 20, ..patient() };
     let server = running(limits);
     let body = "x".repeat(12 << 20);
     let kind = "Content-Type: application/sparql-update\r\n";
@@ -332,7 +339,7 @@ fn a_client_sees_that_its_body_is_too_large() {
 
 #[test]
 fn a_long_update_passes_through_a_file() {
-    let limits = Limits { body_bytes: 1 << 20, document_bytes: 64 << 20, ..patient() };
+    let limits = ServerLimits { body_bytes: 1 << 20, document_bytes: 64 << 20, ..patient() };
     let server = running(limits);
     let data: String = (0..200_000).map(|n| format!("<urn:s{n}> <urn:long> _:b{} .\n", n % 7)).collect();
     let done = server.update(&format!("INSERT DATA {{ {data} }}"));

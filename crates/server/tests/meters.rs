@@ -163,7 +163,7 @@ fn a_database_that_is_only_read_is_ready() {
     let (path, options) = (dir.path().join("db"), OpenOptions::default());
     drop(Database::create(&path, &[], &options).unwrap());
     let options = OpenOptions { mode: Mode::ReadOnly, ..options };
-    let server = Running::of(Database::open(&path, &options).unwrap(), dir, config());
+    let server = Running::with_database(Database::open(&path, &options).unwrap(), dir, config());
     let (ready, text) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}{text}");
     let stats = stats(&server, "");

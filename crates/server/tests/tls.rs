@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use snowmelt_server::tls::Tls;
-use snowmelt_server::{Limits, ServerConfig};
+use snowmelt_server::{ServerConfig, ServerLimits};
 use support::{Running, config};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring};
@@ -47,7 +47,7 @@ fn connections_are_encrypted_and_the_certificate_is_renewed() {
     let dir = tempfile::tempdir().unwrap();
     let first = write(dir.path());
     let tls = Arc::new(Tls::of_files(&dir.path().join("cert.pem"), &dir.path().join("key.pem")).unwrap());
-    let limits = Limits { head: Duration::from_secs(1), ..config().limits };
+    let limits = ServerLimits { head: Duration::from_secs(1), ..config().limits };
     let server = Running::start("", ServerConfig { tls: Some(tls.clone()), limits, ..config() });
     let (head, _) = ask(&server, &first).unwrap();
     assert!(head.starts_with("HTTP/1.1 201"), "{head}");

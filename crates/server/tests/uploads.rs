@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{Log, Logs};
-use snowmelt_server::{Limits, ServerConfig};
+use snowmelt_server::{ServerConfig, ServerLimits};
 use snowmelt_sparql::LoadPermission;
 use support::{Running, config, read_answer};
 
@@ -105,7 +105,7 @@ fn what_waits_for_its_turn_is_listed_and_can_be_ended() {
 
 #[test]
 fn what_waits_for_its_turn_ends_at_the_time_limit() {
-    let limits = Limits { timeout: Some(Duration::from_millis(200)), ..config().limits };
+    let limits = ServerLimits { timeout: Some(Duration::from_millis(200)), ..config().limits };
     let server = Running::start("", ServerConfig { limits, ..config() });
     let _turn = server.engine().database().begin().unwrap();
     for (head, body) in BODIES {
@@ -179,7 +179,7 @@ fn the_end_of_the_server_ends_changes_in_all_phases() {
 /// Some kilobytes that turn into gigabytes, in each place that decompresses.
 #[test]
 fn what_is_decompressed_obeys_the_time_limit() {
-    let limits = Limits { timeout: Some(Duration::from_millis(300)), ..config().limits };
+    let limits = ServerLimits { timeout: Some(Duration::from_millis(300)), ..config().limits };
     let server = Running::start("", ServerConfig { limits, ..config() });
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let blanks = vec![b' '; 1 << 20];
@@ -206,7 +206,7 @@ fn what_is_decompressed_obeys_the_time_limit() {
 #[test]
 fn texts_that_wait_for_their_turn_are_charged() {
     const BYTES: usize = 3 << 20;
-    let limits = Limits { body_bytes: 16 << 20, changes: 1, ..config().limits };
+    let limits = ServerLimits { body_bytes: 16 << 20, changes: 1, ..config().limits };
     let server = Running::start("", ServerConfig { limits, ..config() });
     let memory = server.engine().database().memory().clone();
     let turn = server.engine().database().begin().unwrap();

@@ -103,7 +103,7 @@ impl CreateArgs {
 
     /// The devices of this run.
     pub fn devices(&self) -> StripeDevices {
-        StripeDevices::new(self.stripe.iter().map(|stripe| stripe.device.clone()))
+        StripeDevices::from_choices(self.stripe.iter().map(|stripe| stripe.device.clone()))
     }
 
     /// Refuses stripes where several databases could be made.

@@ -65,7 +65,7 @@ pub struct StripeDevices {
 
 impl StripeDevices {
     /// Those that are given, of the stripes in order.
-    pub fn new(choices: impl Iterator<Item = Option<DeviceChoice>>) -> Self {
+    pub fn from_choices(choices: impl Iterator<Item = Option<DeviceChoice>>) -> Self {
         let of = choices.enumerate().filter_map(|(i, choice)| Some((i, choice?))).collect();
         Self { all: None, of }
     }

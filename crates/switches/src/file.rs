@@ -105,6 +105,7 @@ struct Additions<'a> {
 }
 
 impl Additions<'_> {
+    /// The arguments that the file adds: switches of the command line are left out.
     fn collect(&self, table: &Table) -> anyhow::Result<Vec<String>> {
         let mut added = Vec::new();
         for (key, value) in table {

@@ -113,7 +113,7 @@ pub(super) fn run(
     let config = StoreConfig {
         queue: setting.turned.queue(conditions.policy),
         read_ahead: setting.rules.clone(),
-        clock: clock.clone(),
+        seams: Seams { clock: clock.clone(), ..Seams::default() },
         ..memory(view.database.pages, conditions.pool_percent)
     };
     let (model, in_time_of) = (conditions.model.device(view.database.bytes), clock.clone());

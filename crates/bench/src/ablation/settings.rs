@@ -448,7 +448,7 @@ pub fn conditions_of(model: Model) -> Vec<Conditions> {
                 all.push(Conditions { model, pool_percent, policy, clients, load: QueryLoad::Mixes });
             }
         }
-        let policy = Policy::Elevator;
+        let policy = PolicyName::Elevator;
         all.push(Conditions { model, pool_percent, policy, clients: 1, load: QueryLoad::Scan });
     }
     all

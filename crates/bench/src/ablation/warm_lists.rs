@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use snowmelt_io::{Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts};
-use snowmelt_store::{ReadAhead, StoreConfig};
+use snowmelt_store::{ReadAhead, Seams, StoreConfig};
 
 use super::view::SharedDatabase;
 use super::{Ablation, Conditions, Model, QueryLoad, cell};
@@ -34,7 +34,7 @@ impl WarmLists {
             let clock = Clock::virtual_time(1);
             let config = StoreConfig {
                 read_ahead: ReadAhead::parse("planned,warm-list").expect("these are rules"),
-                clock: clock.clone(),
+                seams: Seams { clock: clock.clone(), ..Seams::default() },
                 ..cell::memory(database.pages, conditions.pool_percent)
             };
             let (model, in_time_of) = (Model::Nvme.device(database.bytes), clock.clone());

@@ -17,7 +17,7 @@ use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, serve};
+use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerLimits, serve};
 use snowmelt_sparql::{Engine, LoadPermission};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
@@ -151,7 +151,7 @@ fn access_form(name: &str) -> Result<AccessForm, String> {
     }
 }
 
-/// Bounds on what clients may ask for; the defaults are those of [`Limits`].
+/// Bounds on what clients may ask for; the defaults are those of [`ServerLimits`].
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
@@ -159,46 +159,46 @@ struct LimitArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = default_timeout())]
     timeout: Seconds,
     /// Queries that run at the same time; others wait
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().queries)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = ServerLimits::default().queries)]
     queries: usize,
     /// Threads that one query may use, whatever it asks for [default: as many as there are
     /// processors]
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().threads, hide_default_value = true)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = ServerLimits::default().threads, hide_default_value = true)]
     threads: usize,
     /// Updates and uploads on their way at the same time; others wait
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().changes)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = ServerLimits::default().changes)]
     changes: usize,
     /// How long they wait before they are refused (503)
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().wait))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(ServerLimits::default().wait))]
     wait: Seconds,
     /// Largest query, and largest operation of an update but for INSERT DATA and DELETE DATA (413)
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().body_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = ServerLimits::default().body_bytes)]
     max_update: u64,
     /// Largest graph or update that is uploaded (413)
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = Limits::default().document_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value_t = ServerLimits::default().document_bytes)]
     max_document: u64,
     /// Connections at the same time; others are refused (503)
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = ServerLimits::default().connections)]
     connections: usize,
     /// Connections of one address; those of this machine and of a --trusted-proxy are not counted,
     /// but the requests that a proxy passes on for one are (503)
-    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = Limits::default().per_address)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, default_value_t = ServerLimits::default().per_address)]
     connections_per_address: usize,
     /// The head of a request must come within so many seconds (408)
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().head))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(ServerLimits::default().head))]
     head_deadline: Seconds,
     /// A connection without a request is closed after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().idle))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(ServerLimits::default().idle))]
     idle_deadline: Seconds,
     /// A client that sends less than 16 KiB of a body (408), or reads nothing of its answer,
     /// for so many seconds is closed
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(Limits::default().stall))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(ServerLimits::default().stall))]
     stall_deadline: Seconds,
 }
 
 impl LimitArgs {
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> ServerLimits {
+        ServerLimits {
             queries: self.queries,
             threads: self.threads,
             changes: self.changes,
@@ -237,7 +237,7 @@ impl std::fmt::Display for Seconds {
 }
 
 fn default_timeout() -> Seconds {
-    Seconds(Limits::default().timeout.unwrap_or_default())
+    Seconds(ServerLimits::default().timeout.unwrap_or_default())
 }
 
 fn seconds(text: &str) -> Result<Seconds, String> {
@@ -283,7 +283,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         limits: args.limits.limits(),
         allow_hosts: args.allow_host,
         trusted_proxies: args.trusted_proxy,
-        cors: Cors::of(&args.cors)?,
+        cors: Cors::from_origins(&args.cors)?,
         keeper: Arc::new(match (&args.tokens, args.public_read) {
             (Some(file), public_read) => Keeper::of_file(file, public_read)?,
             (None, true) => Keeper::public_read(),

@@ -125,7 +125,7 @@ fn workers(table: &ScanTable, setup: &Setup, dop: u32) -> Result<Vec<Worker>, La
             let range = table.part(part.0, part.1, u64::from(worker), u64::from(dop));
             let source = match (&reader, setup.reads) {
                 (Some(reader), _) => WorkerInput::Pieces(reader.clone()),
-                (None, Some(reads)) if reads.engine != Engine::Inline && range.0 < range.1 => {
+                (None, Some(reads)) if reads.engine != IoEngine::Inline && range.0 < range.1 => {
                     WorkerInput::Pieces(read_ahead(table, setup, reads, range)?)
                 }
                 _ => WorkerInput::Range(open(table, setup.direct)?, range),

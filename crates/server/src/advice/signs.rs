@@ -100,8 +100,8 @@ fn grown(now: u64, earlier: u64) -> u64 {
 }
 
 impl Signs {
-    /// Of meters as JSON. What is not there counts as 0.
-    pub fn of(meters: &Value) -> Self {
+    /// From meters as JSON. What is not there counts as 0.
+    pub fn from_meters(meters: &Value) -> Self {
         let number = |path: &str| meters.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
         let count = |path: &str| number(path) as u64;
         let text = |path: &str| meters.pointer(path).and_then(Value::as_str).map(str::to_owned);

@@ -207,5 +207,5 @@ fn signs_are_read_from_meters() {
         queries: Turns { all: 64, waited: Wear { count: 3, seconds: 1.5 } },
         changes: Turns::default(),
     };
-    assert_eq!(Signs::of(&meters), expected);
+    assert_eq!(Signs::from_meters(&meters), expected);
 }

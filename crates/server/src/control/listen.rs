@@ -150,7 +150,7 @@ async fn run(
 ) {
     let account = Account::alone();
     let what = format!("{command:?}");
-    let entry = service.commands.enter(RequestKind::Command, (&dataset.name, &what), &account);
+    let entry = service.commands.enter(RequestKind::Command, &dataset.name, &what, &account);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.task.cancel);
     tokio::task::spawn_blocking(move || perform((&service, &dataset), command, &cancel, &replies));

@@ -18,7 +18,7 @@ impl Service {
     pub fn look_for_advice(&self) -> Vec<String> {
         let at = self.started.elapsed();
         let look = |advisor: &Mutex<Advisor>, meters: &Value| {
-            advisor.lock().expect("no holder panics").look(at, Signs::of(meters))
+            advisor.lock().expect("no holder panics").look(at, Signs::from_meters(meters))
         };
         let own = json!({
             "turns": self.turns(),

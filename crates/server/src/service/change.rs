@@ -75,7 +75,7 @@ impl Service {
         priority: Priority,
     ) -> ListedChange {
         let account = self.account_of_update(client, priority);
-        let running = self.running.enter(kind, (&client.dataset.name, text), &account);
+        let running = self.running.enter(kind, &client.dataset.name, text, &account);
         ListedChange { running, account, memory: None }
     }
 

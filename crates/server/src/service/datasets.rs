@@ -163,7 +163,7 @@ impl Service {
     ) -> Result<T, Failure> {
         let dataset = datasets.get(name).await.map_err(refusal)?;
         let account = Account::alone();
-        let running = self.running.enter(RequestKind::Command, (name, what), &account);
+        let running = self.running.enter(RequestKind::Command, name, what, &account);
         let cancel = Arc::clone(&running.task.cancel);
         let working = tokio::task::spawn_blocking(move || {
             work(dataset.engine.database(), &|waits_for| {

@@ -39,7 +39,7 @@ impl Wanted {
         let names_json =
             |format: &str| ["json", negotiate::JSON].iter().any(|j| j.eq_ignore_ascii_case(format));
         let is_json = format.is_some_and(names_json) || negotiate::wants_json(accept.as_deref());
-        Self { named, accept, coding: Coding::accepted(headers), kept: Kept::of(headers), is_json }
+        Self { named, accept, coding: Coding::accepted(headers), kept: Kept::from_headers(headers), is_json }
     }
 
     /// The format of an answer and its media type. A `format` that does not fit the kind of answer

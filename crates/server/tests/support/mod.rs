@@ -14,7 +14,7 @@ use std::time::Duration;
 use snowmelt_graph::load::{Contexts, LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Folder, Limits, Served, ServerConfig, ServerError, serve};
+use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerError, ServerLimits, serve};
 use snowmelt_sparql::Engine;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ pub struct Running {
 pub fn config() -> ServerConfig {
     ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
-        limits: Limits { body_bytes: 10_000, ..Limits::default() },
+        limits: ServerLimits { body_bytes: 10_000, ..ServerLimits::default() },
         allow_hosts: Vec::new(),
         trusted_proxies: Vec::new(),
         tls: None,
@@ -56,11 +56,11 @@ impl Running {
         let options = OpenOptions { memory_bytes: 128 << 20, direct: false, ..OpenOptions::default() };
         let load_options = LoadOptions { store: options.clone(), ..LoadOptions::default() };
         load(&db, vec![source], &load_options, &(), &AtomicBool::new(false)).unwrap();
-        Self::of(Database::open(&db, &options).unwrap(), dir, config)
+        Self::with_database(Database::open(&db, &options).unwrap(), dir, config)
     }
 
     /// A server of an open database.
-    pub fn of(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
+    pub fn with_database(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
         let engine = Arc::new(Engine::new(db));
         Self::serving(engine.clone(), Some(engine), dir, config)
     }

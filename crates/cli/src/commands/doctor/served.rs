@@ -114,7 +114,7 @@ pub fn of_database(dir: &Path) -> Option<Result<ServedFacts, String>> {
 
 /// The memory that a server has, in bytes.
 pub fn budget(facts: &ServedFacts) -> Option<u64> {
-    Some(Signs::of(&facts.meters).memory_bytes).filter(|bytes| *bytes > 0)
+    Some(Signs::from_meters(&facts.meters).memory_bytes).filter(|bytes| *bytes > 0)
 }
 
 /// A server that does not answer.
@@ -127,7 +127,7 @@ pub fn silent(why: String) -> Finding {
 /// `is_probed` says have a profile, or may have one.
 pub fn judge(facts: &ServedFacts, is_probed: &dyn Fn(usize) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let signs = Signs::of(&facts.meters);
+    let signs = Signs::from_meters(&facts.meters);
     findings.extend(facts.not_ready.as_ref().filter(|_| signs.poisoned.is_none()).map(|why| {
         Finding::problem("server: ready", why, "updates fail", "mend the cause, then start the server again")
     }));
