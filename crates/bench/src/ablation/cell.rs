@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Class, Clock, Device, SimulatedDevice};
 use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
-use snowmelt_store::{IDLE_NS, PAGE_BYTES, Report, Store, StoreConfig};
+use snowmelt_store::{IDLE_NS, PAGE_BYTES, Report, Seams, Store, StoreConfig};
 
 use super::view::View;
 use super::{Ablation, Conditions, Setting};
