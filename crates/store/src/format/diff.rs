@@ -106,20 +106,19 @@ pub fn apply_in_place(page: &mut [u8], diff: &[u8]) -> Decode<bool> {
 }
 
 fn copy(old: &[u8], new: &mut [u8], from: usize, to: usize, shift: isize) {
-    let start = from as isize + shift;
-    match usize::try_from(start).ok().and_then(|s| old.get(s..s + (to - from))) {
+    match from.checked_add_signed(shift).and_then(|s| old.get(s..s + (to - from))) {
         Some(source) => new[from..to].copy_from_slice(source),
         None => (from..to).for_each(|i| new[i] = old_byte(old, i, shift)),
     }
 }
 
 fn old_byte(old: &[u8], at: usize, shift: isize) -> u8 {
-    usize::try_from(at as isize + shift).ok().and_then(|i| old.get(i)).copied().unwrap_or(0)
+    at.checked_add_signed(shift).and_then(|i| old.get(i)).copied().unwrap_or(0)
 }
 
 /// Bytes from `at` on that are as in the old page at this shift.
 fn equal_run(old: &[u8], new: &[u8], at: usize, shift: isize) -> usize {
-    let Some(old) = usize::try_from(at as isize + shift).ok().and_then(|s| old.get(s..)) else { return 0 };
+    let Some(old) = at.checked_add_signed(shift).and_then(|s| old.get(s..)) else { return 0 };
     let new = &new[at..];
     let n = old.len().min(new.len());
     let whole =
@@ -247,6 +246,18 @@ mod tests {
         let mut d = Vec::new();
         assert!(diff(&old, &new, 4096, &mut d));
         assert!(lz4_flex::block::compress(&d).len() < 40);
+    }
+
+    #[test]
+    fn a_shift_beyond_all_bytes_copies_zeros() {
+        for shift in [i64::MAX, i64::MIN, i64::MIN + 1, 1 << 40] {
+            let mut diff = vec![0, 0];
+            put(&mut diff, zigzag(shift));
+            diff.extend([1, 1, 7]);
+            let mut new = [9; 32];
+            apply(&[5; 32], &diff, &mut new).unwrap();
+            assert!(new[1] == 7 && new.iter().filter(|b| **b == 0).count() == 31, "{shift}: {new:?}");
+        }
     }
 
     #[test]
