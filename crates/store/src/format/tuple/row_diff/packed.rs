@@ -26,7 +26,13 @@ pub(crate) fn diff(old: &[u8], new: &[u8], limit: usize, out: &mut Vec<u8>) -> b
         return false;
     }
     let (Ok((arity, before)), Ok((new_arity, after))) = (rows(old), rows(new)) else { return false };
-    if arity != new_arity || !pack(old, arity, &after).is_ok_and(|p| p[SKIPPED..] == new[SKIPPED..]) {
+    // Rows that do not ascend are of a damaged leaf: it is told in bytes.
+    let ascends =
+        (1..before[0].len()).all(|i| compare(&before, i - 1, &before, i, arity) == Some(Ordering::Less));
+    if !ascends
+        || arity != new_arity
+        || !pack(old, arity, &after).is_ok_and(|p| p[SKIPPED..] == new[SKIPPED..])
+    {
         return false;
     }
     let end = out.len() + limit;

@@ -2,6 +2,7 @@
 
 use super::columns::{LeafHead, RowColumns, head, pack, rows};
 use super::{apply, in_tail, packed};
+use crate::format::tuple::leaf_build::LeafBuilder;
 use crate::format::tuple::tail::{self, TAIL_MAX, Tail};
 use crate::page::PageBuf;
 use crate::page::image::SKIPPED;
@@ -160,6 +161,19 @@ fn rows_of_blocks(page: &PageBuf) -> Vec<[u64; 3]> {
     }
     let (_, columns) = rows(&page).unwrap();
     (0..columns[0].len()).map(|i| std::array::from_fn(|c| columns[c][i])).collect()
+}
+
+/// A diff by rows of a leaf whose rows are in disorder would not give the new page.
+#[test]
+fn a_leaf_in_disorder_is_told_in_bytes() {
+    let rows = some(100);
+    let mut columns: [Vec<u64>; 3] = std::array::from_fn(|c| rows.iter().map(|r| r[c]).collect());
+    columns.iter_mut().for_each(|column| column.swap(3, 90));
+    let (mut builder, mut old) = (LeafBuilder::new(3), PageBuf::new());
+    assert_eq!(builder.add(&[&columns[0], &columns[1], &columns[2]]), 100);
+    builder.finish(&mut old);
+    page::mark(&mut old, PageId(5), TreeId(7), 9);
+    assert!(!packed::diff(&old, &leaf(&some(101)), usize::MAX / 2, &mut Vec::new()));
 }
 
 #[test]
