@@ -291,7 +291,7 @@ impl Commits {
 
     fn sync_and_show(&self, state: &Arc<State>, sequence: u64) -> Result<()> {
         self.journal.sync_to(sequence)?;
-        debug_assert!(self.journal.synced_place().sequence >= sequence, "what was synced is durable");
+        assert!(self.journal.synced_place().sequence >= sequence, "what was synced is durable");
         self.states.show(state.clone());
         Ok(())
     }

@@ -257,6 +257,7 @@ impl Journal {
         let mut places = Vec::with_capacity(records.len());
         let synced = self.synced.load(Ordering::Acquire);
         let mut tail = self.tail.lock();
+        assert!(synced <= tail.sequence, "what is durable was appended");
         for r in records {
             let need = r.record_bytes() as u64;
             if tail.file.as_ref().is_none_or(|f| tail.position + need > f.bytes) {
@@ -264,11 +265,7 @@ impl Journal {
                 self.begin_file(&mut tail, file, synced);
             }
             assert!(tail.position.is_multiple_of(ALIGN as u64), "records are aligned");
-            debug_assert_eq!(
-                tail.begin + tail.open.len() as u64,
-                tail.position,
-                "what is open reaches to the tail"
-            );
+            Self::check_open(&tail);
             tail.sequence += 1;
             let (sequence, previous, file) = (tail.sequence, tail.previous, tail.number);
             let (identity, life) = (self.identity, self.life);
@@ -276,17 +273,28 @@ impl Journal {
             tail.previous = record::encode(r, link, &mut tail.open);
             places.push((tail.number, tail.position));
             tail.position += need;
+            let end = tail.file.as_ref().map_or(0, |f| f.bytes);
+            assert!(tail.position <= end, "a record ends within its file");
+            Self::check_open(&tail);
             tail.dirty = true;
             self.meters.appended(need, r.raw.into());
         }
         let (first, number) = (places.first().map_or(tail.number, |p| p.0), tail.number);
         let first = tail.parts.first_file(txn, first);
+        assert!(first <= number, "the parts of a transaction come before its end");
         if records.last().is_some_and(|r| r.kind == RecordKind::Commit) {
             self.files.lock().committed(txn, first..=number);
         }
         assert!(room.next().is_none(), "room was reserved for just these records");
         debug_assert!(places.is_sorted(), "records come one after the other");
         Appended { sequence: tail.sequence, places }
+    }
+
+    /// Asserts that the bytes in memory reach from the begin of a block to where the next record
+    /// goes.
+    fn check_open(tail: &JournalTail) {
+        assert!(tail.begin.is_multiple_of(BLOCK as u64), "whole blocks are written");
+        assert_eq!(tail.begin + tail.open.len() as u64, tail.position, "what is open reaches to the tail");
     }
 
     fn begin_file(&self, tail: &mut JournalTail, file: Arc<JournalFile>, synced: u64) {
@@ -305,12 +313,16 @@ impl Journal {
             previous: tail.previous,
             synced,
         };
+        assert!(synced < head.sequence, "a record is durable only after it was appended");
         let mut files = self.files.lock();
+        let is_other = |used: &Arc<JournalFile>| used.slot != file.slot;
+        assert!(files.used.values().all(is_other), "a file that is needed is not written anew");
         let before = files.used.insert(tail.number, file.clone());
         assert!(before.is_none(), "a number of a file is used once");
         files.before.insert(tail.number, (tail.sequence, tail.previous));
         drop(files);
         tail.open = head.encode().to_vec();
+        debug_assert_eq!(FileHead::decode(&tail.open), Some(head), "a head is read as it was written");
         (tail.begin, tail.position, tail.dirty, tail.file) = (0, FILE_HEAD as u64, true, Some(file));
     }
 
@@ -390,7 +402,11 @@ impl Journal {
             }
             self.look_after(&unsynced)?;
             unsynced.clear();
-            *self.synced_place.lock() = end;
+            {
+                let mut place = self.synced_place.lock();
+                assert!(place.sequence <= end.sequence, "the place up to which all is durable goes forward");
+                *place = end;
+            }
             if begins {
                 // From now on a file that is not there is missed.
                 self.block.switch(&self.meters.block_hold, &self.config.seams.clock, |block| {
@@ -477,6 +493,7 @@ impl Journal {
         {
             let keep_from = (tail.position / BLOCK as u64 * BLOCK as u64 - tail.begin) as usize;
             assert!(keep_from <= tail.open.len(), "the last block is in memory");
+            Self::check_open(&tail);
             let rest = tail.open[keep_from..].to_vec();
             let bytes = std::mem::replace(&mut tail.open, rest);
             pieces.push(PendingWrite { file, begin: tail.begin, bytes });
@@ -619,12 +636,11 @@ pub(crate) struct FilePin {
 impl Drop for FilePin {
     fn drop(&mut self) {
         let mut files = self.journal.files.lock();
-        if let Some(n) = files.pinned.get_mut(&self.file) {
-            assert!(*n > 0, "a file is pinned as often as it is unpinned");
-            *n -= 1;
-            if *n == 0 {
-                files.pinned.remove(&self.file);
-            }
+        let pins = files.pinned.get_mut(&self.file).expect("a file is pinned while a pin of it lives");
+        assert!(*pins > 0, "a file is pinned as often as it is unpinned");
+        *pins -= 1;
+        if *pins == 0 {
+            files.pinned.remove(&self.file);
         }
     }
 }

@@ -365,8 +365,8 @@ impl Pool {
         let bits = rule.map_or(word::REFERENCED, |r| {
             (r as u64) << word::RULE_SHIFT | self.member.generation.load(Relaxed) << word::GENERATION_SHIFT
         });
-        debug_assert!(self.shared.frames.page(frame).is_none(), "a frame that was taken holds no page");
-        let owned = OwnedPage { member: self.number, page };
+        assert!(self.shared.frames.page(frame).is_none(), "a frame that was taken holds no page");
+        let owned = self.owned(page);
         self.shared.frames.set_page(frame, Some(owned));
         let mut w = word.load(Relaxed);
         while word::state(w) == 0 {
@@ -430,6 +430,7 @@ impl Pool {
     pub fn publish(&self, page: PageId, pin: Pin) -> Option<PageRef> {
         let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
+        self.check_in_flight(page, w);
         let next = |w: u64| {
             assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives");
             let resident = (w & !(word::STATE | word::AWAITED)) | word::RESIDENT;
@@ -449,8 +450,7 @@ impl Pool {
     pub fn fail(&self, page: PageId) {
         let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
-        assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight can fail");
-        assert_eq!(word::pins(w), 0, "nobody holds a page in flight");
+        self.check_in_flight(page, w);
         self.shared.frames.set_page(word::frame(w), None);
         while let Err(now) = word.compare_exchange_weak(w, w & word::VERSIONED, AcqRel, Acquire) {
             w = now;
@@ -458,6 +458,19 @@ impl Pool {
         self.shared.planned_settled(word::rule(w));
         self.shared.queues.lock().replacer.give_back(word::frame(w));
         self.wake(page, w);
+    }
+
+    /// The page, as a frame names it.
+    fn owned(&self, page: PageId) -> OwnedPage {
+        OwnedPage { member: self.number, page }
+    }
+
+    /// Asserts what holds while a device fills the frame of a page, whose word this is.
+    fn check_in_flight(&self, page: PageId, w: u64) {
+        assert_eq!(word::state(w), word::IN_FLIGHT, "only a page in flight arrives or fails");
+        assert_eq!(word::pins(w), 0, "no reader holds a page in flight");
+        let held = self.shared.frames.page(word::frame(w));
+        assert_eq!(held, Some(self.owned(page)), "word and frame name each other");
     }
 
     fn wake(&self, page: PageId, before: u64) {
@@ -519,6 +532,7 @@ impl Pool {
     /// when a reader holds the old state: it can be tried again later. The page has versions and no
     /// live snapshot sees the stripe, so no reader asks for the frame meanwhile.
     pub fn renew(&self, page: PageId, now: &[u8]) -> bool {
+        assert_eq!(now.len(), PAGE_BYTES, "a frame is renewed whole");
         let word = self.member.table.at(page.0);
         let mut w = word.load(Acquire);
         loop {
@@ -562,8 +576,7 @@ impl Pool {
             }
         }
         let frame = word::frame(w);
-        let owned = OwnedPage { member: self.number, page };
-        debug_assert_eq!(self.shared.frames.page(frame), Some(owned), "word and frame name each other");
+        assert_eq!(self.shared.frames.page(frame), Some(self.owned(page)), "word and frame name each other");
         let tree = self.tree_in(frame);
         self.shared.planned_settled(word::rule(w));
         self.give_back(frame);

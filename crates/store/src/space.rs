@@ -169,7 +169,7 @@ impl Space {
         }
         assert!(self.uses[first..end].iter().all(|u| *u == Use::Free), "only free extents are given out");
         self.uses[first..end].fill(Use::Building);
-        debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
+        assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         first as u64
     }
 
@@ -195,8 +195,11 @@ impl Space {
             self.extents.push(self.free.clone());
             self.uses.push(Use::Free);
         }
+        let is_free = |extent: &ExtentId| self.uses[*extent as usize] == Use::Free;
+        assert!(run.iter().all(is_free), "only free extents are given out");
+        assert_eq!(run.len(), want as usize, "as many extents are given out as were asked for");
         run.iter().for_each(|extent| self.uses[*extent as usize] = Use::Building);
-        debug_assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
+        assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         run
     }
 
@@ -214,6 +217,7 @@ impl Space {
         };
         self.extents.resize(at + 1, self.free.clone());
         self.uses.resize(at + 1, Use::Free);
+        assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         self.uses[at] = Use::Building;
         at as u64
     }
@@ -243,7 +247,7 @@ impl Space {
         while self.uses.last() == Some(&Use::Free) {
             self.uses.pop();
             let last = self.extents.pop();
-            debug_assert!(last.is_some_and(|e| e.tree.is_none()), "a free extent is nobody's");
+            assert!(last.is_some_and(|e| e.tree.is_none()), "a free extent has no owner");
         }
     }
 
@@ -309,6 +313,7 @@ impl Space {
     pub fn take_for_meta(&mut self, want: u32) -> std::ops::Range<ExtentId> {
         let first = self.allocate(want);
         for i in first..first + u64::from(want) {
+            assert!(self.extents[i as usize].tree.is_none(), "an extent that is taken has no owner");
             self.extents[i as usize].tree = Some(TreeId::META);
             self.uses[i as usize] = Use::Owned;
             self.touch(i as usize);
@@ -329,7 +334,7 @@ impl Space {
     pub fn release_meta(&mut self, extent: ExtentId) {
         let i = extent as usize;
         assert_eq!(self.extents[i].tree, Some(TreeId::META), "only an extent of the store's own is given up");
-        debug_assert!(self.extents[i].is_unused(), "nothing is left in an extent that is given up");
+        assert!(self.extents[i].is_unused(), "nothing is left in an extent that is given up");
         self.make_free(i);
         self.touch(i);
         self.trim();

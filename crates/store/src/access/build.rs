@@ -157,7 +157,7 @@ impl Build {
         let mut state = self.shared.state.lock();
         let id = TreeId(state.next_tree);
         state.next_tree += 1;
-        debug_assert!(!state.trees.contains_key(&id), "tree numbers are given once");
+        assert!(!state.trees.contains_key(&id), "tree numbers are given once");
         state.trees.insert(id, format!("{name}{}", self.shared.suffix));
         state.unfinished.insert(id, name.to_string());
         drop(state);

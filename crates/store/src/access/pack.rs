@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::format::catalog::Catalog;
 use crate::format::diff;
+use crate::format::leaf_diff;
 use crate::format::string::append_diff;
 use crate::format::tuple::row_diff::{in_tail, packed};
 use crate::history::private::{Private, PrivatePage};
@@ -164,11 +165,13 @@ impl Packer {
             diff(old, new, &mut bytes)
         });
         if said {
+            debug_assert!(rows_give(old, new, &bytes), "a diff by rows gives the page it was made of");
             change::put_rows(&mut self.payload, id, &bytes);
             return Some(bytes.len() as u32);
         }
         bytes.clear();
         diff::diff(&old[SKIPPED..], &new[SKIPPED..], MOST, &mut bytes).then(|| {
+            debug_assert!(bytes_give(old, new, &bytes), "a diff gives the page it was made of");
             change::put_diff(&mut self.payload, id, &bytes);
             bytes.len() as u32
         })
@@ -217,6 +220,18 @@ impl PackedCommit {
             visible.publish_version(p.page, txn, p.state.clone(), Some(step), readable);
         }
     }
+}
+
+/// True when a diff by rows, applied to the old page, gives the new one.
+fn rows_give(old: &PageBuf, new: &PageBuf, diff: &[u8]) -> bool {
+    let mut page = old.clone();
+    leaf_diff::apply(&mut page, &[diff]).is_ok() && page[SKIPPED..] == new[SKIPPED..]
+}
+
+/// True when a diff by bytes, applied to the old page, gives the new one.
+fn bytes_give(old: &PageBuf, new: &PageBuf, diff: &[u8]) -> bool {
+    let mut page = PageBuf::new();
+    diff::apply(&old[SKIPPED..], diff, &mut page[SKIPPED..]).is_ok() && page[SKIPPED..] == new[SKIPPED..]
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl PrivateSpace {
             Some((e, sharers)) => (e, sharers + 1),
             None => (self.take(tree)?, 1),
         };
-        debug_assert!(to != at, "an extent does not overflow into itself");
+        assert!(to != at, "an extent does not overflow into itself");
         debug_assert!(sharers <= SHARERS, "few extents share an overflow extent");
         self.overflow.insert(tree, (to, sharers));
         self.change(at).overflow = Some(to);

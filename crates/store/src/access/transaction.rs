@@ -221,7 +221,7 @@ impl Transaction {
             return Err(StoreError::NoTree { tree: tree.0 });
         }
         let id = self.space.allocate(tree, near)?;
-        debug_assert!(self.pages.get(id).is_none(), "a page that is free is nobody's");
+        assert!(self.pages.get(id).is_none(), "a page that is given out is not in use");
         let mut fresh = PageBuf::new();
         page::mark(&mut fresh, id, tree, self.txn());
         self.insert(tree, id, fresh, Origin::New)?;
@@ -231,7 +231,7 @@ impl Transaction {
     /// A new page of `tree` from an extent that was free: see `PrivateSpace::allocate_fresh`.
     pub(crate) fn allocate_fresh(&mut self, tree: TreeId, fresh: &mut Option<ExtentId>) -> Result<PageId> {
         let id = self.space.allocate_fresh(tree, fresh)?;
-        debug_assert!(self.pages.get(id).is_none(), "a page that is free is nobody's");
+        assert!(self.pages.get(id).is_none(), "a page that is given out is not in use");
         let mut page = PageBuf::new();
         page::mark(&mut page, id, tree, self.txn());
         self.insert(tree, id, page, Origin::New)?;

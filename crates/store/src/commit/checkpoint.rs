@@ -341,8 +341,8 @@ impl Commits {
             let place = geometry.place(*page);
             (place.stripe, place.offset)
         });
-        debug_assert!(pages.iter().all(|(_, txn)| *txn <= state.txn), "only what C contains is written");
-        debug_assert!(pages.windows(2).all(|w| w[0].0 != w[1].0), "a page is written once");
+        assert!(pages.iter().all(|(_, txn)| *txn <= state.txn), "only what C contains is written");
+        assert!(pages.windows(2).all(|w| w[0].0 != w[1].0), "a page is written once");
         let placing = again.unwrap_or(MetaPlacing::Reuse);
         let pace = Pace::default();
         Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing, pace })
@@ -385,7 +385,7 @@ impl Commits {
                 continue;
             }
             page::seal(&mut state, *page, tree, *txn);
-            debug_assert!(header(&state).txn() <= r.state.txn, "what is written back was committed by C");
+            assert!(header(&state).txn() <= r.state.txn, "what is written back was committed by C");
             batch.push((*page, *txn, state));
         }
         self.write_pages(&batch)?;

@@ -323,11 +323,11 @@ impl Stripes {
     /// calling thread.
     pub fn write_back(&self, stripe: usize, parts: &[(u64, &[u8])]) -> Result<()> {
         let s = &self.list[stripe];
-        debug_assert!(
+        assert!(
             parts.windows(2).all(|w| w[0].0 + w[0].1.len() as u64 <= w[1].0),
             "pieces are sorted and lie apart"
         );
-        debug_assert!(parts.iter().all(|(_, bytes)| !bytes.is_empty()), "a piece has bytes");
+        assert!(parts.iter().all(|(_, bytes)| !bytes.is_empty()), "a piece has bytes");
         let written = match self.real {
             true => s.queue.write_awaited(parts, Class::WriteBack),
             false => parts

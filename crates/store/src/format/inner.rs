@@ -178,6 +178,7 @@ pub(crate) fn fill_node(page: &mut PageBuf, kind: PageKind, arity: usize, level:
     columns.push(before.collect());
     assert!(!node.is_empty(), "an inner node has children");
     assert!(level > 0, "an inner node is above leaves");
+    assert!(node.len() <= usize::from(u16::MAX), "a node counts its children in 16 bits");
     // Wraps when a damaged child claimed too many.
     let rows = node.iter().fold(0u64, |sum, n| sum.wrapping_add(n.rows)) & (MOST_ROWS - 1);
     let mut body = Vec::with_capacity(BODY_BYTES);

@@ -63,7 +63,9 @@ impl PrivatePages {
 
     /// Adds a page of `tree`, or brings one back into memory.
     pub fn insert(&mut self, page: PageId, tree: TreeId, state: PageBuf, origin: Origin) {
-        let old_stands_alone = self.pages.get(&page).is_some_and(|p| p.stands_alone);
+        let old = self.pages.get(&page);
+        assert!(old.is_none_or(|old| old.tree == tree), "a page has one owner within a transaction");
+        let old_stands_alone = old.is_some_and(|p| p.stands_alone);
         self.remove(page);
         self.in_memory += 1;
         let stands_alone = old_stands_alone || origin == Origin::New;
@@ -111,7 +113,9 @@ impl PrivatePages {
     /// The page is in the journal now.
     pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<FilePin>) {
         if let Some(p) = self.pages.get_mut(&page) {
-            self.in_memory -= usize::from(matches!(p.state, Private::Memory(_)));
+            let was_in_memory = usize::from(matches!(p.state, Private::Memory(_)));
+            assert!(self.in_memory >= was_in_memory, "pages in memory are counted");
+            self.in_memory -= was_in_memory;
             (p.state, p.stands_alone) = (Private::Journal(loc), true);
             self.pin = Some(pin.clone());
         }

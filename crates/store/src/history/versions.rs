@@ -136,6 +136,12 @@ impl Versions {
         &self.shards[page.0 as usize % SHARDS]
     }
 
+    /// Takes `n` off one of the counts. One that wrapped would hold commits up for ever.
+    fn less(count: &AtomicU64, n: u64) {
+        let before = count.fetch_sub(n, Relaxed);
+        assert!(before >= n, "versions and changes are counted as they come and go");
+    }
+
     /// Adds the state of `page` as of `txn`, which must be newer than the versions there are;
     /// `mark` sets the page's bit. `step` is the change in the journal; without one the version
     /// can only be in memory. Versions that no reader can see are dropped: a page that every commit
@@ -165,6 +171,11 @@ impl Versions {
                 None => (chain.diff_bytes, chain.needs_image) = (0, false),
             }
             assert!(step.diff_bytes.is_none() || !chain.history.is_empty(), "a diff follows an image");
+            assert_eq!(step.txn, txn, "a version's change is of its transaction");
+            assert!(
+                chain.history.last().is_none_or(|last| last.txn < txn),
+                "the changes of a page are published in order"
+            );
             chain.history.push(step);
             self.steps.fetch_add(1, Relaxed);
         }
@@ -176,6 +187,11 @@ impl Versions {
             self.prune(chain, oldest);
         }
         self.drop_between(chain, readable);
+        debug_assert!(
+            chain.versions.is_sorted_by(|a, b| a.txn < b.txn),
+            "a page has a version of a transaction once"
+        );
+        assert!(chain.versions.last().is_some_and(|v| v.txn == txn), "the newest version stays");
         mark();
     }
 
@@ -214,10 +230,10 @@ impl Versions {
     fn drop_first(&self, chain: &mut Chain, n: usize) {
         assert!(n <= chain.versions.len(), "only versions that are there are dropped");
         for v in chain.versions.drain(..n) {
-            self.count.fetch_sub(1, Relaxed);
-            self.in_memory.fetch_sub(u64::from(v.state.is_in_memory()), Relaxed);
+            Self::less(&self.count, 1);
+            Self::less(&self.in_memory, v.state.is_in_memory().into());
             if let VersionState::Waiting(w) = v.state {
-                self.waiting.fetch_sub(w.bytes() as u64, Relaxed);
+                Self::less(&self.waiting, w.bytes() as u64);
             }
         }
     }
@@ -234,8 +250,8 @@ impl Versions {
             }
             let gone = chain.versions.remove(at);
             debug_assert!(!matches!(gone.state, VersionState::Waiting(_)), "only the oldest waits");
-            self.count.fetch_sub(1, Relaxed);
-            self.in_memory.fetch_sub(u64::from(gone.state.is_in_memory()), Relaxed);
+            Self::less(&self.count, 1);
+            Self::less(&self.in_memory, gone.state.is_in_memory().into());
         }
         if chain.versions.len() < before {
             let (oldest, next) = (chain.versions[0].txn, chain.versions[1].txn);
@@ -243,19 +259,20 @@ impl Versions {
             let needed = chain.image_of(next);
             if kept < needed {
                 chain.history.drain(kept..needed);
-                self.steps.fetch_sub((needed - kept) as u64, Relaxed);
+                Self::less(&self.steps, (needed - kept) as u64);
             }
         }
     }
 
     /// Drops the states from memory of the first `n` versions, those up to `durable`.
     fn leave(&self, chain: &mut Chain, n: usize, durable: u64) {
+        assert!(!chain.history.is_empty(), "a version that leaves memory is in the journal");
         for i in 0..n {
             let v = &mut chain.versions[i];
             if v.txn > durable || !v.state.is_in_memory() {
                 continue;
             }
-            self.in_memory.fetch_sub(1, Relaxed);
+            Self::less(&self.in_memory, 1);
             if let VersionState::Waiting(w) = std::mem::replace(&mut v.state, VersionState::Journal) {
                 self.no_longer_waits(chain, &w);
             }
@@ -264,7 +281,7 @@ impl Versions {
 
     /// Puts what waited into the history, which has at least the image before it.
     fn no_longer_waits(&self, chain: &mut Chain, waiting: &WaitingPage) {
-        self.waiting.fetch_sub(waiting.bytes() as u64, Relaxed);
+        Self::less(&self.waiting, waiting.bytes() as u64);
         let steps: Vec<Step> = waiting.steps().collect();
         self.steps.fetch_add(steps.len() as u64, Relaxed);
         if let Some(first) = steps.first() {
@@ -301,7 +318,7 @@ impl Versions {
         self.no_longer_waits(chain, &waiting);
         match waiting.into_page(page) {
             Ok(made) => chain.versions[version].state = VersionState::Memory(Arc::new(made)),
-            Err(_) => drop(self.in_memory.fetch_sub(1, Relaxed)),
+            Err(_) => Self::less(&self.in_memory, 1),
         }
     }
 
@@ -321,7 +338,7 @@ impl Versions {
 
     fn prune(&self, chain: &mut Chain, oldest: u64) {
         let gone = chain.prune(oldest, self.recovery_from.load(Relaxed));
-        self.steps.fetch_sub(gone as u64, Relaxed);
+        Self::less(&self.steps, gone as u64);
     }
 
     /// True when the page has versions.
@@ -358,7 +375,7 @@ impl Versions {
             Some(oldest) => self.prune(chain, oldest),
             None => {
                 let gone = pages.remove(&page).map_or(0, |chain| chain.history.len());
-                self.steps.fetch_sub(gone as u64, Relaxed);
+                Self::less(&self.steps, gone as u64);
                 unmark();
             }
         }

@@ -23,7 +23,7 @@ use crate::format::encoding::{Bad, Decode};
 use crate::format::varint::{put, take};
 use crate::page::geometry::ExtentId;
 use crate::page::image::{KEPT, SKIPPED};
-use crate::page::{PageId, TreeId};
+use crate::page::{PAGE_BYTES, PageId, TreeId};
 
 /// One change; borrows from the payload.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,6 +81,7 @@ pub struct ExtentChange {
 
 /// Appends an image.
 pub fn put_image(out: &mut Vec<u8>, page: PageId, bytes: &[u8]) {
+    assert_eq!(bytes.len(), PAGE_BYTES, "an image is of a whole page");
     let kept = &bytes[SKIPPED..];
     let len = kept.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
     out.push(1);
@@ -165,6 +166,7 @@ pub fn put_extent(out: &mut Vec<u8>, e: &ExtentChange) {
     put(out, e.tree.map_or(0, |t| u64::from(t.0) + 1));
     put(out, e.overflow.map_or(0, |o| o + 1));
     for list in [&e.used, &e.unused] {
+        debug_assert!(list.is_sorted_by(|a, b| a < b), "a page of an extent changes once");
         put(out, list.len() as u64);
         list.iter().for_each(|i| put(out, u64::from(*i)));
     }
@@ -179,6 +181,7 @@ pub fn put_built(
     pages: u32,
     by: Option<u64>,
 ) {
+    assert!(extents > 0, "a build tells of extents that it wrote");
     out.push(if by.is_some() { 11 } else { 9 });
     put(out, first);
     put(out, extents);

@@ -209,6 +209,8 @@ pub struct Link {
 /// Appends a record and answers its checksum.
 pub fn encode(packed: &Packed, link: Link, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
+    assert!(link.life >> LIFE_BITS == 0, "a life is of its bits");
+    assert!(packed.stored.len() <= packed.raw as usize, "a payload is packed where that makes it smaller");
     out.extend([0; 8]);
     out.extend(MAGIC);
     let kind = packed.kind as u32 | link.life << (32 - LIFE_BITS);
@@ -221,8 +223,17 @@ pub fn encode(packed: &Packed, link: Link, out: &mut Vec<u8>) -> u64 {
     out.extend(&packed.stored);
     let sum = XxHash3_64::oneshot_with_seed(link.identity, &out[start + 8..]);
     out[start..start + 8].copy_from_slice(&sum.to_le_bytes());
+    debug_assert!(is_found(packed, &link, &out[start..]), "a record is read as it was written");
     out.resize(start + packed.record_bytes(), 0);
     sum
+}
+
+/// True when `bytes` begin with this record.
+fn is_found(packed: &Packed, link: &Link, bytes: &[u8]) -> bool {
+    decode(bytes, link.identity).is_some_and(|(head, stored)| {
+        let is_same = (head.kind, head.life, head.raw) == (packed.kind, link.life, packed.raw);
+        is_same && head.sequence == link.sequence && stored == packed.stored
+    })
 }
 
 /// Reads the head of the record at the front of `bytes`, if it looks like one; its checksum is

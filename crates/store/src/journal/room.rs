@@ -267,6 +267,7 @@ impl Journal {
         let small = files.free.iter().position(|f| f.bytes < least);
         let small = small.map(|i| files.free.swap_remove(i));
         let slot = small.as_ref().map_or(files.slots, |f| f.slot);
+        assert!(files.used.values().all(|f| f.slot != slot), "a file that is needed is not made again");
         if self.config.is_planted(Plant::CountSlotEarly) {
             files.slots = files.slots.max(slot + 1);
         }
@@ -343,7 +344,8 @@ impl Journal {
         let Making { mut file, bytes, .. } = made;
         file.bytes = bytes;
         let mut files = self.files.lock();
-        debug_assert!(files.free.iter().all(|f| f.slot != file.slot), "a slot has one file");
+        let is_other = |f: &Arc<JournalFile>| f.slot != file.slot;
+        assert!(files.free.iter().chain(files.used.values()).all(is_other), "a slot has one file");
         files.slots = files.slots.max(file.slot + 1);
         files.free.push(Arc::new(file));
     }
@@ -363,6 +365,8 @@ impl Making {
 
     fn fill(&mut self, bytes: u64) -> Result<()> {
         assert!(self.at < self.bytes, "there is something to fill");
+        assert!(self.at + bytes <= self.bytes, "a file is filled up to its length");
+        assert!(!self.synced, "what is durable is not filled again");
         self.file.write(self.at, &AlignedBuf::new(bytes as usize))?;
         self.at += bytes;
         Ok(())

@@ -98,6 +98,7 @@ pub(crate) fn read_in_order(files: &[Stretch], how: Reading, then: &mut OnFile<'
         let (ahead, changed) = &shared;
         let mut next = |n: usize, whole: &mut Vec<u8>| {
             let mut a = ahead.lock();
+            assert_eq!(a.done, n, "chunks are taken in the order of the files");
             let buf = loop {
                 if let Some(buf) = a.ready.remove(&n) {
                     break buf?;
@@ -152,6 +153,7 @@ fn read_ahead(
             return;
         }
         let n = a.next;
+        assert!(a.done <= n, "a chunk is read before it is taken");
         a.next += 1;
         let spare = a.spare.pop();
         drop(a);

@@ -71,7 +71,7 @@ impl Frames {
 
     /// Notes which page a frame holds.
     pub fn set_page(&self, frame: u32, page: Option<OwnedPage>) {
-        debug_assert!(frame < self.count, "frame within the pool");
+        assert!(frame < self.count, "frame within the pool");
         let held = page.map_or(0, |p| {
             assert!(p.page.0 < (1 << PAGE_BITS) - 1, "a page number has 48 bits");
             (u64::from(p.member) << PAGE_BITS) + p.page.0 + 1

@@ -105,14 +105,15 @@ impl Replacer {
 
     /// Gives a frame back that holds no page.
     pub fn give_back(&mut self, frame: u32) {
-        assert!(frame < self.count, "the frame is one of the pool's");
+        assert!(frame < self.fresh, "only a frame that was handed out is given back");
+        assert!(self.returned.len() < self.fresh as usize, "no more frames come back than were handed out");
         debug_assert!(!self.returned.contains(&frame), "a frame is given back once");
         self.returned.push(frame);
     }
 
     /// Notes a frame filled by a guess.
     pub fn add_cold(&mut self, frame: u32, page: OwnedPage) {
-        debug_assert!(frame < self.fresh, "a frame that holds a page was used");
+        assert!(frame < self.fresh, "a frame that holds a page was used");
         self.cold.push_back((frame, page));
     }
 
@@ -127,6 +128,7 @@ impl Replacer {
         }
         while taken.frames.len() < want {
             if let Some(f) = self.returned.pop() {
+                assert!(frames.page(f).is_none(), "a frame that came back holds no page");
                 taken.frames.push(f);
             } else if self.fresh < self.count {
                 taken.frames.push(self.fresh);
@@ -139,7 +141,8 @@ impl Replacer {
             }
         }
         taken.frames.sort_unstable();
-        debug_assert!(taken.frames.is_sorted_by(|a, b| a < b), "a frame is handed out once");
+        assert!(taken.frames.is_sorted_by(|a, b| a < b), "a frame is handed out once");
+        assert!(taken.evicted.len() <= taken.frames.len(), "each page that left had a frame");
         taken
     }
 
@@ -197,7 +200,7 @@ impl Replacer {
             let word = members.word(page);
             let w = word.load(Acquire);
             if is_guess_in(w, frame)
-                && let Verdict::Taken(e) = try_evict(frames, word, w, 0)
+                && let Verdict::Taken(e) = try_evict(frames, page, word, w, 0)
             {
                 taken.frames.push(e.frame);
                 taken.evicted.push(e);
@@ -220,7 +223,7 @@ impl Replacer {
             if !is_guess_in(w, frame) {
                 continue;
             }
-            match try_evict(frames, word, w, 0) {
+            match try_evict(frames, page, word, w, 0) {
                 Verdict::Taken(e) => return Some(e),
                 Verdict::Spared => {
                     word.fetch_and(!word::REFERENCED, Relaxed);
@@ -248,7 +251,7 @@ impl Replacer {
                 continue;
             }
             let used = word::rule(w) == 0;
-            if let Verdict::Taken(e) = try_evict(frames, word, w, if used { word::LATELY } else { 0 }) {
+            if let Verdict::Taken(e) = try_evict(frames, page, word, w, if used { word::LATELY } else { 0 }) {
                 if used {
                     self.note_left(page, members);
                 }
@@ -295,8 +298,8 @@ fn is_guess(w: u64) -> bool {
     Rule::from_bits(word::rule(w)).is_some_and(|r| r.is_guess())
 }
 
-/// Evicts the page of a word unless it is pinned or was touched; `mark` stays in its word.
-fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
+/// Evicts a page, whose word this is, unless it is pinned or was touched; `mark` stays in its word.
+fn try_evict(frames: &Frames, page: OwnedPage, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     if word::state(w) != word::RESIDENT || word::pins(w) != 0 {
         return Verdict::Kept;
     }
@@ -307,9 +310,9 @@ fn try_evict(frames: &Frames, word: &AtomicU64, w: u64, mark: u64) -> Verdict {
     match word.compare_exchange(w, absent, std::sync::atomic::Ordering::AcqRel, Relaxed) {
         Ok(_) => {
             let frame = word::frame(w);
-            let owned = frames.page(frame).expect("a frame that is evicted holds a page");
+            assert_eq!(frames.page(frame), Some(page), "word and frame name each other");
             frames.set_page(frame, None);
-            Verdict::Taken(Evicted { frame, member: owned.member, word: w })
+            Verdict::Taken(Evicted { frame, member: page.member, word: w })
         }
         Err(_) => Verdict::Kept,
     }

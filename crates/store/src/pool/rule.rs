@@ -18,6 +18,9 @@ pub enum Rule {
     Warm = 5,
 }
 
+// A word has three bits for the rule, and 0 means none.
+const _: () = assert!(Rule::ALL.len() < 8, "a rule fits the bits of a word");
+
 impl Rule {
     /// All rules, in the order of their numbers.
     pub const ALL: [Rule; 5] = [Rule::StartUp, Rule::Extent, Rule::Planned, Rule::Scan, Rule::Warm];

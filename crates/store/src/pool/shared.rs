@@ -158,6 +158,7 @@ impl SharedFrames {
             let Some(owned) = self.frames.page(frame).filter(|p| p.member == number) else { continue };
             // Acquire meets the Release of the last unpin.
             let w = members.word(owned).load(Acquire);
+            assert!(word::state(w) == 0 || word::frame(w) == frame, "word and frame name each other");
             self.frames.set_page(frame, None);
             if word::state(w) == word::RESIDENT && word::pins(w) == 0 {
                 self.planned_settled(word::rule(w));

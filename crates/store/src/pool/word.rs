@@ -32,6 +32,19 @@ pub const GENERATION_SHIFT: u32 = 57;
 /// Generations that are told apart.
 pub const GENERATIONS: u64 = 16;
 
+/// Each field, no two of which share a bit: a pin too many must not become a state.
+const _: () = {
+    let generation = (GENERATIONS - 1) << GENERATION_SHIFT;
+    let fields = [FRAME, PINS, STATE, RULE, REFERENCED, VERSIONED, AWAITED, LATELY, generation];
+    let (mut taken, mut i) = (0, 0);
+    while i < fields.len() {
+        assert!(taken & fields[i] == 0, "a bit of a word has one meaning");
+        taken |= fields[i];
+        i += 1;
+    }
+    assert!(IN_FLIGHT | RESIDENT == STATE, "both states lie in their field");
+};
+
 /// Bits that must equal `RESIDENT` for the quick way in. Bit 47 is the highest bit of the pin
 /// count: from half of all possible pins on, readers take the full way, which checks the count.
 pub const QUICK: u64 = STATE | RULE | VERSIONED | 1 << 47;

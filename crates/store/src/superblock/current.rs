@@ -62,6 +62,13 @@ impl CurrentBlock {
         assert!(new.synced >= old.synced, "what was said to be durable stays said");
         assert!(new.slots >= old.slots, "journal files are not unmade");
         assert_eq!(new.extent_pages, old.extent_pages, "extents keep their size");
+        assert_eq!(new.stripes.len(), old.stripes.len(), "pages keep their stripes");
+        assert!(new.journal >= old.journal, "a journal file that was given up is not needed again");
+        assert!(new.before.0 >= old.before.0, "the journal begins no earlier than it did");
+        debug_assert!(
+            new.encode().is_ok_and(|slot| SuperBlock::decode(&slot).as_ref() == Ok(&new)),
+            "a super-block is read as it was written"
+        );
         self.file.write(&new)?;
         let mut block = self.block.lock();
         let _held = held.hold(clock);

@@ -6,8 +6,8 @@
 
 use crate::tests::trees::{Random, Sizes, TestStore, seeds};
 use crate::{
-    Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, Reader, Result, ScanBounds, StoreError, StringTree,
-    StringTreeBuilder, TreeId, TupleTree, TupleTreeBuilder, header,
+    Changes, Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, PageKind, Reader, Relocation, Result,
+    ScanBounds, StoreError, StringTree, StringTreeBuilder, TreeId, TupleTree, TupleTreeBuilder, header,
 };
 
 struct Trees {
@@ -17,7 +17,7 @@ struct Trees {
 
 fn build(store: &TestStore, random: &mut Random) -> Trees {
     let build = store.store.begin_build().unwrap();
-    let mut rows: Vec<[u64; 3]> = (0..60_000)
+    let mut rows: Vec<[u64; 3]> = (0..700_000)
         .map(|_| {
             let kind = [1 << 60, (4 << 60) | random.below(9) << 44, random.word()][random.below(3) as usize];
             [random.below(3), 100 + random.below(30_000), kind | random.below(1 << 22)]
@@ -86,7 +86,7 @@ fn damaged_pages_give_typed_errors() {
                 header(&page).level() > 0
             })
             .collect();
-        assert!(all.len() > 200 && inner.len() >= 3);
+        assert!(all.len() > 200 && inner.len() >= 3, "{} pages, {} inner nodes", all.len(), inner.len());
         let mut errors = 0;
         for round in 0..200 {
             let from = if round % 3 == 0 { &inner } else { &all };
@@ -112,5 +112,66 @@ fn damaged_pages_give_typed_errors() {
         }
         assert!(errors > 10, "damage was never met");
         use_all(&trees, &mut reader, &mut random).expect("nothing is damaged any more");
+    }
+}
+
+/// Changes to trees with a damaged page; answers the first error. Nothing is committed.
+fn change_all(trees: &Trees, store: &TestStore, random: &mut Random) -> Result<()> {
+    let mut txn = store.store.begin()?;
+    let mut rows: Vec<[u64; 3]> =
+        (0..300).map(|_| [random.below(3), 100 + random.below(30_000), random.below(1 << 22)]).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let mut changes = Changes::new(3);
+    rows.iter().for_each(|row| changes.push(row, random.below(3) > 0));
+    let mut tuples = trees.tuples.clone();
+    tuples.apply(&mut txn, &changes)?;
+    tuples.relocate(&mut txn, &Relocation { disorder: 0.0, changed: 0.5, most_leaves: 1000 })?;
+    let mut strings = StringTree::from_bytes(&trees.strings.to_bytes())?;
+    let values: Vec<Vec<u8>> = (0..50).map(|i| vec![b'x'; if i == 7 { 9000 } else { i }]).collect();
+    strings.append(&mut txn, &values.iter().map(|v| &v[..]).collect::<Vec<_>>())?;
+    Ok(())
+}
+
+#[test]
+fn changes_to_damaged_pages_give_typed_errors() {
+    for seed in seeds(2) {
+        eprintln!("seed {seed}");
+        let mut random = Random::new(seed);
+        let store = TestStore::new(if seed % 2 == 0 { Sizes::Hostile } else { Sizes::Default });
+        let trees = build(&store, &mut random);
+        change_all(&trees, &store, &mut random).expect("nothing is damaged yet");
+        let mut reader = store.reader();
+        let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id()]
+            .iter()
+            .flat_map(|&t| pages(&mut reader, t).into_iter().map(move |p| (t, p)))
+            .collect();
+        let kind = |reader: &mut Reader, (t, p)| header(&reader.page(t, p).unwrap()).kind();
+        let is_leaf = |reader: &mut Reader, at| kind(reader, at) == PageKind::StringLeaf as u8;
+        let last = all.iter().copied().filter(|&at| is_leaf(&mut reader, at)).max_by_key(|(_, p)| *p);
+        // Inner nodes, symbols, and the last leaf of the strings are on the way of every change.
+        let leaves = [PageKind::TupleLeaf, PageKind::StringLeaf, PageKind::LongRun].map(|kind| kind as u8);
+        let is_on_the_way = |reader: &mut Reader, at| Some(at) == last || !leaves.contains(&kind(reader, at));
+        let on_the_way: Vec<_> = all.iter().copied().filter(|&at| is_on_the_way(&mut reader, at)).collect();
+        let mut errors = 0;
+        for round in 0..150 {
+            let from = if round % 3 == 0 { &all } else { &on_the_way };
+            let (tree, id) = from[random.below(from.len() as u64) as usize];
+            let mut page = PageBuf::copy_of(&reader.page(tree, id).unwrap());
+            for _ in 0..1 + random.below(6) {
+                let within = [64, 400, PAGE_BYTES as u64][random.below(3) as usize];
+                page[28 + random.below(within - 28) as usize] = random.word() as u8;
+            }
+            let txn = reader.snapshot().txn();
+            store.store.publish_version(id, txn, page);
+            match change_all(&trees, &store, &mut random) {
+                Ok(()) => {}
+                Err(StoreError::Damaged { .. }) => errors += 1,
+                Err(other) => panic!("seed {seed}, round {round}: {other}"),
+            }
+            store.store.forget_versions(id, txn);
+        }
+        assert!(errors > 10, "damage was met {errors} times in {} pages", on_the_way.len());
+        change_all(&trees, &store, &mut random).expect("nothing is damaged any more");
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::access::transaction::Transaction;
 use crate::error::Result;
-use crate::format::encoding::Decode;
+use crate::format::encoding::{Bad, Decode};
 use crate::format::inner::{Child, Inner, correct, fill_node, fitting, lengthen};
 use crate::page::{HEADER_BYTES, PageBuf, PageId, PageKind, TreeId, header, offset};
 use crate::tree::descent::Shape;
@@ -67,6 +67,7 @@ impl Ascent<'_> {
     /// visited on level `l + 1`.
     pub(crate) fn run(&mut self, levels: &[Vec<Visit>], mut changed: Vec<Changed>) -> Result<()> {
         for (i, visits) in levels.iter().enumerate() {
+            assert!(changed.is_sorted_by_key(|c| c.parent), "the changes of a node come together");
             let mut above = Vec::new();
             let mut rest = changed.into_iter().peekable();
             while let Some(first) = rest.next() {
@@ -118,7 +119,8 @@ impl Ascent<'_> {
         drop(bytes);
         let old = self.decoded(page, old)?;
         let before: u64 = old.iter().map(|c| c.rows).sum();
-        let mut nodes = self.write(page, level, &splice(old, group))?;
+        let children = self.decoded(page, splice(old, group))?;
+        let mut nodes = self.write(page, level, &children)?;
         match nodes.len() {
             1 => Ok(Now::Rows(nodes.pop().expect("one node").rows as i64 - before as i64)),
             _ => Ok(Now::Nodes(nodes)),
@@ -135,13 +137,13 @@ impl Ascent<'_> {
         }
         let mut nodes = Vec::new();
         let mut rest = children;
-        debug_assert_eq!(self.sizes(children).iter().sum::<usize>(), children.len(), "each child has a node");
         for n in self.sizes(children) {
             let (node, behind) = rest.split_at(n);
             let at = if nodes.is_empty() { page } else { self.allocate(Some(page))? };
             nodes.push(self.write_one(at, level, node)?);
             rest = behind;
         }
+        assert!(rest.is_empty(), "each child has a node");
         Ok(nodes)
     }
 
@@ -165,6 +167,7 @@ impl Ascent<'_> {
             let (mut sizes, mut rest) = (Vec::new(), children);
             while !rest.is_empty() {
                 let n = fitting(&rest[..most.min(rest.len())], inner, arity);
+                assert!(n > 0, "a child fits into an empty node");
                 sizes.push(n);
                 rest = &rest[n..];
             }
@@ -192,6 +195,8 @@ impl Ascent<'_> {
                 above.push(self.write_one(at, level, node)?);
                 rest = behind;
             }
+            assert!(rest.is_empty(), "each node has a parent");
+            assert!(above.len() < nodes.len(), "a level has fewer nodes than the one below");
             self.shape.height += 1;
             nodes = above;
         }
@@ -222,8 +227,9 @@ impl Ascent<'_> {
     }
 }
 
-/// The children of a node with those that changed.
-fn splice(old: Vec<Child>, group: Vec<Changed>) -> Vec<Child> {
+/// The children of a node with those that changed. In a damaged node the way to two changes may
+/// be the same child.
+fn splice(old: Vec<Child>, group: Vec<Changed>) -> Decode<Vec<Child>> {
     let lowest = old[0].separator;
     let mut new = Vec::with_capacity(old.len() + group.len());
     let mut group = group.into_iter().peekable();
@@ -243,7 +249,10 @@ fn splice(old: Vec<Child>, group: Vec<Changed>) -> Vec<Child> {
     if let Some(first) = new.first_mut() {
         first.separator = first.separator.min(lowest);
     }
-    new
+    match group.next() {
+        None => Ok(new),
+        Some(_) => Err(Bad("children that are not in order")),
+    }
 }
 
 /// Copies what belongs to the tree, kind, level, count and body, into a page of the transaction.
@@ -256,4 +265,25 @@ pub(crate) fn put(txn: &mut Transaction, tree: TreeId, at: PageId, from: &PageBu
     page[HEADER_BYTES..].copy_from_slice(&from[HEADER_BYTES..]);
     debug_assert_eq!(offset::KIND + 4, HEADER_BYTES, "kind, level and count end the header");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(n: u64) -> Child {
+        Child { separator: [n, 0, 0, 0], page: PageId(n), rows: 10 }
+    }
+
+    fn more_rows(child: usize) -> Changed {
+        Changed { parent: 0, child, now: Now::Rows(1) }
+    }
+
+    #[test]
+    fn a_change_that_finds_no_child_is_not_lost() {
+        let rows = |group| splice(vec![child(1), child(2)], group).map(|new| [new[0].rows, new[1].rows]);
+        assert_eq!(rows(vec![more_rows(0), more_rows(1)]), Ok([11, 11]));
+        assert!(rows(vec![more_rows(0), more_rows(0)]).is_err(), "the way of two changes is one child");
+        assert!(rows(vec![more_rows(1), more_rows(0)]).is_err());
+    }
 }

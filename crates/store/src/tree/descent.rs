@@ -160,7 +160,7 @@ impl Descent {
     }
 
     fn clear_next(&mut self) {
-        debug_assert!(self.level > 0);
+        assert!(self.level > 0, "there is nothing below leaves");
         self.next_nodes.clear();
         self.next_parents.clear();
         self.next_spans.clear();
@@ -168,6 +168,15 @@ impl Descent {
 
     fn take_next(&mut self) {
         self.level -= 1;
+        assert_eq!(self.next_nodes.len(), self.next_parents.len(), "each node has its parent");
+        debug_assert!(
+            self.next_spans.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1),
+            "the nodes of keys in order are in order"
+        );
+        debug_assert!(
+            self.next_spans.last().is_none_or(|span| (span.1 as usize) < self.next_nodes.len()),
+            "the nodes of a key are among those of its level"
+        );
         std::mem::swap(&mut self.nodes, &mut self.next_nodes);
         std::mem::swap(&mut self.parents, &mut self.next_parents);
         std::mem::swap(&mut self.spans, &mut self.next_spans);

@@ -23,7 +23,9 @@ pub(crate) fn write_levels(
     mut children: Vec<Child>,
 ) -> Result<Top> {
     assert!(!children.is_empty(), "a tree has a leaf at least");
-    debug_assert!(children.is_sorted_by_key(|c| c.separator), "children are in key order");
+    assert!(children.is_sorted_by_key(|c| c.separator), "children are in key order");
+    let rows = |children: &[Child]| children.iter().fold(0u64, |sum, c| sum.wrapping_add(c.rows));
+    let all = rows(&children);
     let (mut height, mut inner) = (1, 0);
     while children.len() > 1 {
         let mut above = Vec::new();
@@ -35,6 +37,8 @@ pub(crate) fn write_levels(
         }
         inner += above.len() as u64;
         height += 1;
+        assert_eq!(rows(&above), all, "each level counts all rows");
+        assert!(above.len() < children.len(), "a level has fewer nodes than the one below");
         children = above;
     }
     Ok(Top { root: children[0].page, height, inner })

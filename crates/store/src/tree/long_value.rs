@@ -57,6 +57,8 @@ pub(crate) fn write_long(
             _ => pieces.push((id, 1)),
         }
     }
+    let written: u64 = pieces.iter().map(|(_, pages)| pages).sum();
+    assert_eq!(written, stored.len().div_ceil(BODY_BYTES) as u64, "each page of a value is in a piece");
     let mut reference = vec![form];
     for v in [value.len(), stored.len(), pieces.len()] {
         store_varint(&mut reference, v as u64);

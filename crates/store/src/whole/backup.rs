@@ -158,6 +158,7 @@ impl Store {
         buf: &mut AlignedBuf,
     ) -> Result<Vec<u32>> {
         let tree = extent.tree.expect("only extents with an owner are copied");
+        assert_eq!(buf.len() as u64, self.geometry.extent_bytes(), "an extent is copied whole");
         let used = (0..self.geometry.extent_pages).filter(|i| extent.is_allocated(*i));
         let txn = snapshot.txn();
         let seen = used.map(|i| {

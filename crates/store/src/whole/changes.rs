@@ -250,6 +250,10 @@ impl NewChanges<'_> {
 
     /// Writes the tail, and when all is durable the head.
     fn finish(mut self, head: CopyHead, catalog: &Catalog, map: &[Extent]) -> Result<CopyHead> {
+        assert!(self.pages.is_sorted_by(|a, b| a < b), "a page of a part is found by bisection");
+        let end = self.at + self.piece.len() as u64;
+        let bytes = self.pages.len() * PAGE_BYTES;
+        assert_eq!(end, (HEAD_BYTES + bytes) as u64, "a page of a part lies where its number says");
         let mut tail: Vec<u8> = self.pages.iter().flat_map(|page| page.0.to_le_bytes()).collect();
         tail.extend(catalog::encode(catalog));
         tail.extend((map.len() as u64).to_le_bytes());

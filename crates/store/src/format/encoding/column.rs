@@ -44,6 +44,10 @@ pub(crate) const SPLIT: u8 = 6;
 /// Most distinct high halves of a split segment.
 pub(crate) const SPLIT_MAX: usize = 64;
 
+// A segment counts its runs, and the rows of each, in a byte.
+const _: () = assert!(BLOCK <= u8::MAX as usize, "a count of a block's rows fits a byte");
+const _: () = assert!(SPLIT_MAX <= u8::MAX as usize, "a count of high halves fits a byte");
+
 /// Properties of a block's column by which the encoder chooses.
 struct ColumnShape {
     min: u64,
@@ -89,6 +93,10 @@ pub(crate) fn encode(values: &[u64], dict: &mut PageDict, out: &mut Vec<u8>) {
     } else {
         dict.truncate(known);
     }
+    debug_assert!(
+        Segment::parse(out, start, values[0], values.len()).is_ok_and(|s| s.end == out.len()),
+        "a segment ends where its reader looks for the next"
+    );
 }
 
 /// Frame, delta, wide or split: what needs no repetition.
@@ -146,6 +154,7 @@ fn write_delta(relative: &mut [u32; BLOCK], n: usize, stride: u64, out: &mut Vec
         least = least.min(pair[1] - pair[0]);
         most = most.max(pair[1] - pair[0]);
     }
+    assert_eq!(relative[0], 0, "a delta begins at the block's first row");
     let slope = least.min(255);
     for (i, u) in relative[..n].iter_mut().enumerate() {
         *u -= i as u32 * slope;

@@ -59,9 +59,12 @@ pub(crate) fn write_table(columns: &[&[u64]], out: &mut Vec<u8>) {
         store(out, bases[c], 8);
         out.push(widths[c] as u8);
     }
+    let from = out.len();
     for (c, column) in columns.iter().enumerate() {
         column.iter().for_each(|&v| store(out, v - bases[c], widths[c]));
     }
+    let rows = columns.first().map_or(0, |column| column.len());
+    assert_eq!(out.len() - from, rows * widths.iter().sum::<usize>(), "each value has its bytes");
 }
 
 /// A table found in a page: where its columns are. All accesses take the page the table was

@@ -119,6 +119,7 @@ impl StringLeafBuilder {
 
     /// Writes the leaf into a page and begins the next one.
     pub(crate) fn finish(&mut self, page: &mut PageBuf, order: GroupOrder) {
+        assert!(!self.lengths.is_empty(), "a leaf has strings");
         let groups = self.lengths.len().div_ceil(GROUP);
         let mut at = match order {
             GroupOrder::Upwards => BODY + HEAD + 2 * groups + 2 * self.long.len(),
@@ -148,6 +149,12 @@ impl StringLeafBuilder {
         store(&mut out, 0, 2);
         out.extend(words);
         self.long.iter().for_each(|&l| store(&mut out, l.into(), 2));
+        assert!(codes.is_empty(), "each string is in its group");
+        match order {
+            GroupOrder::Upwards => assert!(at <= PAGE_BYTES, "the groups fit into the page"),
+            GroupOrder::Downwards => assert!(BODY + out.len() <= at, "groups and their words lie apart"),
+        }
+        debug_assert!(self.long.is_sorted_by(|a, b| a < b), "long strings are found by bisection");
         page.body_mut()[..out.len()].copy_from_slice(&out);
         page.set_header(PageKind::StringLeaf, 0, self.lengths.len() as u16);
         self.clear(self.first_id + self.lengths.len() as u64);

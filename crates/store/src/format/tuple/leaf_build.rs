@@ -16,7 +16,7 @@
 use crate::format::encoding::bits::BLOCK;
 use crate::format::encoding::column::encode;
 use crate::format::encoding::dict::PageDict;
-use crate::format::encoding::table::{Span, table_len, write_table};
+use crate::format::encoding::table::{Span, Table, table_len, write_table};
 use crate::format::encoding::{BODY, store};
 use crate::format::key::MAX_ARITY;
 use crate::page::{BODY_BYTES, PageBuf, PageKind};
@@ -86,7 +86,8 @@ impl LeafBuilder {
     /// leaf.
     pub(crate) fn add(&mut self, columns: &[&[u64]]) -> usize {
         let given = columns[0].len().min(BLOCK);
-        debug_assert!(self.rows.is_multiple_of(BLOCK), "only the last block is short");
+        assert!(self.rows.is_multiple_of(BLOCK), "only the last block is short");
+        assert_eq!(columns.len(), self.arity, "a row has as many columns as its leaf");
         if self.rows + given > MAX_ROWS {
             return 0;
         }
@@ -154,11 +155,22 @@ impl LeafBuilder {
         }
         out.extend_from_slice(&self.data);
         assert!(self.rows > 0, "a leaf has rows");
+        assert_eq!(self.ends.len(), self.rows.div_ceil(BLOCK), "row r lies in block r / {BLOCK}");
         assert!(out.len() <= self.limit, "a leaf stays within its limit");
         page.clear();
         page.body_mut()[..out.len()].copy_from_slice(out);
         page.set_header(PageKind::TupleLeaf, 0, self.rows as u16);
+        debug_assert!(self.has_restarts(page), "restart keys are read as they were written");
         self.clear();
+    }
+
+    /// True when a page has the restart keys of the blocks taken so far.
+    fn has_restarts(&self, page: &PageBuf) -> bool {
+        let table = Table::parse(page, BODY + LEAF_HEAD, self.arity, self.ends.len());
+        table.is_ok_and(|table| {
+            let is_found = |c: usize, (b, v): (usize, &u64)| table.value(page, c, b) == Ok(*v);
+            (0..self.arity).all(|c| self.restarts[c].iter().enumerate().all(|row| is_found(c, row)))
+        })
     }
 
     /// Forgets the rows taken so far.

@@ -192,6 +192,8 @@ impl Tail {
 /// The caller has seen that there is room.
 pub(crate) fn add(page: &mut [u8], tail: &Tail, at: usize, row: &[u64], position: usize, dead: bool) {
     assert!(tail.len < TAIL_MAX && at <= tail.len, "a full tail is merged");
+    assert_eq!(row.len(), tail.arity, "a row has as many columns as its leaf");
+    assert!(position <= usize::from(u16::MAX), "a leaf has fewer rows than 65536");
     let used = tail.slots[..tail.len].iter().fold(0u32, |used, &s| used | 1 << s);
     let slot = used.trailing_ones() as usize;
     let begin = slot_at(row.len(), slot);

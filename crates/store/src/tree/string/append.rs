@@ -57,6 +57,7 @@ impl StringTree {
         let (mut codes, mut ends) = (Vec::new(), Vec::new());
         let lanes = compressor.get().expect("just made");
         lanes.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut codes, &mut ends);
+        assert_eq!(ends.len(), values.len(), "each string is compressed");
         let levels = self.last_path(txn)?;
         let mut append = Append::begin(txn, self, levels.last_leaf)?;
         let mut from = 0;
@@ -65,6 +66,8 @@ impl StringTree {
             from = to as usize;
         }
         let (leaves, pages) = append.finish()?;
+        let rows: u64 = leaves.iter().map(|leaf| leaf.rows).sum();
+        assert_eq!(rows, levels.last_rows + values.len() as u64, "each string is in a leaf");
         self.pages += pages;
         self.len += values.len() as u64;
         self.bytes += values.iter().map(|v| v.len() as u64).sum::<u64>();

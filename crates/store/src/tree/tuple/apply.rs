@@ -82,6 +82,7 @@ impl TupleTree {
         applied.effective[from..].copy_from_slice(&changes.insert[from..]);
         let pieces = leaf.pack_inserts(changes, from);
         self.shape.height = 1;
+        assert_eq!(pieces.iter().map(|p| p.rows).sum::<u64>(), inserts, "each row is in a leaf");
         let nodes = self.write_leaves(txn, &[], pieces)?;
         self.ascend(txn, &[], vec![Changed { parent: 0, child: 0, now: Now::Nodes(nodes) }])?;
         self.note(applied, inserts, 0);
@@ -126,6 +127,7 @@ impl TupleTree {
                     (self.write_leaves(txn, &pages, leaf.pack())?, pages.len())
                 }
             };
+            assert!(leaf.inserted + leaf.deleted <= changes.len() as u64, "a change is made once");
             self.note(applied, leaf.inserted, leaf.deleted);
             let more = (applied.inserted - inserted) as i64 - (applied.deleted - deleted) as i64;
             let (nodes, pages) = now;

@@ -93,6 +93,8 @@ impl TupleTreeBuilder {
     pub fn finish(mut self) -> Result<TupleTree> {
         self.fill(1)?;
         self.end_leaf()?;
+        assert!(self.buffer[0].is_empty(), "no row is left behind");
+        assert_eq!(self.children.iter().map(|c| c.rows).sum::<u64>(), self.rows, "each row is in a leaf");
         let id = self.writer.id();
         if self.children.is_empty() {
             self.writer.finish()?;
@@ -107,6 +109,7 @@ impl TupleTreeBuilder {
             sum += c;
             *d = sum;
         }
+        assert_eq!(distinct[self.arity - 1], self.rows, "rows of a tuple tree are unique");
         Ok(TupleTree::new(id, self.arity, &top, self.rows, leaves, distinct))
     }
 
@@ -158,6 +161,8 @@ impl TupleTreeBuilder {
         self.leaf.finish(&mut self.page);
         let page = self.writer.append(&mut self.page)?;
         let separator = separator(self.leaf_before.as_ref(), &self.leaf_first, self.arity);
+        assert!(self.leaf_before.is_none_or(|before| before < separator), "a separator parts its leaves");
+        assert!(separator <= self.leaf_first, "a separator is not above its leaf");
         self.children.push(Child { separator, page, rows });
         self.leaf_before = Some(self.leaf_last);
         Ok(())

@@ -362,6 +362,7 @@ impl LeafChanger {
             pieces.push(self.finish(done, done + taken));
             done += taken;
         }
+        assert_eq!(done, rows, "each row is in a leaf");
         pieces
     }
 
