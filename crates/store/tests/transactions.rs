@@ -227,6 +227,21 @@ fn random_transactions_match_the_model() {
     }
 }
 
+/// A damaged node of one tree may lead to a page that the transaction has changed for another.
+#[test]
+fn a_private_page_is_given_to_its_tree_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(&dir);
+    let mut txn = store.begin().unwrap();
+    let (a, b) = (txn.new_tree("a"), txn.new_tree("b"));
+    let page = txn.allocate(a, None).unwrap();
+    fill(&mut txn, a, page, 5);
+    for refused in [txn.page(b, page).map(drop), txn.page_mut(b, page).map(drop)] {
+        assert!(matches!(refused, Err(StoreError::Damaged { .. })), "{refused:?}");
+    }
+    assert_eq!(txn.page(a, page).unwrap()[32..], *support::page(5, page.0).body());
+}
+
 /// True when the transaction still has the tree.
 fn store_has(t: &Transaction, tree: TreeId) -> bool {
     t.snapshot().catalog().trees.contains_key(&tree)

@@ -177,8 +177,9 @@ impl Reader {
         Ok(Some(PageRef::from_memory(state)))
     }
 
+    /// The error for a page that another tree has.
     #[cold]
-    fn foreign(&self, id: PageId, found: TreeId, expected: TreeId) -> StoreError {
+    pub(crate) fn foreign(&self, id: PageId, found: TreeId, expected: TreeId) -> StoreError {
         self.core.damaged(id, Damage::WrongTree { found: found.0, expected: expected.0 })
     }
 

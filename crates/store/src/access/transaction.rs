@@ -23,7 +23,7 @@ use crate::error::{Result, StoreError};
 use crate::files::reserve::MayUse;
 use crate::format::catalog::Record;
 use crate::format::lineage;
-use crate::history::private::{Origin, Private, PrivatePages};
+use crate::history::private::{Origin, Private, PrivatePage, PrivatePages};
 use crate::history::rebuild::rebuild;
 use crate::history::snapshot::Snapshot;
 use crate::history::state::State;
@@ -173,9 +173,10 @@ impl Transaction {
 
     /// The newest state of a page of `tree`.
     pub fn page(&mut self, tree: TreeId, id: PageId) -> Result<PageRef> {
-        match self.pages.get(id).map(|p| &p.state) {
-            Some(Private::Memory(page)) => Ok(PageRef::from_memory(page.clone())),
-            Some(Private::Journal(loc)) => {
+        match self.pages.get(id) {
+            Some(p) if p.tree != tree => Err(self.reader.foreign(id, p.tree, tree)),
+            Some(PrivatePage { state: Private::Memory(page), .. }) => Ok(PageRef::from_memory(page.clone())),
+            Some(PrivatePage { state: Private::Journal(loc), .. }) => {
                 let page = rebuild(&self.store.commits.journal, id, self.txn(), &[*loc])?;
                 Ok(PageRef::from_memory(Arc::new(page)))
             }
@@ -204,7 +205,11 @@ impl Transaction {
 
     /// The page to be changed: a private copy.
     pub fn page_mut(&mut self, tree: TreeId, id: PageId) -> Result<&mut PageBuf> {
-        let in_memory = self.pages.get(id).is_some_and(|p| matches!(p.state, Private::Memory(_)));
+        let in_memory = match self.pages.get(id) {
+            // A damaged node of one tree must not lead to changes of another.
+            Some(p) if p.tree != tree => return Err(self.reader.foreign(id, p.tree, tree)),
+            private => private.is_some_and(|p| matches!(p.state, Private::Memory(_))),
+        };
         if !in_memory {
             let mut copy = PageBuf::copy_of(&self.page(tree, id)?);
             debug_assert!(page::header(&copy).txn() <= self.txn(), "nobody has written for later");
@@ -221,17 +226,25 @@ impl Transaction {
             return Err(StoreError::NoTree { tree: tree.0 });
         }
         let id = self.space.allocate(tree, near)?;
-        assert!(self.pages.get(id).is_none(), "a page that is given out is not in use");
+        self.check_unused(id)?;
         let mut fresh = PageBuf::new();
         page::mark(&mut fresh, id, tree, self.txn());
         self.insert(tree, id, fresh, Origin::New)?;
         Ok(id)
     }
 
+    /// An error when a page that is given out was changed before: only a damaged node leads to one.
+    fn check_unused(&self, id: PageId) -> Result<()> {
+        match self.pages.get(id) {
+            None => Ok(()),
+            Some(_) => Err(self.damaged(id, "it was changed, and is not in use")),
+        }
+    }
+
     /// A new page of `tree` from an extent that was free: see `PrivateSpace::allocate_fresh`.
     pub(crate) fn allocate_fresh(&mut self, tree: TreeId, fresh: &mut Option<ExtentId>) -> Result<PageId> {
         let id = self.space.allocate_fresh(tree, fresh)?;
-        assert!(self.pages.get(id).is_none(), "a page that is given out is not in use");
+        self.check_unused(id)?;
         let mut page = PageBuf::new();
         page::mark(&mut page, id, tree, self.txn());
         self.insert(tree, id, page, Origin::New)?;
