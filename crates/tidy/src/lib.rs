@@ -5,9 +5,11 @@
 //! | `circles`   | modules that need each other, at each level of folders             |
 //! | `folders`   | folders in circles, arrows against the table of folders in `lib.rs`    |
 //! | `functions` | functions that are too long to be seen at once                     |
+//! | `links`     | crates that a program links                                        |
 //! | `names`     | types of one crate with the same bare name                         |
 //! | `prose`     | comments without a subject, lines that are too wide, missing heads |
 //! | `ratchet`   | differences to the list of what is tolerated, which only shrinks   |
+//! | `unsafe_code` | unsafe code outside of its places                                |
 //!
 //! The rules themselves are in `tests/tidy.rs`; `ratchet.tsv` is the list.
 
@@ -18,7 +20,9 @@ pub mod circles;
 pub mod folders;
 pub mod functions;
 pub mod lexer;
+pub mod links;
 pub mod names;
 pub mod prose;
 pub mod ratchet;
 pub mod tree;
+pub mod unsafe_code;

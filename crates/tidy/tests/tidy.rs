@@ -3,8 +3,7 @@
 //! lowers it.
 
 use snowmelt_tidy::ratchet::{self, Counts};
-use snowmelt_tidy::{arrows, circles, folders, functions, lexer, names, prose, tree};
-use std::collections::BTreeSet;
+use snowmelt_tidy::{arrows, circles, folders, functions, lexer, links, names, prose, tree, unsafe_code};
 use std::fs;
 
 /// A circle that is allowed to stay.
@@ -80,6 +79,7 @@ fn found() -> Counts {
             let text = fs::read_to_string(root.join(&path)).unwrap();
             let lexed = lexer::lex(&text);
             add("wide comment", folder_of(&path), prose::wide_comments(&text, &lexed));
+            add("unsafe code", path.clone(), usize::from(unsafe_code::is_elsewhere(&path, &lexed.code)));
             add("vague comment", folder_of(&path), prose::vague_comments(&lexed));
             add("mod.rs", folder_of(&path), usize::from(path.contains("/src/") && path.ends_with("/mod.rs")));
         }
@@ -95,6 +95,18 @@ fn found() -> Counts {
 fn folder_of(path: &str) -> String {
     let depth = if path.starts_with("crates/") { 2 } else { 1 };
     path.split('/').take(depth).collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn the_database_links_nothing_of_the_laboratory() {
+    const LABORATORY: [&str; 7] = ["io-experiments", "lab", "lab-cli", "engines", "tpch", "bench", "grammar"];
+    for product in ["cli", "snowmelt", "python"] {
+        let linked = links::linked(&tree::root(), product).unwrap();
+        assert!(linked.contains("io"), "{product}: {linked:?}");
+        let of_laboratory: Vec<_> = LABORATORY.into_iter().filter(|name| linked.contains(*name)).collect();
+        assert!(of_laboratory.is_empty(), "{product} links {of_laboratory:?}");
+    }
+    assert!(links::linked(&tree::root(), "lab-cli").unwrap().contains("io-experiments"));
 }
 
 #[test]
