@@ -96,8 +96,8 @@ impl StartEngine for PosixAio {
 
     fn start(&self, queue: &ServedQueue) -> Result<Started, NotStarted> {
         static ONCE: std::sync::Once = std::sync::Once::new();
-        ONCE.call_once(allow_many);
         let Some(fd) = queue.descriptor() else { return Ok(Started::Threads) };
+        ONCE.call_once(allow_many);
         let depth = queue.most_outstanding();
         let share = ControlBlocks::take(depth + 1)?;
         let descriptors = (0..depth).map(|_| fd.try_clone_to_owned()).collect::<std::io::Result<Vec<_>>>()?;
@@ -188,8 +188,7 @@ impl AioServer {
     fn serve(mut self) {
         let wake = self.await_wake();
         self.list(&[wake]);
-        loop {
-            let Turn::Serve { not_before } = self.start_what_may() else { break };
+        while let Turn::Serve { not_before } = self.start_what_may() {
             self.suspend(not_before);
             self.thread.is_awake();
             self.reap();

@@ -1,12 +1,20 @@
-//! A policy with its numbers, as text: `deadline:read-expire=100,batch=8`.
+//! A policy with its numbers: the maker of orders, and as text: `deadline:read-expire=100,batch=8`.
 //!
 //! Each policy has keys of its own; times are milliseconds and may have decimals. What is left
 //! out is as in [`Tuning::default`].
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use crate::policy_name::{PolicyName, Tuning};
+use snowmelt_io::{Elevator, Order, OtherPolicy, Policy};
+
+use crate::order::anticipatory::Anticipatory;
+use crate::order::deadline::Deadline;
+use crate::order::fair::Fair;
+use crate::order::fifo::Fifo;
+use crate::policy_name::PolicyName;
+use crate::tuning::Tuning;
 
 /// A policy and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +23,41 @@ pub struct TunedPolicy {
     pub policy: PolicyName,
     /// Its numbers; those of the other policies are the defaults.
     pub tuning: Tuning,
+}
+
+impl From<PolicyName> for TunedPolicy {
+    fn from(policy: PolicyName) -> TunedPolicy {
+        TunedPolicy { policy, tuning: Tuning::default() }
+    }
+}
+
+impl TunedPolicy {
+    /// The policy, for the settings of a queue.
+    pub fn policy(self) -> Policy {
+        match self.policy {
+            PolicyName::Elevator => Policy::Elevator,
+            _ => Policy::Other(Arc::new(self)),
+        }
+    }
+}
+
+impl OtherPolicy for TunedPolicy {
+    fn new_order(&self) -> Box<dyn Order> {
+        match self.policy {
+            PolicyName::Fifo => Box::new(Fifo::default()),
+            PolicyName::Elevator => Box::new(Elevator::default()),
+            PolicyName::Deadline => Box::new(Deadline::new(self.tuning)),
+            PolicyName::Anticipatory => Box::new(Anticipatory::new(self.tuning)),
+            PolicyName::Fair => Box::new(Fair::new(self.tuning.quantum_ns)),
+        }
+    }
+}
+
+impl PolicyName {
+    /// The policy with its usual numbers.
+    pub fn policy(self) -> Policy {
+        TunedPolicy::from(self).policy()
+    }
 }
 
 /// Longest time of a key, in milliseconds.

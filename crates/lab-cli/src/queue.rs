@@ -5,7 +5,6 @@ use snowmelt_store::StoreConfig;
 
 /// The order of waiting requests.
 #[derive(clap::Args)]
-#[command(next_help_heading = "I/O")]
 pub struct QueueArgs {
     /// Order of a device's queue: fifo, elevator, deadline, anticipatory or fair. Numbers may
     /// follow, times in milliseconds:

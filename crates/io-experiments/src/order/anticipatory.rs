@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use snowmelt_io::{Choice, DeviceRequest, Elevator, Order, Pending, Rules};
 
-use crate::policy_name::Tuning;
+use crate::tuning::Tuning;
 
 pub(crate) struct Anticipatory {
     tuning: Tuning,

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use snowmelt_io::{Choice, DeviceRequest, Order, Pending, Rules};
 
-use crate::policy_name::Tuning;
+use crate::tuning::Tuning;
 
 pub(crate) struct Deadline {
     tuning: Tuning,

@@ -6,8 +6,8 @@ use crate::engine::serving::Serving;
 use crate::engine::start::{NotStarted, ServedQueue, StartEngine, Started};
 use crate::error::IoError;
 use crate::learn::Done;
+use crate::queue::device_load::DeviceLoad;
 use crate::queue::device_request::Pending;
-use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
 use crate::queue::schedule::{Next, Schedule};
 
@@ -33,7 +33,7 @@ impl Serving {
         let mut request = Self::blank(&mut self.state.lock());
         let _under_way = UnderWay::new(self);
         // One client's batch: no policy holds it for another client.
-        while schedule.next(&mut request, Outstanding::default(), self.clock.now_ns()) == Next::Begun {
+        while schedule.next(&mut request, DeviceLoad::default(), self.clock.now_ns()) == Next::Begun {
             request.started_ns = self.clock.now_ns();
             let started_ns = request.started_ns;
             self.tally.lock().started(&mut request, started_ns);

@@ -25,8 +25,8 @@ use crate::notice::notice;
 use crate::queue::background::Background;
 use crate::queue::costs::DeviceCosts;
 use crate::queue::counters::{QueueTally, Seen};
+use crate::queue::device_load::DeviceLoad;
 use crate::queue::device_request::{DeviceRequest, Pending, Scratch};
-use crate::queue::outstanding::Outstanding;
 use crate::queue::request::{Request, Sink};
 use crate::queue::schedule::{Next, Schedule, ScheduleLimits, ScheduleSettings};
 use crate::time::clock::Clock;
@@ -70,7 +70,7 @@ pub(crate) struct Serving {
 pub(crate) struct ServingState {
     pub(crate) schedule: Schedule,
     /// Device requests outstanding, and their bytes.
-    pub(crate) outstanding: Outstanding,
+    pub(crate) outstanding: DeviceLoad,
     pub(crate) closing: bool,
     /// Serving threads that sleep.
     pub(crate) idle: usize,
@@ -114,7 +114,7 @@ impl Serving {
             sink,
             state: Mutex::new(ServingState {
                 schedule: Schedule::new(&settings.policy, limits),
-                outstanding: Outstanding::default(),
+                outstanding: DeviceLoad::default(),
                 closing: false,
                 idle: 0,
                 timekeeper: false,
@@ -153,7 +153,7 @@ impl Serving {
         let mut request = Self::blank(state);
         let mut in_place = self.in_place.bytes();
         loop {
-            let outstanding = Outstanding {
+            let outstanding = DeviceLoad {
                 bytes: state.outstanding.bytes + in_place,
                 urgent_bytes: state.outstanding.urgent_bytes + self.in_place.urgent_bytes(),
                 least_ns: self.least_ns.load(Ordering::Relaxed),

@@ -22,7 +22,7 @@
 
 use crate::cost::{CostModel, GUESS_KNEES};
 use crate::queue::costs::DeviceCosts;
-use crate::queue::outstanding::Outstanding;
+use crate::queue::device_load::DeviceLoad;
 use crate::queue::request::Class;
 use crate::write_cost::WriteCost;
 
@@ -112,7 +112,7 @@ impl Background {
 
     /// True when a request of the class may go out. The last one, of `last_bytes`, did so
     /// `since_ns` ago.
-    pub(crate) fn has_room(&self, class: usize, at: &Outstanding, since_ns: u64, last_bytes: u64) -> bool {
+    pub(crate) fn has_room(&self, class: usize, at: &DeviceLoad, since_ns: u64, last_bytes: u64) -> bool {
         let is_due = || since_ns >= SHARE.saturating_mul(self.cost.request_ns(last_bytes));
         let is_write = class > Class::Speculative as usize;
         if is_write && at.writes == 0 && is_due() {
@@ -184,11 +184,11 @@ mod tests {
 
     /// Whether a request may go out when so many pages are outstanding, so many of them urgent.
     fn room(cost: CostModel, class: Class, [pages, urgent]: [u64; 2], least_ns: u64) -> bool {
-        let load = Outstanding {
+        let load = DeviceLoad {
             bytes: pages * PAGE,
             urgent_bytes: urgent * PAGE,
             least_ns,
-            ..Outstanding::default()
+            ..DeviceLoad::default()
         };
         background(cost).has_room(class as usize, &load, 0, PAGE)
     }
@@ -209,12 +209,11 @@ mod tests {
         assert!(!room(CostModel::ssd(), Class::Speculative, [2, 2], 0));
         assert!(!room(CostModel::nvme(), Class::Speculative, [8, 8], 0));
         let background = background(CostModel::ssd());
-        let busy =
-            Outstanding { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, ..Outstanding::default() };
+        let busy = DeviceLoad { requests: 3, bytes: 1 << 20, urgent_bytes: 1 << 20, ..DeviceLoad::default() };
         let turn_ns = 16 * CostModel::ssd().request_ns(PAGE);
         assert!(!background.has_room(GUESS, &busy, turn_ns - 1, PAGE));
         assert!(background.has_room(GUESS, &busy, turn_ns, PAGE), "but not all the time");
-        let deep = Outstanding { requests: 24, ..busy };
+        let deep = DeviceLoad { requests: 24, ..busy };
         assert!(!background.has_room(GUESS, &deep, u64::MAX, PAGE), "a quarter of the depth is kept");
     }
 
@@ -226,11 +225,11 @@ mod tests {
     fn bytes_that_are_free_beside_scarce_requests_are_used() {
         let background = background(capped(0.6));
         let full =
-            Outstanding { requests: 32, bytes: 32 * PAGE, urgent_bytes: 32 * PAGE, ..Outstanding::default() };
+            DeviceLoad { requests: 32, bytes: 32 * PAGE, urgent_bytes: 32 * PAGE, ..DeviceLoad::default() };
         assert!(background.has_room(GUESS, &full, 0, PAGE), "its bytes wait for the requests");
-        let enough = Outstanding { requests: 33, background: 1, bytes: 2 << 20, ..full };
+        let enough = DeviceLoad { requests: 33, background: 1, bytes: 2 << 20, ..full };
         assert!(!background.has_room(GUESS, &enough, 0, PAGE));
-        let crowded = Outstanding { requests: 36, background: APART, ..full };
+        let crowded = DeviceLoad { requests: 36, background: APART, ..full };
         assert!(!background.has_room(GUESS, &crowded, u64::MAX, PAGE), "no more than have room apart");
         let written = Class::WriteBack as usize;
         assert!(background.has_room(written, &full, 0, PAGE), "a checkpoint goes on beside readers");
@@ -242,7 +241,7 @@ mod tests {
         let quick = CostModel { latency_ns: 300_000, ..capped(0.5) };
         let sought = Background { is_sought: true, ..background(pipe) };
         let outstanding =
-            |pages: u64| Outstanding { requests: 4, bytes: pages * PAGE, ..Outstanding::default() };
+            |pages: u64| DeviceLoad { requests: 4, bytes: pages * PAGE, ..DeviceLoad::default() };
         let room = |of: &Background, pages| of.has_room(GUESS, &outstanding(pages), 0, PAGE);
         assert_eq!([40, 60].map(|pages| room(&background(pipe), pages)), [true, false]);
         assert_eq!([60, 90, 110].map(|pages| room(&sought, pages)), [true, true, false]);
@@ -300,17 +299,17 @@ mod tests {
                 let background = Background { is_sought: depth == 2, ..background };
                 for class in GUESS..Class::COUNT {
                     for least_ns in [0, 1, u64::MAX] {
-                        let idle = Outstanding { least_ns, ..Outstanding::default() };
+                        let idle = DeviceLoad { least_ns, ..DeviceLoad::default() };
                         assert!(background.has_room(class, &idle, 0, 2 << 20), "{class} {depth} {cost:?}");
                         background.max_bytes(class, least_ns);
                     }
                 }
                 assert!(background.hurried_bytes() > 0 && background.bytes > 0, "{cost:?}");
-                let full = Outstanding {
+                let full = DeviceLoad {
                     requests: 1024,
                     bytes: 1 << 40,
                     urgent_bytes: 1 << 40,
-                    ..Outstanding::default()
+                    ..DeviceLoad::default()
                 };
                 (GUESS..Class::COUNT).for_each(|class| {
                     background.has_room(class, &full, u64::MAX, 1 << 30);
@@ -330,12 +329,12 @@ mod tests {
     #[test]
     fn no_lone_write_waits_for_ever() {
         let full =
-            Outstanding { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..Outstanding::default() };
+            DeviceLoad { requests: 1024, bytes: 1 << 40, urgent_bytes: 1 << 40, ..DeviceLoad::default() };
         for cost in any_costs().filter(CostModel::is_possible) {
             let background = Background::new(&DeviceCosts::from_reads(cost), 1, 2 << 20);
             for class in GUESS + 1..Class::COUNT {
                 assert!(background.has_room(class, &full, u64::MAX, PAGE), "{class} {cost:?}");
-                assert!(!background.has_room(class, &Outstanding { writes: 1024, ..full }, u64::MAX, PAGE));
+                assert!(!background.has_room(class, &DeviceLoad { writes: 1024, ..full }, u64::MAX, PAGE));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// Device requests of the queue, and bytes, that are at the device.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Outstanding {
+pub(crate) struct DeviceLoad {
     /// Device requests of the queue.
     pub(crate) requests: usize,
     /// Those of them that are of the background.

@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 use crate::device::IOV_MAX;
 use crate::queue::background::{APART, Background};
 use crate::queue::costs::DeviceCosts;
+use crate::queue::device_load::DeviceLoad;
 use crate::queue::device_request::{DeviceRequest, Pending, SCRATCH_BYTES};
 use crate::queue::order::{Choice, ClassOrder, Policy, Rules};
-use crate::queue::outstanding::Outstanding;
 use crate::queue::request::Class;
 
 /// The numbers a schedule obeys.
@@ -140,12 +140,12 @@ impl Schedule {
     }
 
     /// Writes that do not count against the depth.
-    fn aside(&self, outstanding: &Outstanding) -> usize {
+    fn aside(&self, outstanding: &DeviceLoad) -> usize {
         if self.limits.is_few { outstanding.writes } else { 0 }
     }
 
     /// True when a request that is not of the background may go out.
-    fn has_room(&self, outstanding: &Outstanding) -> bool {
+    fn has_room(&self, outstanding: &DeviceLoad) -> bool {
         let apart = self.limits.background.apart.min(outstanding.background);
         outstanding.requests - apart - self.aside(outstanding) < self.limits.depth
     }
@@ -173,12 +173,7 @@ impl Schedule {
 
     /// Fills `request` with what should go out next, if anything, given how much is
     /// outstanding.
-    pub(crate) fn next(
-        &mut self,
-        request: &mut DeviceRequest,
-        outstanding: Outstanding,
-        now_ns: u64,
-    ) -> Next {
+    pub(crate) fn next(&mut self, request: &mut DeviceRequest, outstanding: DeviceLoad, now_ns: u64) -> Next {
         if outstanding.requests - self.aside(&outstanding) >= self.depth() {
             return Next::Nothing;
         }
@@ -242,7 +237,7 @@ impl Schedule {
         self.lanes.iter().enumerate().any(|(class, lane)| Background::includes(class) && !lane.is_empty())
     }
 
-    fn choose_lane(&self, outstanding: &Outstanding, now_ns: u64) -> Option<usize> {
+    fn choose_lane(&self, outstanding: &DeviceLoad, now_ns: u64) -> Option<usize> {
         let startable = |class: usize, lane: &Lane| {
             let since_ns = now_ns.saturating_sub(lane.last_ns);
             match Background::includes(class) {

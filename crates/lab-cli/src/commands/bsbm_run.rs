@@ -109,9 +109,9 @@ pub struct BsbmRunArgs {
     #[command(flatten)]
     warm_up: WarmUpArgs,
     #[command(flatten)]
-    open: OpenArgs,
-    #[command(flatten)]
     queue: QueueArgs,
+    #[command(flatten)]
+    open: OpenArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]

@@ -36,9 +36,9 @@ pub struct ScanIndexArgs {
     #[arg(long, value_name = "N", default_value = "64")]
     leaves: NonZeroUsize,
     #[command(flatten)]
-    open: OpenArgs,
-    #[command(flatten)]
     queue: QueueArgs,
+    #[command(flatten)]
+    open: OpenArgs,
 }
 
 fn index(name: &str) -> Result<Index, String> {

@@ -8,9 +8,9 @@ use crate::cost::CostModel;
 use crate::memory::buffer::RawBuf;
 use crate::queue::background::Background;
 use crate::queue::costs::DeviceCosts;
+use crate::queue::device_load::DeviceLoad;
 use crate::queue::device_request::{DeviceRequest, Pending};
 use crate::queue::order::{Policy, Rules};
-use crate::queue::outstanding::Outstanding;
 use crate::queue::request::{Class, Request};
 
 const PAGE: u64 = 8192;
@@ -106,7 +106,7 @@ impl ScheduleBench {
         self.schedule.take_reads()
     }
 
-    pub(crate) fn next(&mut self, outstanding: Outstanding) -> Next {
+    pub(crate) fn next(&mut self, outstanding: DeviceLoad) -> Next {
         let mut request = DeviceRequest::new();
         let next = self.schedule.next(&mut request, outstanding, self.now);
         if next == Next::Begun {
@@ -118,7 +118,7 @@ impl ScheduleBench {
 
     /// The next move when this much is outstanding.
     pub fn next_beside(&mut self, requests: usize, bytes: u64) -> Next {
-        self.next(Outstanding { requests, bytes, ..Outstanding::default() })
+        self.next(DeviceLoad { requests, bytes, ..DeviceLoad::default() })
     }
 
     /// Class and tags of the device request that went out last.
@@ -142,7 +142,7 @@ impl ScheduleBench {
 
     /// Serves one request, waiting as long as the policy likes: its tags.
     pub fn serve(&mut self) -> Vec<u64> {
-        while let Next::NotBefore(at) = self.next(Outstanding::default()) {
+        while let Next::NotBefore(at) = self.next(DeviceLoad::default()) {
             assert!(at > self.now, "held for no time");
             self.now = at;
         }

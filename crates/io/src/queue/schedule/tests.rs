@@ -64,10 +64,10 @@ fn hung_writes_leave_room_for_the_few_reads_that_are_let_out() {
         let mut bench = bench(limits);
         bench.push(0, read(7, 1));
         let hung =
-            Outstanding { requests: 4, background: 4, writes: 4, bytes: 4 * PAGE, ..Outstanding::default() };
+            DeviceLoad { requests: 4, background: 4, writes: 4, bytes: 4 * PAGE, ..DeviceLoad::default() };
         assert_eq!(bench.next(hung), Next::Begun, "with a depth of {depth}");
         bench.push(0, read(8, 2));
-        let full = Outstanding { requests: 4 + depth as usize, ..hung };
+        let full = DeviceLoad { requests: 4 + depth as usize, ..hung };
         assert_eq!(bench.next(full), Next::Nothing, "with a depth of {depth}");
     }
 }
