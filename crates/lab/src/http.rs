@@ -1,7 +1,7 @@
 //! GET of a server that is measured, by ureq.
 //!
-//! Nothing but the server itself is asked: no proxy of the environment, no redirect. An answer has a
-//! time limit for all of it, and a limit of its bytes.
+//! Nothing but the server itself is asked: no proxy of the environment, no redirect. An answer has
+//! a time limit for all of it, and a limit of its bytes.
 
 use std::time::Duration;
 
