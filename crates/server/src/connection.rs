@@ -61,16 +61,16 @@ pub async fn accept_until(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) if served.len() < service.limits().connections => {
-                    let counted = match service.addresses.connect(peer) {
+                    let counted = match service.addresses().connect(peer) {
                         Ok(counted) => counted,
                         Err(TooMany) => {
                             if refused.len() < MOST_REFUSED && tls.is_none() {
-                                refused.spawn(refuse(stream, too_many_of_one(&service.addresses)));
+                                refused.spawn(refuse(stream, too_many_of_one(service.addresses())));
                             }
                             continue;
                         }
                     };
-                    let entered = service.connections.enter(peer, tls.is_some());
+                    let entered = service.connections().enter(peer, tls.is_some());
                     let begun = begin(stream, tls.clone(), service.limits().head);
                     let (service, stopping) = (Arc::clone(&service), stopping.clone());
                     served.spawn(async move {

@@ -1,5 +1,6 @@
 //! The databases that a server serves: one, or those of a folder.
 
+pub mod catalog;
 pub mod folder;
 
 use std::sync::{Arc, Mutex};

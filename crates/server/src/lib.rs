@@ -37,6 +37,7 @@ mod slots;
 mod spool;
 pub mod tls;
 pub mod tokens;
+mod users;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -48,10 +49,10 @@ use snowmelt_graph::load::Contexts;
 use snowmelt_sparql::LoadPermission;
 use tokio::sync::{oneshot, watch};
 
-use dataset::Dataset;
-use dataset::folder::{AnswerCommands, Datasets};
+use dataset::catalog::Catalog;
+use dataset::folder::AnswerCommands;
 use logs::Logs;
-use service::{Service, Source};
+use service::{Admin, Service};
 use tls::Tls;
 use tokens::Keeper;
 
@@ -138,28 +139,23 @@ fn control_in(dir: &Path) -> Result<control::ControlSocket, ServerError> {
 }
 
 /// Answers the commands beside the server for each database of a folder.
-fn commands_of_each(service: &Arc<Service>, stopping: watch::Receiver<bool>) -> AnswerCommands {
-    let service = Arc::downgrade(service);
+fn commands_of_each(admin: &Arc<Admin>, stopping: watch::Receiver<bool>) -> AnswerCommands {
+    let admin = Arc::downgrade(admin);
     Box::new(move |dataset, dir| {
         let socket = control::ControlSocket::bind(dir).ok()?;
-        let of = (service.upgrade()?, Arc::downgrade(dataset));
-        Some(tokio::spawn(control::answer_until(socket, of, stopping.clone())).abort_handle())
+        let (admin, dataset) = (admin.upgrade()?, Arc::downgrade(dataset));
+        let answering = control::answer_until(socket, admin, dataset, stopping.clone());
+        Some(tokio::spawn(answering).abort_handle())
     })
 }
 
-/// The datasets that are served, and the one if there is just one.
-fn source_of(served: Served) -> Result<(Source, Option<Arc<Dataset>>), ServerError> {
-    match served {
-        Served::One(engine) => {
-            let dataset = Arc::new(Dataset::new(String::new(), engine));
-            Ok((Source::One(Arc::clone(&dataset)), Some(dataset)))
-        }
-        Served::Many(folder) => {
-            let path = folder.dir.clone();
-            let datasets = Datasets::new(folder).map_err(|source| ServerError::Folder { path, source })?;
-            Ok((Source::Many(Arc::new(datasets)), None))
-        }
-    }
+/// The catalog of what is served.
+fn catalog(served: Served) -> Result<Catalog, ServerError> {
+    let path = match &served {
+        Served::One(_) => PathBuf::new(),
+        Served::Many(folder) => folder.dir.clone(),
+    };
+    Catalog::new(served).map_err(|source| ServerError::Folder { path, source })
 }
 
 /// Serves until `shutdown` is ready, then waits for running queries up to the deadline and
@@ -188,14 +184,15 @@ pub fn serve(
         let listener = connection::listen(config.listen).map_err(listen_error)?;
         let address = listener.local_addr().map_err(listen_error)?;
         let socket = config.control.as_deref().map(control_in).transpose()?;
-        let (source, one) = source_of(served.into())?;
-        let service = Arc::new(Service::new(source, &config));
+        let catalog = catalog(served.into())?;
+        let only = catalog.only().map(Arc::downgrade);
+        let service = Arc::new(Service::new(catalog, &config));
         let (stop, stopping) = watch::channel(false);
-        let commands = socket.zip(one).map(|(socket, dataset)| {
-            let of = (Arc::clone(&service), Arc::downgrade(&dataset));
-            tokio::spawn(control::answer_until(socket, of, stopping.clone()))
+        let commands = socket.zip(only).map(|(socket, dataset)| {
+            let admin = Arc::clone(service.admin());
+            tokio::spawn(control::answer_until(socket, admin, dataset, stopping.clone()))
         });
-        service.answer_commands(commands_of_each(&service, stopping));
+        service.answer_commands(commands_of_each(service.admin(), stopping));
         let idle = Arc::clone(&service);
         let closing = tokio::spawn(async move {
             loop {
@@ -203,7 +200,7 @@ pub fn serve(
                 idle.close_idle().await;
             }
         });
-        tokio::spawn(service::advised::advise(Arc::downgrade(&service)));
+        tokio::spawn(service::advise(Arc::downgrade(service.admin())));
         ready(address);
         let shutdown = async {
             shutdown.await;

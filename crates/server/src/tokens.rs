@@ -371,6 +371,25 @@ impl User {
         let datasets = self.token.as_ref().and_then(|token| token.datasets.as_ref());
         datasets.is_none_or(|datasets| datasets.iter().any(|name| name == dataset))
     }
+
+    /// Turns it away when it is for another dataset.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn check_dataset(&self, name: &str) -> Result<(), Denied> {
+        if self.may_see(name) { Ok(()) } else { Err(Denied::Dataset) }
+    }
+
+    /// Turns it away when it is for some datasets, where all are shown.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn check_all_datasets(&self) -> Result<(), Denied> {
+        match self.token.as_ref().is_none_or(|token| token.datasets.is_none()) {
+            true => Ok(()),
+            false => Err(Denied::Dataset),
+        }
+    }
 }
 
 /// Why a request is turned away.
@@ -438,16 +457,20 @@ impl Keeper {
             }
             None => self.anybody()?,
         };
+        self.check(&user, needed)?;
+        Ok(user)
+    }
+
+    /// Turns a user away that has not the rights; a token would help where there are some.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn check(&self, user: &User, needed: Rights) -> Result<(), Denied> {
         match (user.rights >= needed, &user.token) {
-            (true, _) => Ok(user),
+            (true, _) => Ok(()),
             (false, None) if self.path.is_some() => Err(Denied::Unknown),
             (false, _) => Err(Denied::Forbidden(needed)),
         }
-    }
-
-    /// Whether a token would help those that have none.
-    pub fn has_tokens(&self) -> bool {
-        self.path.is_some()
     }
 
     /// Whether everything is allowed to all.

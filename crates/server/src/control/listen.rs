@@ -15,11 +15,11 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::perform::perform;
+use super::perform::{CommandTarget, perform};
 use super::{Address, Command, FILE_NAME, MOST_REQUEST_BYTES, Reply, Request, VERSION};
 use crate::dataset::Dataset;
 use crate::durations::RequestKind;
-use crate::service::Service;
+use crate::service::Admin;
 
 /// Commands at the same time; others are refused.
 const MOST_COMMANDS: usize = 8;
@@ -61,10 +61,10 @@ impl Drop for ControlSocket {
 /// Answers commands until `stopping`; then those under way are cancelled and waited for.
 pub(crate) async fn answer_until(
     socket: ControlSocket,
-    (service, dataset): (Arc<Service>, Weak<Dataset>),
+    admin: Arc<Admin>,
+    dataset: Weak<Dataset>,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let running = &service.commands;
     let mut clients = JoinSet::new();
     loop {
         let stop = async { stopping.wait_for(|stop| *stop).await.map(|_| ()) };
@@ -74,7 +74,8 @@ pub(crate) async fn answer_until(
                     let full = clients.len() >= MOST_COMMANDS;
                     // One that is being closed answers no more.
                     let Some(dataset) = dataset.upgrade() else { continue };
-                    clients.spawn(answer(stream, (Arc::clone(&service), dataset), full));
+                    let target = CommandTarget { admin: Arc::clone(&admin), dataset };
+                    clients.spawn(answer(stream, target, full));
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },
@@ -83,11 +84,11 @@ pub(crate) async fn answer_until(
         }
     }
     drop(socket);
-    running.cancel_all();
+    admin.commands().cancel_all();
     while clients.join_next().await.is_some() {}
 }
 
-async fn answer(stream: UnixStream, of: (Arc<Service>, Arc<Dataset>), full: bool) {
+async fn answer(stream: UnixStream, target: CommandTarget, full: bool) {
     let peer = stream.peer_cred().map(|peer| peer.uid());
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
@@ -103,7 +104,7 @@ async fn answer(stream: UnixStream, of: (Arc<Service>, Arc<Dataset>), full: bool
         (Ok(_), false) => asked,
     };
     match command {
-        Ok(command) => run(command, of, read, write).await,
+        Ok(command) => run(command, target, read, write).await,
         Err(message) => drop(send(&mut write, &Reply::Failed { message }).await),
     }
 }
@@ -144,16 +145,17 @@ async fn request(read: &mut BufReader<OwnedReadHalf>) -> Result<Command, String>
 /// Runs a command on a thread of its own and sends what it says.
 async fn run(
     command: Command,
-    (service, dataset): (Arc<Service>, Arc<Dataset>),
+    target: CommandTarget,
     mut read: BufReader<OwnedReadHalf>,
     mut write: OwnedWriteHalf,
 ) {
     let account = Account::alone();
     let what = format!("{command:?}");
-    let entry = service.commands.enter(RequestKind::Command, &dataset.name, &what, &account);
+    let commands = target.admin.commands();
+    let entry = commands.enter(RequestKind::Command, &target.dataset.name, &what, &account);
     let (replies, mut told) = mpsc::channel(16);
     let cancel = Arc::clone(&entry.task.cancel);
-    tokio::task::spawn_blocking(move || perform((&service, &dataset), command, &cancel, &replies));
+    tokio::task::spawn_blocking(move || perform(&target, command, &cancel, &replies));
     let mut watching = true;
     let mut byte = [0; 1];
     loop {

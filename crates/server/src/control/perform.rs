@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Command, Reply};
 use crate::dataset::Dataset;
-use crate::service::Service;
+use crate::service::Admin;
 
 /// Pause between two words about progress.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -36,23 +37,25 @@ impl Teller<'_> {
     }
 }
 
+/// The server and the dataset that a command is for.
+pub struct CommandTarget {
+    pub admin: Arc<Admin>,
+    pub dataset: Arc<Dataset>,
+}
+
 /// Runs a command on this thread. Its last word is its result.
-pub fn perform(
-    (service, dataset): (&Service, &Dataset),
-    command: Command,
-    cancel: &AtomicBool,
-    replies: &mpsc::Sender<Reply>,
-) {
+pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
     let teller = Teller { cancel, replies, last: None };
+    let CommandTarget { admin, dataset } = target;
     let database = dataset.engine.database();
     let done = match command {
         Command::Stats => stats(database),
         Command::Meters => {
-            let mut samples = service.meters(dataset).samples();
-            samples.extend(service.advice(Some(dataset)));
+            let mut samples = admin.meters(dataset).samples();
+            samples.extend(admin.advice(Some(dataset)));
             Ok(Reply::Meters(samples))
         }
-        Command::Reset(scope) => Ok(match service.reset_meters(dataset, &scope) {
+        Command::Reset(scope) => Ok(match admin.reset_meters(dataset, &scope) {
             Ok(()) => Reply::Reset,
             Err(message) => Reply::Failed { message },
         }),
@@ -67,13 +70,13 @@ pub fn perform(
 
 type Done = Result<Reply, GraphError>;
 
-fn stats(database: &std::sync::Arc<Database>) -> Done {
+fn stats(database: &Arc<Database>) -> Done {
     let stats = database.stats()?;
     let json = serde_json::to_value(&stats).unwrap_or_default();
     Ok(Reply::Stats { table: stats.to_string(), json })
 }
 
-fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
+fn check(database: &Arc<Database>, mut teller: Teller<'_>) -> Done {
     let report = database.check_until(&mut |at| teller.tell(at.step, at.done, at.total))?;
     Ok(Reply::Checked {
         pages: report.pages,
@@ -84,7 +87,7 @@ fn check(database: &std::sync::Arc<Database>, mut teller: Teller<'_>) -> Done {
     })
 }
 
-fn compact(database: &std::sync::Arc<Database>, terms: CompactTerms, mut teller: Teller<'_>) -> Done {
+fn compact(database: &Arc<Database>, terms: CompactTerms, mut teller: Teller<'_>) -> Done {
     let options = CompactOptions { terms, ..CompactOptions::default() };
     let done = database.compact(&options, |step| {
         let (step, done, total) = step.told();
@@ -98,18 +101,13 @@ fn compact(database: &std::sync::Arc<Database>, terms: CompactTerms, mut teller:
     })
 }
 
-fn backup(
-    database: &std::sync::Arc<Database>,
-    target: &Path,
-    stripes: &[PathBuf],
-    mut teller: Teller<'_>,
-) -> Done {
+fn backup(database: &Arc<Database>, target: &Path, stripes: &[PathBuf], mut teller: Teller<'_>) -> Done {
     let done = database
         .backup_until(target, stripes, |at| teller.tell("copying extents", at.extents_done, at.extents))?;
     Ok(Reply::BackedUp { pages: done.pages, txn: done.txn })
 }
 
-fn backup_to_set(database: &std::sync::Arc<Database>, set: &Path, mut teller: Teller<'_>) -> Done {
+fn backup_to_set(database: &Arc<Database>, set: &Path, mut teller: Teller<'_>) -> Done {
     let added =
         database.backup_to_set(set, |at| teller.tell("looking at extents", at.extents_done, at.extents))?;
     Ok(match added {

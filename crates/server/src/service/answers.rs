@@ -1,16 +1,20 @@
 //! Answers that are not written by a query: texts, JSON, failures.
 
 use std::future::Future;
+use std::io::Write;
 use std::time::Duration;
 
 use hyper::{HeaderMap, Response, StatusCode, header};
 use snowmelt_graph::{Account, Activity};
 
-use crate::body::{ACTIVITY, AnswerBody, activity_value};
+use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::CODINGS;
+use crate::dataset::folder::DatasetError;
 use crate::negotiate::{self, Answer};
+use crate::page;
 use crate::refusal::Refusal;
 use crate::resource::Resource;
+use crate::running::Running;
 use crate::tokens::Denied;
 
 pub type Answered = Result<HttpResponse, Failure>;
@@ -20,7 +24,7 @@ pub type HttpResponse = Response<AnswerBody>;
 pub struct Failure {
     pub why: Why,
     /// The activity on its behalf all the same.
-    pub activity: Option<Activity>,
+    pub activity: Option<Box<Activity>>,
 }
 
 /// Why it has none.
@@ -53,10 +57,38 @@ impl From<Why> for Failure {
     }
 }
 
+impl From<Denied> for Failure {
+    fn from(denied: Denied) -> Self {
+        Why::Denied(denied).into()
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        let status = match &error {
+            DatasetError::Unknown(_) => StatusCode::NOT_FOUND,
+            DatasetError::Exists(_) | DatasetError::InUse(_) | DatasetError::Elsewhere { .. } => {
+                StatusCode::CONFLICT
+            }
+            DatasetError::Name(_) => StatusCode::BAD_REQUEST,
+            DatasetError::Memory(_) => StatusCode::SERVICE_UNAVAILABLE,
+            DatasetError::NoBackups => StatusCode::FORBIDDEN,
+            DatasetError::Failed(why) => {
+                // It names files, which are the administrator's affair. Not eprintln!, which panics
+                // when the reader is gone.
+                drop(writeln!(std::io::stderr(), "snowmelt: a dataset cannot be had: {why}"));
+                let message = "the dataset cannot be had; see the log of the server".to_owned();
+                return (StatusCode::INTERNAL_SERVER_ERROR, message).into();
+            }
+        };
+        (status, error.to_string()).into()
+    }
+}
+
 impl Failure {
     /// Adds the activity of the account to the failure.
     pub fn with_activity(self, account: &Account) -> Self {
-        Self { activity: Some(account.activity()), ..self }
+        Self { activity: Some(Box::new(account.activity())), ..self }
     }
 
     pub fn response(self) -> HttpResponse {
@@ -171,6 +203,30 @@ pub fn response(status: StatusCode, media_type: &'static str, body: AnswerBody) 
         .header(header::CONTENT_TYPE, media_type)
         .body(body)
         .expect("status and header are valid constants")
+}
+
+/// The answer that a query has begun.
+pub fn begun(Begun { status, headers, body, activity }: Begun, running: Running) -> HttpResponse {
+    let mut response = Response::new(body.while_running(running));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    let (name, value) = match &activity {
+        Some(activity) => (ACTIVITY, activity_value(activity)),
+        None => (header::TRAILER, header::HeaderValue::from_static("Snowmelt-Activity")),
+    };
+    response.headers_mut().insert(name, value);
+    response
+}
+
+/// Takes the activity out of an answer: its header, and the announcement of a trailer.
+pub fn without_activity(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().remove(ACTIVITY);
+    response.headers_mut().remove(header::TRAILER);
+    response
+}
+
+/// A page for people.
+pub fn page_of(mount: &str, endpoint: &str) -> HttpResponse {
+    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(mount, endpoint)))
 }
 
 /// Adds the activity of the account to an answer, as a header.

@@ -8,12 +8,11 @@ use std::sync::{Mutex, Weak};
 use serde_json::{Value, json};
 use snowmelt_graph::{Sample, Samples, as_json};
 
-use super::Service;
+use super::Admin;
 use crate::advice::{self, Advisor, Signs};
 use crate::dataset::Dataset;
-use crate::slots::Slots;
 
-impl Service {
+impl Admin {
     /// Looks now; returns the lines that are new.
     pub fn look_for_advice(&self) -> Vec<String> {
         let at = self.started.elapsed();
@@ -21,12 +20,12 @@ impl Service {
             advisor.lock().expect("no holder panics").look(at, Signs::from_meters(meters))
         };
         let own = json!({
-            "turns": self.turns(),
+            "turns": self.context.admission.json(),
             "answered": self.answered.load(Ordering::Relaxed),
             "refused": self.refused.load(Ordering::Relaxed),
         });
         let mut told = look(&self.advisor, &own);
-        for dataset in self.open_datasets() {
+        for dataset in self.context.catalog.open_ones() {
             let meters = as_json(&dataset.engine.database().report().samples());
             let of = if dataset.name.is_empty() { String::new() } else { format!("{}: ", dataset.name) };
             told.extend(look(&dataset.advisor, &meters).into_iter().map(|line| format!("{of}{line}")));
@@ -44,23 +43,14 @@ impl Service {
         }
         out.into_list()
     }
-
-    /// Waits for turns.
-    pub fn turns(&self) -> Value {
-        let of = |slots: &Slots| {
-            let (waited, time) = slots.waited();
-            json!({ "all": slots.all(), "waited": waited, "waited_s": time.as_secs_f64() })
-        };
-        json!({ "queries": of(&self.slots), "changes": of(&self.change_slots) })
-    }
 }
 
-/// Looks each minute until the service is gone.
-pub async fn advise(service: Weak<Service>) {
+/// Looks each minute until the server is gone.
+pub async fn advise(admin: Weak<Admin>) {
     loop {
-        let service = Weak::clone(&service);
+        let admin = Weak::clone(&admin);
         // It looks through tables and takes counters under locks.
-        let look = move || service.upgrade().map(|service| service.look_for_advice());
+        let look = move || admin.upgrade().map(|admin| admin.look_for_advice());
         let Ok(Some(lines)) = tokio::task::spawn_blocking(look).await else { return };
         for line in lines {
             // Not eprintln!, which panics when the reader is gone.

@@ -1,0 +1,63 @@
+//! The form of an answer that a client wants: format, coding, and the state it has already.
+
+use hyper::HeaderMap;
+use snowmelt_sparql::ResultFormat;
+
+use super::answers::{accept, not_acceptable};
+use crate::coding::Coding;
+use crate::freshness::Kept;
+use crate::negotiate::{self, Answer};
+use crate::refusal::Refusal;
+
+/// The form of an answer that a client wants, and what it has already.
+pub struct Wanted {
+    /// media types that the parameter `format` means, which go before the header
+    named: Option<String>,
+    accept: Option<String>,
+    pub coding: Option<Coding>,
+    pub kept: Kept,
+    /// of a plan
+    pub is_json: bool,
+}
+
+impl Wanted {
+    /// As the request's headers say; `format` is the name of a format, or a media type.
+    pub fn from_headers(headers: &HeaderMap, format: Option<&str>) -> Self {
+        let named = format.and_then(media_types_of);
+        let accept = accept(headers);
+        let names_json =
+            |format: &str| ["json", negotiate::JSON].iter().any(|j| j.eq_ignore_ascii_case(format));
+        let is_json = format.is_some_and(names_json) || negotiate::wants_json(accept.as_deref());
+        Self { named, accept, coding: Coding::accepted(headers), kept: Kept::from_headers(headers), is_json }
+    }
+
+    /// The format of an answer and its media type. A `format` that does not fit the kind of answer
+    /// is left aside: clients send one with every query.
+    pub fn format(&self, kind: Answer) -> Result<(ResultFormat, &'static str), Refusal> {
+        let named = self.named.as_deref().and_then(|named| negotiate::negotiate(Some(named), kind));
+        named
+            .or_else(|| negotiate::negotiate(self.accept.as_deref(), kind))
+            .ok_or_else(|| not_acceptable(kind))
+    }
+}
+
+/// The media types that a value of `format` means; `None` if it is not known.
+fn media_types_of(format: &str) -> Option<String> {
+    let lower = format.to_ascii_lowercase();
+    let types = match lower.as_str() {
+        // Of solutions, and of graphs.
+        "xml" => "application/sparql-results+xml, application/rdf+xml",
+        "json" => "application/sparql-results+json, application/ld+json",
+        "turtle" | "n3" => "text/turtle",
+        "ntriples" | "n-triples" => "application/n-triples",
+        "nquads" | "n-quads" => "application/n-quads",
+        "json-ld" => "application/ld+json",
+        // A plus in an address is a blank.
+        "rdf+xml" | "rdf xml" | "rdfxml" => "application/rdf+xml",
+        other => match other.parse::<ResultFormat>() {
+            Ok(format) => return format.media_type().split(';').next().map(str::to_owned),
+            Err(_) => return other.contains('/').then_some(lower),
+        },
+    };
+    Some(types.to_owned())
+}
