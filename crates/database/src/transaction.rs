@@ -85,8 +85,8 @@ impl Transaction {
 
     /// Takes back what [`Transaction::leave`] was given, if the layer was here: it joins again.
     pub fn take<L: Layer>(&mut self) -> Option<Box<L>> {
-        let is_its = |left: &Box<dyn Layer>| (&**left as &dyn Any).is::<L>();
-        let left = self.layers.remove(self.layers.iter().position(is_its)?);
+        let is_its = |left: &dyn Layer| (left as &dyn Any).is::<L>();
+        let left = self.layers.remove(self.layers.iter().position(|left| is_its(&**left))?);
         Some((left as Box<dyn Any>).downcast().expect("it is of this type"))
     }
 

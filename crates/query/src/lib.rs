@@ -31,7 +31,7 @@ pub use limits::looks;
 pub use limits::{QueryLimits, Stop};
 pub use memory::{Held, Line, MemoryShare, Shares, TextKind, TextMemory, TextRoom, text_bytes};
 pub use memory_wait::MemoryWait;
-pub use spill::{BlockReader, BlockWriter, SpillError, SpillSpace};
+pub use spill::{Block, BlockReader, BlockWriter, SpillError, SpillSpace};
 #[cfg(feature = "scarcity")]
 pub use stack::scarcity;
 pub use stack::{Deep, with_room};

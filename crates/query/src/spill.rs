@@ -31,6 +31,9 @@ pub enum SpillError {
     Damaged(String),
 }
 
+/// A block that was read: its head, and its bytes.
+pub type Block = ([u8; 8], Vec<u8>);
+
 /// Temporary space of one operator; clones share it.
 #[derive(Clone)]
 pub struct SpillSpace(Arc<TempSpace>);
@@ -97,11 +100,11 @@ impl BlockReader {
         self.next = 0;
     }
 
-    /// The next block: its head, and its bytes.
+    /// The next block.
     ///
     /// # Errors
     /// Those of the space, or a block that is not what was written.
-    pub fn next_block(&mut self) -> Result<Option<([u8; 8], Vec<u8>)>, SpillError> {
+    pub fn next_block(&mut self) -> Result<Option<Block>, SpillError> {
         let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
         self.next += 1;
         assert!(place.len as usize >= HEAD_BYTES, "a block is written with its head");
