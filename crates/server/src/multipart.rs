@@ -4,8 +4,8 @@
 //! Forms come from people and are small: their body is held in memory, up to [`MOST_BYTES`] and
 //! [`MOST_PARTS`]. Large documents are sent as they are.
 //!
-//! The library for this, `multer`, reads no forms with bare line feeds, and has no limit on the head
-//! of a part: it holds all of it, and searches it anew with each piece that comes.
+//! The library for this, `multer`, reads no forms with bare line feeds, and has no limit on the
+//! head of a part: it holds all of it, and searches it anew with each piece that comes.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -29,7 +29,6 @@ const CIRCLES: &[KnownCircle] = &[
         &["inline", "lexical"],
         "an inline term is written as a lexical form, by its layout",
     ),
-    known("io::queue", &["background", "schedule"], "the schedule asks the background how far it may go"),
     known("python", &["convert", "terms"], "values become terms, and literals become values"),
     known("python", &["database", "transaction"], "a database begins transactions; both tell changes alike"),
     known("snowmelt", &["database", "options"], "options open a database, and a database names its options"),
@@ -39,11 +38,6 @@ const CIRCLES: &[KnownCircle] = &[
     known("sparql::expr", &["members", "node"], "a node has members, which are nodes"),
     known("sparql::optimise", &["greedy", "order"], "the search falls back on the greedy one"),
     known("sparql::optimise::lower", &["correlated", "nested"], "a correlated side holds nested ones"),
-    known(
-        "store::report",
-        &["interval", "registry"],
-        "formulas of the registry are worked out for an interval",
-    ),
 ];
 
 fn found() -> Counts {

@@ -1,4 +1,4 @@
-//! What is at the root: a page for people with browsers, a list of resources for the others.
+//! The root: a page for people with browsers, a list of resources for the others.
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
