@@ -6,6 +6,8 @@
 //! | `text_table` | tables of text                                                    |
 //! | `random`     | seeded generators whose sequences never change                    |
 //! | `signals`    | Ctrl-C and SIGTERM as a flag, and a thread that hears of signals  |
+//! | `printable`  | text of others, fit for a terminal                                |
+//! | `output`     | standard output and error, whose failures are no panics           |
 //! | `seed`       | the seed of random tests                                          |
 //! | `interrupt`  | how long work is asked to end                                     |
 //! | `varint`     | whole numbers in few bytes                                        |
@@ -15,6 +17,8 @@
 
 mod interrupt;
 pub mod iri;
+pub mod output;
+pub mod printable;
 pub mod random;
 mod seed;
 pub mod signals;

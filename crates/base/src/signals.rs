@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use signal_hook::consts::SIGXFSZ;
 pub use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The flag that Ctrl-C and SIGTERM set. A second one ends the process at once, with status 130.
@@ -25,6 +26,17 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     }
     *slot = Some(Arc::clone(&flag));
     Ok(flag)
+}
+
+/// Makes a write beyond the largest size of a file (`ulimit -f`) fail, as one on a full disk does.
+/// Unless it is asked for, such a write ends the process (SIGXFSZ). A program that is started from
+/// here is as before.
+///
+/// # Errors
+/// The signal cannot be handled.
+pub fn fail_beyond_file_size() -> io::Result<()> {
+    // Set and never looked at: it is enough that the signal has a handler.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// Has a thread of its own call `heard` with each of `signals` that comes, from now on.

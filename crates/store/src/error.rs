@@ -282,7 +282,9 @@ impl StoreError {
     pub(crate) fn file(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> StoreError {
         let path = path.to_path_buf();
         move |cause| match cause.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+            std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::QuotaExceeded
+            | std::io::ErrorKind::FileTooLarge => StoreError::Full { path },
             _ => StoreError::File { path, what, cause: Arc::new(cause) },
         }
     }
@@ -297,7 +299,7 @@ impl StoreError {
     pub(crate) fn device(path: &Path, what: &'static str) -> impl FnOnce(IoError) -> StoreError {
         let path = path.to_path_buf();
         move |cause| match cause.errno() {
-            Some(libc::ENOSPC | libc::EDQUOT) => StoreError::Full { path },
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => StoreError::Full { path },
             _ => StoreError::Device { path, what, cause: Arc::new(cause) },
         }
     }

@@ -140,7 +140,9 @@ impl LoadError {
     pub(crate) fn temp(path: &Path, source: io::Error) -> LoadError {
         let path = path.to_path_buf();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LoadError::DiskFull { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                LoadError::DiskFull { path }
+            }
             _ => LoadError::Temp { path, source },
         }
     }
