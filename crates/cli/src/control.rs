@@ -15,6 +15,7 @@ use snowmelt_graph::{Database, GraphError};
 use snowmelt_server::control::{Address, Command, FILE_NAME, Reply, Request, VERSION};
 use snowmelt_store::{StoreConfig, StoreError};
 
+use crate::foreign;
 use snowmelt_base::signals;
 use snowmelt_switches::open::open_to_read;
 
@@ -63,6 +64,15 @@ impl Client {
         Ok(Self { stream: UnixStream::connect(&address.path)?, socket: dir.join(FILE_NAME) })
     }
 
+    /// Gives up when nothing comes for so long.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn within(self, patience: Duration) -> anyhow::Result<Self> {
+        self.stream.set_read_timeout(Some(patience))?;
+        Ok(self)
+    }
+
     /// Has the server run a command, shows how far it is, and answers with its last word.
     /// Ctrl-C cancels.
     pub fn ask(self, command: Command) -> anyhow::Result<Reply> {
@@ -98,7 +108,7 @@ impl Client {
     fn replies(&self) -> anyhow::Result<Reply> {
         let bar = bar()?;
         for line in BufReader::new(&self.stream).lines() {
-            match serde_json::from_str(&line?)? {
+            match reply(&line.map_err(late)?)? {
                 Reply::Progress { step, done, total } => show(&bar, step, done, total),
                 reply => {
                     bar.finish_and_clear();
@@ -107,6 +117,19 @@ impl Client {
             }
         }
         bail!("it broke off: has the server ended?")
+    }
+}
+
+/// A reply, its text fit for a terminal.
+fn reply(line: &str) -> serde_json::Result<Reply> {
+    serde_json::from_value(foreign::readable(serde_json::from_str(line)?))
+}
+
+/// An error of reading; that of waiting for too long in words.
+fn late(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
+        _ => error,
     }
 }
 

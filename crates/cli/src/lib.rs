@@ -7,6 +7,7 @@ mod answer;
 mod commands;
 mod control;
 mod costs;
+mod foreign;
 mod prompt;
 mod running;
 
@@ -83,7 +84,7 @@ pub fn command() -> clap::Command {
 /// nothing else.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     snowmelt_io::bound_heap();
-    program::status(NAME, carried_out(args.into_iter().collect()))
+    program::status(NAME, program::begin().and_then(|()| carried_out(args.into_iter().collect())))
 }
 
 fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {

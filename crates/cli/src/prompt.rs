@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
+use snowmelt_base::output::Stdout;
 use snowmelt_sparql::{
     Engine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
 };
@@ -78,7 +79,7 @@ impl Prompt {
             let _ = editor.load_history(file);
         }
         let quads = self.engine.database().state()?.quads();
-        println!("{}: {} quads. \\help tells more.", db.display(), indicatif::HumanCount(quads));
+        writeln!(Stdout, "{}: {} quads. \\help tells more.", db.display(), indicatif::HumanCount(quads))?;
         loop {
             let text = match editor.readline("snowmelt> ") {
                 Ok(text) => text,
@@ -91,7 +92,7 @@ impl Prompt {
             }
             let _ = editor.add_history_entry(text.trim_end());
             self.width = terminal_width();
-            if self.input(&text, &mut std::io::stdout().lock())? == Then::Quit {
+            if self.input(&text, &mut Stdout)? == Then::Quit {
                 break;
             }
         }

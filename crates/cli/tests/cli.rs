@@ -57,13 +57,14 @@ fn the_doctor_looks_at_a_database_and_at_a_server() {
     has(&bench.error(&["doctor", "nowhere"]), &["nowhere", "no such directory"]);
     has(&bench.error(&["doctor", "."]), &["name one of them", "db"]);
     has(&bench.error(&["doctor", "localhost:7878"]), &["http://"]);
-    has(&bench.error(&["doctor", "https://localhost:7878"]), &["only http://"]);
+    has(&bench.error(&["doctor", "https://localhost:7878"]), &["--cacert"]);
+    has(&bench.error(&["doctor", "ftp://localhost:7878"]), &["only http://"]);
     assert_eq!(bench.run(&["doctor"]).status.code(), Some(2));
 
     let server = Server::start(&bench.path("db"), &[]);
     let (_, beside) = looked("db", &[]);
     assert!(abouts(&beside).iter().any(|about| about == "server: checkpoints"), "{beside:#}");
-    let (code, served) = looked(&format!("http://{}/sparql", server.address), &[]);
+    let (code, served) = looked(&format!("HTTP://{}/ready", server.address), &[]);
     assert_eq!(code, Some(0), "{served:#}");
     assert!(abouts(&served).iter().any(|about| about == "server: requests"), "{served:#}");
 }

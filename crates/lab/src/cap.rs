@@ -89,7 +89,7 @@ fn around(command: &[String], device: CapDevice, caps: Caps, undo: &Undo) -> Res
     limited.caps.iter().for_each(tell);
     let program = Program::start(&limited.enter(command), undo)?;
     program.wait(EVERY, &mut || true);
-    limited.caps_changed().iter().for_each(|why| eprintln!("warning: {why}"));
+    limited.caps_changed().iter().for_each(|why| crate::tell!("warning: {why}"));
     Ok(program.exit_code())
 }
 
@@ -108,13 +108,13 @@ fn hold_processes(pids: &[u32], device: &CapDevice, caps: &Caps, undo: &Undo) ->
     held.homes()
         .iter()
         .filter_map(|home| loosened(home, device, caps))
-        .for_each(|why| eprintln!("note: {why}"));
-    eprintln!("{} processes are in {}; Ctrl-C moves them back", held.count(), held.group().display());
+        .for_each(|why| crate::tell!("note: {why}"));
+    crate::tell!("{} processes are in {}; Ctrl-C moves them back", held.count(), held.group().display());
     while !stop.requested() && programs.iter().any(|program| !program.is_over()) {
         std::thread::sleep(EVERY);
     }
     undo.undo()?;
-    eprintln!("moved back");
+    crate::tell!("moved back");
     Ok(())
 }
 
@@ -125,21 +125,21 @@ fn hold_group(path: &Path, device: &CapDevice, caps: &Caps, undo: &Undo) -> Resu
     let in_force = caps.set(&group, device, undo)?;
     tell(&in_force);
     if in_force.version == 1 && has_groups_below(&group) {
-        eprintln!("note: in control groups v1 the caps do not hold for the groups below this one");
+        crate::tell!("note: in control groups v1 the caps do not hold for the groups below this one");
     }
-    eprintln!("held in {}; Ctrl-C sets the old caps again", group.display());
+    crate::tell!("held in {}; Ctrl-C sets the old caps again", group.display());
     while !stop.requested() && group.exists() {
         std::thread::sleep(EVERY);
     }
     undo.undo()?;
-    eprintln!("the caps are as before");
+    crate::tell!("the caps are as before");
     Ok(())
 }
 
 fn tell(in_force: &CapsInForce) {
-    eprintln!("{in_force}");
+    crate::tell!("{in_force}");
     if let Some(doubt) = in_force.doubt() {
-        eprintln!("note: {doubt}");
+        crate::tell!("note: {doubt}");
     }
 }
 

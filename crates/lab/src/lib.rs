@@ -21,15 +21,9 @@
 //!
 //! The crate stands on `snowmelt_io` alone: nothing here knows what a database is.
 
-/// Prints a line. When the reader of the output is gone (`| head`), the command goes on: its
-/// changes must be set back, and the results are in the run folder.
-macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($text)*);
-    }};
-}
-pub(crate) use say;
+// When the reader of the output is gone (`| head`), the command goes on: its changes must be set
+// back, and the results are in the run folder.
+pub(crate) use snowmelt_base::{say, tell};
 
 pub mod cap;
 mod device;

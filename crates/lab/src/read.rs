@@ -126,7 +126,7 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
-    left_out.iter().for_each(|why| eprintln!("left out: {why}"));
+    left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
     let stop = signals::stop_on_signal();
     let undo = Undo::open("read")?;
     let _awake = args.awake.then(Awake::hold).transpose()?;

@@ -430,7 +430,7 @@ impl Drop for Owner {
         // leave the rest.
         let undone = self.0.locked().undo();
         if let Err(e) = undone {
-            eprintln!("warning: {e}");
+            crate::tell!("warning: {e}");
         }
         signals::forget(&self.0);
     }
@@ -467,7 +467,7 @@ fn undo_steps(
             break;
         }
     }
-    settings.iter().filter_map(Step::differs).for_each(|why| eprintln!("warning: {why}"));
+    settings.iter().filter_map(Step::differs).for_each(|why| crate::tell!("warning: {why}"));
     left.reverse();
     (left, failures)
 }

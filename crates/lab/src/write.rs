@@ -116,7 +116,7 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
-    left_out.iter().for_each(|why| eprintln!("left out: {why}"));
+    left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
     let bench = WriteBench {
         target: &target,
         writes: args.writes,

@@ -57,6 +57,7 @@ use tls::Tls;
 use tokens::Keeper;
 
 pub use cors::{Cors, NotAnOrigin};
+pub use dataset::folder::RESERVED as RESOURCES;
 pub use dataset::{Folder, Opener, Served};
 pub use limits::{LEAST_BODY_BYTES, MOST_REFUSED, ServerLimits};
 

@@ -1,11 +1,12 @@
 //! Switches about meters: all of them at the end of a command, and the log of waits.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use snowmelt_base::tell;
 use snowmelt_graph::{Account, Database, Priority, Report};
 use snowmelt_store::WaitLog;
 
@@ -49,7 +50,7 @@ impl MetersArg {
     pub fn are_the_servers(&self, db: &Path) {
         if self.meters.is_some() {
             let db = db.display();
-            eprintln!("a server has {db} open and counts: snowmelt stats {db} --meters");
+            tell!("a server has {db} open and counts: snowmelt stats {db} --meters");
         }
     }
 }
@@ -67,8 +68,7 @@ fn say(report: &Report, format: MetersFormat) {
         MetersFormat::Table => report.text(),
         MetersFormat::Json => format!("{}\n", report.json()),
     };
-    // Not eprint!, which panics when the reader is gone.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    tell!("{}", text.trim_end_matches('\n'));
 }
 
 /// `--waits` and `--priority`, of commands that run queries.

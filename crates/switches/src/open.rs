@@ -10,7 +10,7 @@ use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError, i
 use crate::create::CreateArgs;
 use crate::device::StripeDevices;
 use crate::io::IoArgs;
-use snowmelt_base::size;
+use snowmelt_base::{size, tell};
 
 /// Switches of memory and I/O.
 #[derive(Clone, Debug, clap::Args)]
@@ -106,6 +106,6 @@ pub fn open_or_create(
     }
     let made = Database::create(path, &create.paths(), options)
         .with_context(|| format!("cannot make a database in {}", path.display()))?;
-    eprintln!("snowmelt: {} is a new, empty database", path.display());
+    tell!("snowmelt: {} is a new, empty database", path.display());
     Ok(made)
 }

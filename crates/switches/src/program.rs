@@ -1,13 +1,23 @@
 //! Reads the command line of a program, says why a command failed, and finds the other program.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgMatches, Command};
+use snowmelt_base::output::{self, Stdout, StdoutFailure};
+use snowmelt_base::{printable, signals, tell};
 
 use crate::{file, topics};
+
+/// Prepares the process of a program.
+///
+/// # Errors
+/// A signal cannot be handled.
+pub fn begin() -> anyhow::Result<()> {
+    signals::fail_beyond_file_size().context("cannot handle SIGXFSZ")
+}
 
 /// The command line of a program, with the switches of its configuration file. Ends the process for
 /// help and for wrong usage.
@@ -16,24 +26,48 @@ use crate::{file, topics};
 /// The configuration file cannot be used.
 pub fn matches(command: Command, args: Vec<OsString>) -> anyhow::Result<ArgMatches> {
     let command = topics::hide(command);
+    let name = command.get_name().to_owned();
     if let Some(help) = topics::asked(&command, &args) {
-        print!("{help}");
-        std::process::exit(0);
+        end(&name, write!(Stdout, "{help}").map_err(anyhow::Error::new));
     }
     let args = file::with_config(&command, args)?;
-    Ok(command.get_matches_from(args))
+    match command.try_get_matches_from(args) {
+        Ok(matches) => Ok(matches),
+        // help and version
+        Err(asked) if !asked.use_stderr() => {
+            end(&name, asked.print().map_err(|error| output::failed(error).into()))
+        }
+        Err(wrong) => wrong.exit(),
+    }
 }
 
-/// The exit status of a command; an error is told on standard error.
+fn end(program: &str, result: anyhow::Result<()>) -> ! {
+    std::process::exit(i32::from(status(program, result.map(|()| 0))))
+}
+
+/// The exit status of a command; an error is told on standard error. A command whose reader has
+/// gone (`| head`) ends quietly, one whose output is lost for another reason with an error.
 pub fn status(program: &str, result: anyhow::Result<u8>) -> u8 {
-    match result {
-        Ok(status) => status,
-        Err(error) => {
-            // Not eprintln!, which panics when the reader is gone.
-            let _ = writeln!(std::io::stderr(), "{program}: {}", one_line(&error));
+    let failure = output::end();
+    let is_reader_gone = failure == Some(StdoutFailure::ClosedPipe);
+    match (result, failure) {
+        (Err(error), _) if is_reader_gone && is_closed_pipe(&error) => 0,
+        (Err(error), _) => {
+            tell!("{program}: {}", printable::line(&one_line(&error)));
             1
         }
+        (Ok(0), Some(StdoutFailure::Other(why))) => {
+            tell!("{program}: cannot write to standard output: {why}");
+            1
+        }
+        (Ok(status), _) => status,
     }
+}
+
+/// An error that comes of a reader which stopped reading.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let of_pipe = |cause: &std::io::Error| cause.kind() == ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(of_pipe))
 }
 
 /// Another program of ours: the file that lies beside this one, else the name, for the path.

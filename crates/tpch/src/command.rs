@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
+use snowmelt_base::say;
 use snowmelt_engines::Work;
 use snowmelt_lab::undo::Undo;
 use snowmelt_lab::{LabError, Run, signals, size};
@@ -78,7 +79,7 @@ pub fn run(args: &TpchArgs) -> Result<(), TpchError> {
     fs::create_dir_all(&options.dir).map_err(|e| LabError::file("make the folder", &options.dir, e))?;
     let measured = options.reachable().and_then(|()| {
         let lines = run.lines("seconds")?;
-        measure(&options, &work, Some(lines), &|line| println!("{line}"))
+        measure(&options, &work, Some(lines), &|line| say!("{line}"))
     });
     if !(was_kept || args.keep && options.is_loaded()) {
         let removed = if was_there { empty(&options.dir) } else { fs::remove_dir_all(&options.dir) };
@@ -92,7 +93,7 @@ pub fn run(args: &TpchArgs) -> Result<(), TpchError> {
     result.doubts.iter().for_each(|doubt| run.doubt(doubt));
     undo.undo()?;
     let page = run.finish(report(&result))?;
-    println!("\n{}", page.display());
+    say!("\n{}", page.display());
     Ok(())
 }
 

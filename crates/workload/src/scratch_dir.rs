@@ -37,7 +37,7 @@ impl ScratchDir {
 impl Drop for ScratchDir {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("snowmelt: {} could not be removed: {error}", self.path.display());
+            snowmelt_base::tell!("snowmelt: {} could not be removed: {error}", self.path.display());
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `snowmelt backup`: copy one consistent state of a database, verifying every page; whole, or in
 //! a set of backups what has changed.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::control::{self, Client, Found};
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals};
 use snowmelt_graph::CopyProgress;
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_switches::meters::MetersArg;
@@ -49,14 +48,16 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     if args.incremental {
         let added = database.backup_to_set(&args.target, |at| bar.show(at))?;
         bar.end();
-        return match added {
+        match added {
             Some((part, done)) => say_added(&args.target, Some(&part.name), done.pages, done.txn),
             None => say_added(&args.target, None, 0, database.newest()),
-        };
+        }
+        return Ok(());
     }
     let done = database.backup_until(&args.target, &args.stripe, |at| bar.show(at))?;
     bar.end();
-    say(&args.target, done.pages, done.txn)
+    say_copied(&args.target, done.pages, done.txn);
+    Ok(())
 }
 
 /// Has the server make the copy: it writes as its own user.
@@ -68,10 +69,11 @@ fn ask(args: &BackupArgs, server: Client) -> anyhow::Result<()> {
         false => Command::Backup { target, stripes: stripes? },
     };
     match server.ask(command)? {
-        Reply::BackedUp { pages, txn } => say(&args.target, pages, txn),
+        Reply::BackedUp { pages, txn } => say_copied(&args.target, pages, txn),
         Reply::AddedToSet { name, pages, txn } => say_added(&args.target, name.as_deref(), pages, txn),
-        other => Err(control::unexpected(&other)),
+        other => return Err(control::unexpected(&other)),
     }
+    Ok(())
 }
 
 /// How far a copy is.
@@ -99,19 +101,13 @@ impl CopyBar {
 }
 
 /// Says what was copied.
-pub fn say(target: &Path, pages: u64, txn: u64) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}: {pages} pages, verified, as of transaction {txn}", target.display())?;
-    Ok(())
+pub fn say_copied(target: &Path, pages: u64, txn: u64) {
+    say!("{}: {pages} pages, verified, as of transaction {txn}", target.display());
 }
 
-fn say_added(set: &Path, name: Option<&str>, pages: u64, txn: u64) -> anyhow::Result<()> {
+fn say_added(set: &Path, name: Option<&str>, pages: u64, txn: u64) {
     match name {
-        Some(name) => say(&set.join(name), pages, txn),
-        None => {
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{}: nothing has changed since transaction {txn}", set.display())?;
-            Ok(())
-        }
+        Some(name) => say_copied(&set.join(name), pages, txn),
+        None => say!("{}: nothing has changed since transaction {txn}", set.display()),
     }
 }

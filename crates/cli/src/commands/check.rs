@@ -1,6 +1,5 @@
 //! `snowmelt check`: every page, every tree, the indexes against each other, every term.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::control::{self, Client, Found};
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals};
 use snowmelt_graph::{CheckReport, Database, RepairReport};
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::Salvage;
@@ -78,22 +77,21 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
 fn repair(args: &CheckArgs, database: &Arc<Database>, memory_bytes: u64) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let done = database.repair(memory_bytes, &(), &stop)?;
-    let mut out = std::io::stdout().lock();
     for damage in &done.damage {
-        writeln!(out, "damaged: {damage}")?;
+        say!("damaged: {damage}");
     }
     for name in &done.rebuilt {
-        writeln!(out, "repaired: {name} was written anew")?;
+        say!("repaired: {name} was written anew");
     }
     for lost in &done.lost {
-        writeln!(out, "lost: {lost}")?;
+        say!("lost: {lost}");
     }
     match done {
         RepairReport { lost, .. } if !lost.is_empty() => {
             bail!("{} cannot be repaired, and was not changed: restore it from a copy", args.db.display())
         }
         RepairReport { rebuilt, .. } if rebuilt.is_empty() => {
-            writeln!(out, "repair: the quad indexes are sound, nothing was changed")?;
+            say!("repair: the quad indexes are sound, nothing was changed");
         }
         _ => {}
     }
@@ -111,14 +109,13 @@ fn ask(server: Client) -> anyhow::Result<CheckReport> {
 }
 
 fn say(db: &Path, report: &CheckReport) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings)?;
+    say!("{} pages, {} rows, {} strings checked", report.pages, report.rows, report.strings);
     if report.is_sound() {
-        writeln!(out, "sound")?;
+        say!("sound");
         return Ok(());
     }
     for problem in &report.problems {
-        writeln!(out, "{problem}")?;
+        say!("{problem}");
     }
     bail!("{} has {} problems: restore it from a copy, or load it again", db.display(), report.problem_count)
 }

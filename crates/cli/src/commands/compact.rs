@@ -1,12 +1,11 @@
 //! `snowmelt compact`: reclaim terms without quads, move scattered leaves into key order, write
 //! everything back and give free space at the end of the files back.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_graph::{CompactOptions, CompactStep, CompactTerms};
 use snowmelt_server::control::{Command, Reply};
 
@@ -59,7 +58,10 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
         Found::Served(server) => {
             args.meters.are_the_servers(&args.db);
             return match server.ask(Command::Compact { terms })? {
-                Reply::Compacted { before, after, terms, moved } => say(before, after, &terms, moved),
+                Reply::Compacted { before, after, terms, moved } => {
+                    say_compacted([before, after], &terms, moved);
+                    Ok(())
+                }
                 other => Err(control::unexpected(&other)),
             };
         }
@@ -71,7 +73,7 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     let done = database.compact(&options, |step| {
         let (words, done, total) = step.told();
         if matches!(step, CompactStep::Needs { .. }) {
-            bar.suspend(|| eprintln!("{words}"));
+            bar.suspend(|| tell!("{words}"));
         }
         control::show(&bar, words, done, total);
         match stop.load(Ordering::Relaxed) {
@@ -82,14 +84,13 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let done = done?;
     if let Some(shortage) = &done.shortage {
-        eprintln!("{shortage}; not all pages were moved into key order");
+        tell!("{shortage}; not all pages were moved into key order");
     }
-    say(done.before_bytes, done.after_bytes, &done.terms.to_string(), done.leaves)
+    say_compacted([done.before_bytes, done.after_bytes], &done.terms.to_string(), done.leaves);
+    Ok(())
 }
 
-fn say(before: u64, after: u64, terms: &str, moved: u64) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{before} bytes of data before, {after} after")?;
-    writeln!(out, "{terms}; {moved} pages moved into key order")?;
-    Ok(())
+fn say_compacted([before_bytes, after_bytes]: [u64; 2], terms: &str, moved: u64) {
+    say!("{before_bytes} bytes of data before, {after_bytes} after");
+    say!("{terms}; {moved} pages moved into key order");
 }

@@ -1,8 +1,8 @@
 //! `snowmelt config check`: whether a configuration file says what it should.
 
-use std::io::Write;
 use std::path::PathBuf;
 
+use snowmelt_base::say;
 use snowmelt_switches::file;
 
 /// Configuration files.
@@ -19,13 +19,12 @@ pub enum ConfigCommand {
 pub fn run(config: ConfigCommand, all: &clap::Command) -> anyhow::Result<()> {
     let ConfigCommand::Check { file } = config;
     let taken = file::check(all, &file)?;
-    let mut out = std::io::stdout().lock();
     if taken.is_empty() {
-        writeln!(out, "{}: nothing is set", file.display())?;
+        say!("{}: nothing is set", file.display());
     }
     for (command, switches) in taken {
         let s = if switches == 1 { "" } else { "es" };
-        writeln!(out, "{}: {command}: {switches} switch{s}", file.display())?;
+        say!("{}: {command}: {switches} switch{s}", file.display());
     }
     Ok(())
 }

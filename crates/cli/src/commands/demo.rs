@@ -4,6 +4,7 @@
 //! is slow but serves many requests at once (in real time), first page by page on demand, then
 //! with planned reads; then warm on the real device.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use snowmelt_base::signals;
+use snowmelt_base::output::Stdout;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
 use snowmelt_graph::{OpenOptions, Report};
@@ -55,7 +57,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
     let stop = signals::stop_flag()?;
     let begun = Instant::now();
     let home = Home::new(args.dir.as_deref())?;
-    println!("Snowmelt demo: the same queries from cold, without and with planned reads\n");
+    writeln!(Stdout, "Snowmelt demo: the same queries from cold, without and with planned reads\n")?;
     make(args.products, home.path(), &stop)?;
     let load = ClientLoad {
         products: args.products,
@@ -66,26 +68,34 @@ pub fn run(args: DemoArgs) -> Result<()> {
         costs: PlanCosts::Device,
     };
     let demo = Demo { db: home.path(), load, stop: &stop };
-    println!("\nExplore from cold, {} clients, on a simulated network volume ({VOLUME})", load.clients);
+    writeln!(
+        Stdout,
+        "\nExplore from cold, {} clients, on a simulated network volume ({VOLUME})",
+        load.clients
+    )?;
     let (slow, slow_meters) =
         demo.cold("page by page", ReadAhead::none(), Until::steady(MOST_ON_DEMAND_S))?;
     let (fast, meters) = demo.cold("planned", ReadAhead::auto(), Until::steady(MOST_PLANNED_S))?;
     let warm = demo.warm()?;
     let race = Race { entries: vec![slow, fast, warm] };
-    println!("\nThroughput, of {:.0} query mixes per hour when warm:\n", race.warm_rate() / 25.0 * 3600.0);
-    println!("{}\n{}", race.plot(WIDTH, 8), race.verdict());
+    writeln!(
+        Stdout,
+        "\nThroughput, of {:.0} query mixes per hour when warm:\n",
+        race.warm_rate() / 25.0 * 3600.0
+    )?;
+    writeln!(Stdout, "{}\n{}", race.plot(WIDTH, 8), race.verdict())?;
     if let Some(file) = &args.picture {
         let conditions = format!("BSBM Explore, {} clients; a volume of {VOLUME}", load.clients);
         std::fs::write(file, race.picture(&conditions))
             .with_context(|| format!("cannot write {}", file.display()))?;
-        println!("the picture is in {}\n", file.display());
+        writeln!(Stdout, "the picture is in {}\n", file.display())?;
     }
-    println!("page by page   {}", slow_meters.activity);
-    println!("planned        {}", meters.activity);
-    println!("\nplanned: {}", meters.reads_line());
-    println!("trees, most read first:\n{}", meters.trees_text());
+    writeln!(Stdout, "page by page   {}", slow_meters.activity)?;
+    writeln!(Stdout, "planned        {}", meters.activity)?;
+    writeln!(Stdout, "\nplanned: {}", meters.reads_line())?;
+    writeln!(Stdout, "trees, most read first:\n{}", meters.trees_text())?;
     what_next(home.kept());
-    eprintln!("({:.0} s in all)", begun.elapsed().as_secs_f64());
+    tell!("({:.0} s in all)", begun.elapsed().as_secs_f64());
     home.keep();
     Ok(())
 }
@@ -143,7 +153,7 @@ impl Drop for Home {
             && dir.exists()
             && let Err(error) = std::fs::remove_dir_all(&dir)
         {
-            eprintln!("snowmelt: {} could not be removed: {error}", dir.display());
+            tell!("snowmelt: {} could not be removed: {error}", dir.display());
         }
     }
 }
@@ -157,11 +167,12 @@ fn make(products: u32, db: &Path, stop: &AtomicBool) -> Result<()> {
     bar.finish_and_clear();
     let report = report?;
     let seconds = report.total_seconds();
-    println!(
+    writeln!(
+        Stdout,
         "{products} products: {} triples generated and loaded in {seconds:.1} s, {} on disk",
         HumanCount(report.triples),
         HumanBytes(report.database_bytes),
-    );
+    )?;
     Ok(())
 }
 
@@ -244,12 +255,12 @@ fn show(bar: &ProgressBar, sample: &Sample) {
 }
 
 fn what_next(kept: Option<&Path>) {
-    println!("Go on with");
+    say!("Go on with");
     if kept.is_none() {
-        println!("  snowmelt demo --dir demo-db              the same, and keeps the database");
+        say!("  snowmelt demo --dir demo-db              the same, and keeps the database");
     }
     let db = kept.map_or("demo-db".into(), Path::to_string_lossy);
-    println!("  snowmelt serve {db}                   SPARQL over HTTP at http://127.0.0.1:7878/sparql");
-    println!("  snowmelt query {db} 'SELECT * {{ ?s ?p ?o }} LIMIT 5' --analyze");
-    println!("  snowmelt-lab bsbm run {db} --ablate   what each read-ahead rule is worth ");
+    say!("  snowmelt serve {db}                   SPARQL over HTTP at http://127.0.0.1:7878/sparql");
+    say!("  snowmelt query {db} 'SELECT * {{ ?s ?p ?o }} LIMIT 5' --analyze");
+    say!("  snowmelt lab bsbm run {db} --ablate   what each read-ahead rule is worth (with snowmelt-lab)");
 }

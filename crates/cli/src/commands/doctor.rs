@@ -16,20 +16,20 @@ mod served;
 mod stored;
 mod sync_time;
 mod trial;
+mod visit;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use snowmelt_base::size;
+use snowmelt_base::{say, size};
 use snowmelt_store::StoreConfig;
 use snowmelt_store::superblock::{FILE_NAME, SuperBlockFile};
 
 use self::disk::KeptProfile;
 use self::finding::{Finding, Level};
 use self::kernel::KernelFiles;
-use super::query::is_closed_pipe;
+use self::visit::Papers;
 
 /// Look at what makes a database slow or fragile, and say what to change.
 #[derive(clap::Args)]
@@ -47,6 +47,9 @@ pub struct DoctorArgs {
     /// A file with the token that the server wants, for a URL
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A file with the certificates, in PEM, that may sign that of an https:// server
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -60,15 +63,12 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     let named = args.db.to_string_lossy();
     let is_url = named.contains("://");
     let mut findings = match is_url {
-        true => of_server(&named, args.token_file.as_deref())?,
+        true => of_server(&named, &args)?,
         false => of_database(&args.db, args.memory)?,
     };
     // Stable: within a level they stay in their order.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-    match show(&args, &findings, is_url) {
-        Err(error) if is_closed_pipe(&error) => {}
-        shown => shown?,
-    }
+    show(&args, &findings, is_url);
     match finding::count(&findings, Level::Problem) {
         0 => Ok(()),
         1 => bail!("{named} has a problem"),
@@ -76,7 +76,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
     }
 }
 
-fn show(args: &DoctorArgs, findings: &[Finding], is_url: bool) -> anyhow::Result<()> {
+fn show(args: &DoctorArgs, findings: &[Finding], is_url: bool) {
     let text = match args.format {
         DoctorFormat::Text => finding::as_text(findings),
         DoctorFormat::Json => {
@@ -85,16 +85,17 @@ fn show(args: &DoctorArgs, findings: &[Finding], is_url: bool) -> anyhow::Result
             format!("{:#}\n", json!({ subject: args.db.to_string_lossy(), "findings": findings }))
         }
     };
-    let mut out = std::io::stdout();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+    say!("{}", text.trim_end());
 }
 
-fn of_server(url: &str, token: Option<&Path>) -> anyhow::Result<Vec<Finding>> {
-    let token = token.map(|path| {
+fn of_server(url: &str, args: &DoctorArgs) -> anyhow::Result<Vec<Finding>> {
+    let token = args.token_file.as_ref().map(|path| {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         text.map(|text| text.trim().to_owned())
     });
-    Ok(served::judge(&served::ask(url, token.transpose()?.as_deref())?, &|_| true))
+    let token = token.transpose()?;
+    let papers = Papers { token: token.as_deref(), cacert: args.cacert.as_deref() };
+    Ok(served::judge(&served::ask(url, papers)?, &|_| true))
 }
 
 fn of_database(dir: &Path, memory: Option<u64>) -> anyhow::Result<Vec<Finding>> {

@@ -4,11 +4,10 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use snowmelt_base::output::Stdout;
 use snowmelt_graph::DumpFormat;
 use snowmelt_switches::meters::MetersArg;
 use snowmelt_switches::open::OpenArgs;
-
-use super::query::is_closed_pipe;
 
 /// Write all quads as RDF.
 #[derive(clap::Args)]
@@ -29,10 +28,7 @@ pub fn run(args: DumpArgs) -> anyhow::Result<()> {
     let Some(format) = DumpFormat::named(&args.format) else { bail!("unknown format {}", args.format) };
     let database = args.open.open_to_read(&args.db)?;
     let _meters = args.meters.at_end(&database);
-    let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 18, Stdout);
     let written = database.dump(format, &mut out).map_err(anyhow::Error::from).and_then(|_| Ok(out.flush()?));
-    match written {
-        Err(error) if is_closed_pipe(&error) => Ok(()),
-        other => other.with_context(|| format!("cannot dump {}", args.db.display())),
-    }
+    written.with_context(|| format!("cannot dump {}", args.db.display()))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use oxrdfio::RdfFormat;
 use parking_lot::Mutex;
-use snowmelt_base::{signals, size};
+use snowmelt_base::{signals, size, tell};
 use snowmelt_graph::load::{
     self, Contexts, FormatToldBy, LeftOut, LoadError, LoadOptions, LoadProgress, LoadReport, OddTerms, Phase,
     Progress, Source,
@@ -107,7 +107,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Lists what was left out.
 fn list(left_out: &[LeftOut]) {
-    left_out.iter().for_each(|left_out| eprintln!("left out: {left_out}"));
+    left_out.iter().for_each(|left_out| tell!("left out: {left_out}"));
 }
 
 /// An input, its format, and how that is known.
@@ -184,27 +184,27 @@ fn say(inputs: &[Input], report: &LoadReport) {
             FormatToldBy::Name => "by its name",
             FormatToldBy::Content => "by its content; --format sets another",
         };
-        eprintln!("{name}: {}, {how}", format.name());
+        tell!("{name}: {}, {how}", format.name());
     }
     if inputs.len() > MOST {
-        eprintln!("… and {} more", inputs.len() - MOST);
+        tell!("… and {} more", inputs.len() - MOST);
     }
     let seconds = report.total_seconds();
     let rate = HumanCount((report.triples as f64 / seconds) as u64);
-    eprintln!("{} triples in {seconds:.2} s, {rate} triples/s", HumanCount(report.triples));
+    tell!("{} triples in {seconds:.2} s, {rate} triples/s", HumanCount(report.triples));
     let phases = report.seconds.iter().map(|(phase, s)| format!("{} {s:.2}", phase.name()));
-    eprintln!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
+    tell!("seconds: {}", phases.collect::<Vec<_>>().join(", "));
     let bytes = size::precise(report.database_bytes);
     // Below a million the extents that are begun hide what a quad takes.
     let each = match report.quads {
         quads if quads < 1_000_000 => String::new(),
         quads => format!(", {:.1} bytes each", report.database_bytes as f64 / quads as f64),
     };
-    eprintln!("{} quads in the database, {bytes}{each}", HumanCount(report.quads));
+    tell!("{} quads in the database, {bytes}{each}", HumanCount(report.quads));
     let peak = size::precise(report.peak_bytes);
-    eprintln!("peak memory {peak}, temporary files {}", size::precise(report.temporary_bytes));
+    tell!("peak memory {peak}, temporary files {}", size::precise(report.temporary_bytes));
     if report.skipped > 0 {
         list(&report.left_out);
-        eprintln!("{} statements left out that cannot be read", HumanCount(report.skipped));
+        tell!("{} statements left out that cannot be read", HumanCount(report.skipped));
     }
 }

@@ -1,9 +1,10 @@
 //! `snowmelt probe PATH`: measure a device by reading from it, and say what follows for the engine.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::ValueEnum;
-use snowmelt_base::size;
+use snowmelt_base::{say, size, tell};
 use snowmelt_graph::as_json;
 use snowmelt_io::{KeptModel, KernelFiles, ProbeLimits, Profile, RatePoint};
 use snowmelt_server::control::{Command, Reply};
@@ -11,7 +12,7 @@ use snowmelt_store::superblock::{self, SuperBlockFile};
 use snowmelt_store::{LearnedBefore, PAGE_BYTES, profile_path};
 
 use crate::control::Client;
-use crate::costs;
+use crate::{costs, foreign};
 
 /// Measure the device under a file, a directory or a block device, by reading only.
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,7 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
             profile.keep(&saved)?;
             print(&profile, args.format)?;
             compare(&args.path, i, stripe, &profile);
-            eprintln!("kept in {}: the database uses it from its next opening on", saved.display());
+            tell!("kept in {}: the database uses it from its next opening on", saved.display());
         }
         return Ok(());
     }
@@ -70,14 +71,14 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
 /// an earlier run.
 fn compare(db: &Path, number: usize, stripe: &Path, profile: &Profile) {
     let kept = LearnedBefore::find(&KernelFiles::real(), db, number, stripe);
-    kept.doubt.iter().for_each(|doubt| eprintln!("note: {doubt}"));
+    kept.doubt.iter().for_each(|doubt| tell!("note: {doubt}"));
     let served = served(db, number).map(|model| ("the server that runs", model));
     let learned = served.or_else(|| Some(("an earlier run", kept.model?)));
     let Some((by, model)) = learned else { return };
     let told = costs::told(&model);
     match costs::differences(&profile.cost, &model) {
-        same if same.is_empty() => eprintln!("{by} has learned {told}: this probe agrees"),
-        apart => eprintln!(
+        same if same.is_empty() => tell!("{by} has learned {told}: this probe agrees"),
+        apart => tell!(
             "note: {by} has learned {told}, and this probe differs: {}; something else may use the disk at one of \
              the times, a cache may have answered the probe, or the disk has changed",
             apart.join(", ")
@@ -85,10 +86,14 @@ fn compare(db: &Path, number: usize, stripe: &Path, profile: &Profile) {
     }
 }
 
+/// Time that a server may take for its meters.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Costs that the server of a database has learned of a stripe, if there is one and it has.
 fn served(db: &Path, number: usize) -> Option<KeptModel> {
-    let Reply::Meters(samples) = Client::connect(db).ok()?.ask(Command::Meters).ok()? else { return None };
-    let meters = as_json(&samples);
+    let server = Client::connect(db).ok()?.within(PATIENCE).ok()?;
+    let Reply::Meters(samples) = server.ask(Command::Meters).ok()? else { return None };
+    let meters = foreign::tamed(as_json(&samples));
     costs::of_meters(&meters["devices"][number]["costs"])
 }
 
@@ -104,7 +109,7 @@ fn stripes_of(path: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
 
 fn print(profile: &Profile, format: ProbeFormat) -> anyhow::Result<()> {
     match format {
-        ProbeFormat::Json => println!("{}", serde_json::to_string_pretty(profile)?),
+        ProbeFormat::Json => say!("{}", serde_json::to_string_pretty(profile)?),
         ProbeFormat::Table => print_table(profile),
     }
     Ok(())
@@ -112,26 +117,31 @@ fn print(profile: &Profile, format: ProbeFormat) -> anyhow::Result<()> {
 
 fn print_table(profile: &Profile) {
     let cache = if profile.direct { "O_DIRECT" } else { "through the page cache" };
-    println!(
+    say!(
         "{}: {:.1} GiB, {}, {cache}",
         profile.file.display(),
         profile.len_bytes as f64 / (1u64 << 30) as f64,
         profile.engine
     );
-    println!(
+    say!(
         "\n{:<12} {:>6} {:>12} {:>10} {:>10} {:>10}",
-        "reads", "depth", "per second", "MiB/s", "p50 µs", "p99 µs"
+        "reads",
+        "depth",
+        "per second",
+        "MiB/s",
+        "p50 µs",
+        "p99 µs"
     );
     let row = |what: &str, p: &RatePoint| {
         let what = format!("{what} {}", size::about(p.request_bytes as f64));
         let mib = p.bytes_per_s / f64::from(1 << 20);
         let (p50, p99) = (p.p50_ns as f64 / 1e3, p.p99_ns as f64 / 1e3);
-        println!("{what:<12} {:>6} {:>12.0} {mib:>10.1} {p50:>10.0} {p99:>10.0}", p.depth, p.per_s);
+        say!("{what:<12} {:>6} {:>12.0} {mib:>10.1} {p50:>10.0} {p99:>10.0}", p.depth, p.per_s);
     };
     profile.random.iter().for_each(|p| row("random", p));
     profile.sequential.iter().for_each(|p| row("in order", p));
     let cost = &profile.cost;
-    println!(
+    say!(
         "\na request alone takes {:.0} µs, one more among {} costs {:.1} µs; {:.0} MiB/s",
         cost.latency_ns as f64 / 1e3,
         cost.depth,
@@ -139,24 +149,24 @@ fn print_table(profile: &Profile) {
         cost.bytes_per_s as f64 / f64::from(1 << 20),
     );
     let reads = &profile.reads;
-    println!(
+    say!(
         "system statistics: a page read alone {:.0} µs (SREADTIM), {} pages in one read {:.0} µs (MREADTIM)",
         reads.single_ns / 1e3,
         reads.multi_bytes / PAGE_BYTES as u64,
         reads.multi_ns / 1e3,
     );
-    println!(
+    say!(
         "so: read through gaps up to {}, keep {} requests outstanding, scan {} ahead,",
         size::about(cost.gap_bytes() as f64),
         cost.best_depth(),
         size::about(cost.read_ahead_bytes() as f64),
     );
-    println!(
+    say!(
         "    read a 2 MiB extent whole when {:.0} or more of its 256 pages are wanted, {}",
         cost.extent_break_even(8192, 2 << 20).ceil().min(257.0),
         if cost.in_place() { "lone reads in place" } else { "lone reads through the queue" },
     );
     for doubt in &profile.doubts {
-        println!("note: {doubt}");
+        say!("note: {doubt}");
     }
 }

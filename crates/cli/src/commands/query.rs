@@ -8,6 +8,7 @@ use anyhow::bail;
 
 use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
+use snowmelt_base::output::Stdout;
 use snowmelt_base::signals;
 use snowmelt_sparql::{Engine, QueryOptions, Shortener, TableStyle, declared_prefixes};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
@@ -81,15 +82,12 @@ fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions)
         return explain(args, engine, text, options);
     }
     let result = engine.query(text, options)?;
-    let stdout = std::io::stdout().lock();
-    let terminal = stdout.is_terminal();
-    let mut out = BufWriter::with_capacity(if terminal { 4096 } else { 1 << 18 }, stdout);
+    let terminal = std::io::stdout().is_terminal();
+    let mut out = BufWriter::with_capacity(if terminal { 4096 } else { 1 << 18 }, Stdout);
     let prefixes = Some(Shortener::new(declared_prefixes(text)));
     let style = TableStyle { width: terminal.then(terminal_width).flatten(), prefixes };
-    match AnswerFormat::write(args.format, result, style, &mut out).and_then(|()| Ok(out.flush()?)) {
-        Err(error) if is_closed_pipe(&error) => Ok(()),
-        other => other,
-    }
+    AnswerFormat::write(args.format, result, style, &mut out)?;
+    Ok(out.flush()?)
 }
 
 /// The plan, and with --analyze what it did.
@@ -104,15 +102,5 @@ fn explain(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions
         false => engine.analysis(text, options)?,
     };
     let shown = if is_json { format!("{:#}\n", plan.json()) } else { plan.to_string() };
-    match std::io::stdout().write_all(shown.as_bytes()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
-}
-
-/// A reader that stopped reading (`| head`) is not an error.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+    Ok(Stdout.write_all(shown.as_bytes())?)
 }

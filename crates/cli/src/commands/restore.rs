@@ -1,6 +1,5 @@
 //! `snowmelt restore`: make a database of a backup, or of a state of a set of backups.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -8,7 +7,8 @@ use anyhow::bail;
 use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
 use snowmelt_graph::{BackupSet, RestoreAt, restore_backup};
 
-use super::backup::{CopyBar, say};
+use super::backup::{CopyBar, say_copied};
+use snowmelt_base::{say, tell};
 use snowmelt_switches::open::OpenArgs;
 
 /// Make a database of a backup.
@@ -82,7 +82,7 @@ fn shown_time(unix_s: u64) -> String {
 pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
     let set = BackupSet::read(&args.source)?;
     if !set.has_manifest() {
-        eprintln!(
+        tell!(
             "{}: an earlier release made this set, without a manifest: were its newest parts missing, nothing \
              would say so",
             args.source.display()
@@ -106,24 +106,24 @@ pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
     };
     bar.end();
     if let (Some(At(RestoreAt::UnixS(_))), Some(back)) = (args.at, set.back_in_time().first()) {
-        eprintln!(
+        tell!(
             "the times of this set go back at {}: of the states made by that time the last one was taken; \
              --list shows all, --at TXN names one",
             back.name
         );
     }
-    say(&target, done.pages, done.txn)
+    say_copied(&target, done.pages, done.txn);
+    Ok(())
 }
 
 /// Says which states a set has, and what is wrong with it.
 fn list(args: &RestoreArgs, set: &BackupSet) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
     let back = set.back_in_time();
     for part in set.parts() {
         let (time, txn) = (shown_time(part.unix_s), part.txn);
         let pages = if part.is_whole() { "all pages".to_owned() } else { format!("{} pages", part.pages) };
         let note = if back.contains(&part) { "  (the clock had been set back)" } else { "" };
-        writeln!(out, "{}  {time}  transaction {txn}  {pages}{note}", part.name)?;
+        say!("{}  {time}  transaction {txn}  {pages}{note}", part.name);
     }
     if set.parts().is_empty() {
         bail!("{}: no set of backups (see snowmelt backup --incremental)", args.source.display());
@@ -131,7 +131,7 @@ fn list(args: &RestoreArgs, set: &BackupSet) -> anyhow::Result<()> {
     match set.faults() {
         [] => Ok(()),
         faults => {
-            faults.iter().for_each(|fault| eprintln!("{}", fault.error));
+            faults.iter().for_each(|fault| tell!("{}", fault.error));
             bail!("{}: not as its manifest says", args.source.display())
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::running;
-use snowmelt_base::{signals, size};
+use snowmelt_base::{signals, size, tell};
 use snowmelt_graph::Database;
 use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
@@ -303,7 +303,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         let is_alone = !args.read_only && !is_folder;
         announcement = is_alone.then(|| running::Announcement::write(&dir, address)).flatten();
         let path = if is_folder { "datasets" } else { "sparql" };
-        eprintln!("snowmelt: serving {} at {scheme}://{address}/{path}", dir.display());
+        tell!("snowmelt: serving {} at {scheme}://{address}/{path}", dir.display());
     };
     let stopped = async move {
         while !stop.load(Ordering::Relaxed) {
@@ -319,13 +319,13 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
 /// SIGHUP: reads the certificate again, and goes on in new logs.
 fn reload(tls: Option<&Tls>, logs: &Logs) {
     match tls.map(Tls::reload) {
-        Some(Ok(())) => eprintln!("snowmelt: the certificate was read again"),
-        Some(Err(error)) => eprintln!("snowmelt: the certificate stays as it was: {error}"),
+        Some(Ok(())) => tell!("snowmelt: the certificate was read again"),
+        Some(Err(error)) => tell!("snowmelt: the certificate stays as it was: {error}"),
         None => {}
     }
     match logs.reopen() {
-        Ok(()) => eprintln!("snowmelt: the logs were opened again"),
-        Err(error) => eprintln!("snowmelt: a log goes on where it was: {error}"),
+        Ok(()) => tell!("snowmelt: the logs were opened again"),
+        Err(error) => tell!("snowmelt: a log goes on where it was: {error}"),
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use snowmelt_base::signals;
+use snowmelt_base::output::Stdout;
+use snowmelt_base::{say, signals};
 use snowmelt_graph::{Database, MeterScope, Sample, TREE_COLUMNS, as_json, as_text, since, sort_trees};
 use snowmelt_server::control::{Command, Reply};
 
-use super::query::is_closed_pipe;
 use crate::control::{self, Client, Found};
 use snowmelt_switches::open::OpenArgs;
 
@@ -76,13 +76,9 @@ pub fn run(args: StatsArgs) -> anyhow::Result<()> {
     }
     let mut source = StatsSource::open(found, &args.db);
     if args.meters {
-        let shown = match args.every {
-            Some(every) => args.watch(&mut source, every),
-            None => source.samples().and_then(|samples| show(&args.shown(samples, None)?)),
-        };
-        match shown {
-            Err(error) if is_closed_pipe(&error) => {}
-            other => other?,
+        match args.every {
+            Some(every) => args.watch(&mut source, every)?,
+            None => say!("{}", args.shown(source.samples()?, None)?.trim_end_matches('\n')),
         }
     }
     match args.reset {
@@ -92,8 +88,7 @@ pub fn run(args: StatsArgs) -> anyhow::Result<()> {
 }
 
 fn show(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout();
-    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
+    Ok(Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush())?)
 }
 
 /// The text about what is stored.

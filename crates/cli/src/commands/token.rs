@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
+use snowmelt_base::output::Stdout;
 use snowmelt_base::size;
 use snowmelt_base::text_table::TextTable;
 use snowmelt_server::tokens::{Rights, Token, TokenFile};
@@ -60,7 +62,6 @@ enum TokenCommand {
 
 /// Runs the command.
 pub fn run(args: TokenArgs) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
     match args.command {
         TokenCommand::Add { file, name, rights, timeout, query_memory, rows, dataset, graph } => {
             let memory = query_memory.map(|bytes| bytes as usize);
@@ -68,9 +69,17 @@ pub fn run(args: TokenArgs) -> anyhow::Result<()> {
             let (datasets, graphs) = (some(dataset), some(graph));
             let token = Token { timeout, memory, rows, datasets, graphs, ..Token::new(&name, rights) };
             let secret = TokenFile::change(&file, |tokens| tokens.add(token))?;
-            writeln!(out, "{secret}")?;
+            let shown = writeln!(Stdout, "{secret}").and_then(|()| Stdout.flush());
+            // A reader that has gone is no excuse here: there is no other way to the token.
+            shown.map_err(|error| {
+                let file = file.display();
+                anyhow!(
+                    "{error}: the token of {name} was made and not shown; `snowmelt token remove {file} {name}`, \
+                     then add it again"
+                )
+            })?;
         }
-        TokenCommand::List { file } => write!(out, "{}", table(&TokenFile::read(&file)?))?,
+        TokenCommand::List { file } => write!(Stdout, "{}", table(&TokenFile::read(&file)?))?,
         TokenCommand::Remove { file, name } => {
             TokenFile::change(&file, |tokens| tokens.remove(&name))?;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::HumanCount;
-use snowmelt_base::signals;
+use snowmelt_base::{signals, tell};
 use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
@@ -57,6 +57,6 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     logged.finish()?;
     let updated = updated?;
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
-    eprintln!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
+    tell!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
     Ok(())
 }

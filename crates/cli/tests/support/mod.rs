@@ -62,6 +62,11 @@ impl Server {
         server
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn client(&self) -> Client {
         Client { address: self.address, stream: None }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, bail};
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals};
 use snowmelt_bench::beliefs::changing::Changing;
 use snowmelt_bench::beliefs::picture;
 use snowmelt_bsbm::WordLists;
@@ -47,12 +47,12 @@ pub fn run(args: &BelievedArgs) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
         bail!("interrupted; nothing is left behind");
     }
-    println!("       s{}", Look::HEAD);
-    looks.iter().for_each(|look| println!("{:>8.2}{}", look.at_s, look.columns()));
+    say!("       s{}", Look::HEAD);
+    looks.iter().for_each(|look| say!("{:>8.2}{}", look.at_s, look.columns()));
     let conditions = "a gp3 of which nothing is known, its caps halved from 4 to 8 s; virtual time";
     let file = args.file.display();
     std::fs::write(&args.file, picture::draw(&looks, conditions, &phases))
         .with_context(|| format!("cannot write {file}"))?;
-    println!("the picture is in {file}");
+    say!("the picture is in {file}");
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::content;
 use snowmelt_bench::http::{Endpoint, Protocol};
 use snowmelt_bench::measure::{Measured, Measurement, Streams, inserts_per_mix};
@@ -203,22 +203,22 @@ impl BsbmDriveArgs {
     /// A line for people, out of the way of results for programs.
     fn say(&self, line: &str) {
         match self.format {
-            Output::Table => println!("{line}"),
-            Output::Json | Output::Xml => eprintln!("{line}"),
+            Output::Table => say!("{line}"),
+            Output::Json | Output::Xml => tell!("{line}"),
         }
     }
 
     fn print(&self, summary: &Summary) {
         match self.format {
             Output::Table => {
-                print!("\n{}\n", report::table(&summary.queries));
-                summary.lines().iter().for_each(|line| println!("{line}"));
+                say!("\n{}", report::table(&summary.queries));
+                summary.lines().iter().for_each(|line| say!("{line}"));
                 if let Some(warm_up) = &summary.warm_up {
-                    print!("\nwarm-up:\n{}", warm_up.text());
+                    say!("\nwarm-up:\n{}", warm_up.text().trim_end_matches('\n'));
                 }
             }
-            Output::Json => println!("{}", json(summary)),
-            Output::Xml => print!("{}", summary.xml()),
+            Output::Json => say!("{}", json(summary)),
+            Output::Xml => say!("{}", summary.xml().trim_end_matches('\n')),
         }
     }
 

@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use snowmelt_base::output::Stdout;
+use snowmelt_base::tell;
 use snowmelt_bsbm::{Config, Error, Generator, Summary, WordLists};
 
 /// Write a BSBM data set as N-Triples.
@@ -79,7 +81,7 @@ struct Target {
 impl Target {
     fn create(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
-            return Ok(Self { writer: Box::new(io::stdout().lock()), file: None });
+            return Ok(Self { writer: Box::new(Stdout), file: None });
         }
         let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -92,7 +94,7 @@ impl Target {
         if let Some(path) = self.file
             && let Err(error) = fs::remove_file(&path)
         {
-            eprintln!("the incomplete file {} could not be removed: {error}", path.display());
+            tell!("the incomplete file {} could not be removed: {error}", path.display());
         }
     }
 }
@@ -125,10 +127,10 @@ fn progress_bar() -> ProgressBar {
 fn report(summary: &Summary, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
     let (triples, bytes) = (HumanCount(summary.data.triples), HumanBytes(summary.data.bytes));
-    eprintln!("{triples} triples, {bytes}, in {seconds:.2} s");
+    tell!("{triples} triples, {bytes}, in {seconds:.2} s");
     if summary.updates.triples > 0 {
         let (triples, bytes) = (HumanCount(summary.updates.triples), HumanBytes(summary.updates.bytes));
-        eprintln!("and {triples} triples, {bytes}, in the update set");
+        tell!("and {triples} triples, {bytes}, in the update set");
     }
 }
 
@@ -137,10 +139,7 @@ fn explain(error: Error) -> anyhow::Error {
     let Error::Write { what, bytes, source } = &error else { return error.into() };
     let written = HumanBytes(*bytes);
     match source.kind() {
-        io::ErrorKind::BrokenPipe => {
-            anyhow!("the reader of the {what} stopped before its end, after {written}")
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             anyhow!("no space left for the {what} after {written}: {source}")
         }
         _ => error.into(),

@@ -1,6 +1,7 @@
 //! `snowmelt-lab bsbm run`: query mixes against a database in this process (or an endpoint),
 //! measured.
 
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -11,7 +12,8 @@ use crate::warm_up::WarmUpArgs;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use snowmelt_base::signals;
+use snowmelt_base::output::Stdout;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::ablation::{
     Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, conditions_of, settings, turned_settings,
 };
@@ -179,23 +181,29 @@ impl BsbmRunArgs {
     }
 
     /// A line for people, out of the way of JSON.
-    fn say(&self, line: &str) {
+    ///
+    /// # Errors
+    /// Its reader has gone: what is still to be measured has none.
+    fn say(&self, line: &str) -> Result<()> {
         match self.format {
-            ReportFormat::Table => println!("{line}"),
-            ReportFormat::Json => eprintln!("{line}"),
+            ReportFormat::Table => writeln!(Stdout, "{line}")?,
+            ReportFormat::Json => tell!("{line}"),
         }
+        Ok(())
     }
 
     fn print(&self, measured: &Measured) {
         let Measured { qmph, queries, meters, seconds, text } = measured;
         if self.format == ReportFormat::Json {
             let all = json!({ "qmph": qmph, "queries": queries, "meters": meters, "seconds": seconds });
-            return println!("{all:#}");
+            return say!("{all:#}");
         }
         if !queries.is_empty() {
-            println!("{}", report::table(queries));
+            say!("{}", report::table(queries));
         }
-        print!("{text}");
+        if !text.is_empty() {
+            say!("{}", text.trim_end_matches('\n'));
+        }
     }
 }
 
@@ -215,7 +223,7 @@ fn warm(
     stop: &AtomicBool,
 ) -> Result<Measured> {
     let mut bench = Bench::open(db, options, load)?;
-    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)))?;
     bench.run(Until::mixes(args.warmup), 1.0, stop, &|_| {})?;
     bench.database.store().reset_meters();
     let (run, _) = bench.run(Until::mixes(args.mixes), 1.0, stop, &|_| {})?;
@@ -245,9 +253,9 @@ fn with_updates(args: &BsbmRunArgs, stop: &AtomicBool) -> Result<Measured> {
     let load = args.load(products);
     let mixes = args.mixes.min((transactions.len() / inserts_per_mix(load.use_case)) as u64);
     if mixes < args.mixes {
-        args.say(&format!("{} transactions are enough for {mixes} mixes", transactions.len()));
+        args.say(&format!("{} transactions are enough for {mixes} mixes", transactions.len()))?;
     }
-    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)))?;
     if let Some(url) = &args.endpoint {
         return endpoint(args, url, load, mixes, Some(transactions), stop);
     }
@@ -273,7 +281,7 @@ fn from_cold(
         bail!("{} has no warm list: it is saved when a run without --cold, or a server, ends", db.display());
     }
     options.read_ahead.warm_list &= args.warm_list;
-    args.say(&format!("{}; {}", machine(), settings_line(args, load)));
+    args.say(&format!("{}; {}", machine(), settings_line(args, load)))?;
     let plan = Plan {
         db,
         options: &options,
@@ -284,8 +292,8 @@ fn from_cold(
         most_seconds: args.cold_seconds,
         mixes: args.mixes,
         stop,
-        on_proof: &|proof| args.say(&format!("{}\n{}", proof.text(), Sample::head())),
-        on_sample: &|sample| args.say(&sample.line()),
+        on_proof: &|proof| drop(args.say(&format!("{}\n{}", proof.text(), Sample::head()))),
+        on_sample: &|sample| drop(args.say(&sample.line())),
     };
     let run = plan.run()?;
     interrupted(stop)?;
@@ -304,7 +312,7 @@ fn from_cold(
 fn over_http(args: &BsbmRunArgs, url: &str, stop: &AtomicBool) -> Result<Measured> {
     let load = args.load(args.products.context("--endpoint needs --products")?);
     let how = if args.connection_per_query { "a connection per query" } else { "a connection per client" };
-    args.say(&format!("{}; {url}, {how}; {}", machine(), settings_line(args, load)));
+    args.say(&format!("{}; {url}, {how}; {}", machine(), settings_line(args, load)))?;
     endpoint(args, url, load, args.mixes, None, stop)
 }
 
@@ -384,7 +392,7 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
         machine(),
         load.products,
         args.mixes
-    ));
+    ))?;
     let cells = ablation.run();
     bar.finish_and_clear();
     let cells = cells?;

@@ -1,5 +1,6 @@
 //! `snowmelt-lab bsbm scale`: how the benchmark's work grows with its data.
 
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -7,7 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use snowmelt_base::signals;
+use snowmelt_base::output::Stdout;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::scale::room::{self, Kept};
 use snowmelt_bench::scale::{Profiler, ScalePlan, ScaleRun, growth_text, growths, scale_text};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
@@ -71,7 +73,7 @@ pub fn run(args: BsbmScaleArgs) -> Result<()> {
     let missing: Vec<u32> = scales.iter().copied().filter(|n| !place.db(*n).exists()).collect();
     let needed = room::bytes_at_once(&missing, place.kept());
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
-    args.say(&machine());
+    args.say(&machine())?;
     args.say(&format!(
         "{} of {} databases to make in {}: {:.1} GiB needed, {:.1} GiB free",
         missing.len(),
@@ -79,29 +81,33 @@ pub fn run(args: BsbmScaleArgs) -> Result<()> {
         place.path().display(),
         gib(needed),
         gib(room::bytes_free(place.path())?)
-    ));
+    ))?;
     room::check(place.path(), needed)?;
     let mut runs: Vec<ScaleRun> = Vec::new();
     for products in &scales {
         let run = args.scale(*products, scales.len(), &place, &stop)?;
-        args.say(&format!("\n{}", scale_text(&run)));
+        args.say(&format!("\n{}", scale_text(&run)))?;
         runs.push(run);
     }
     let growths = growths(&runs);
-    args.say(&growth_text(&growths));
+    args.say(&growth_text(&growths))?;
     if args.format == ReportFormat::Json {
-        println!("{:#}", json!({ "machine": machine(), "scales": runs, "growth": growths }));
+        say!("{:#}", json!({ "machine": machine(), "scales": runs, "growth": growths }));
     }
     Ok(())
 }
 
 impl BsbmScaleArgs {
     /// A line for people, out of the way of JSON.
-    fn say(&self, line: &str) {
+    ///
+    /// # Errors
+    /// Its reader has gone: what is still to be measured has none.
+    fn say(&self, line: &str) -> Result<()> {
         match self.format {
-            ReportFormat::Table => println!("{line}"),
-            ReportFormat::Json => eprintln!("{line}"),
+            ReportFormat::Table => writeln!(Stdout, "{line}")?,
+            ReportFormat::Json => tell!("{line}"),
         }
+        Ok(())
     }
 
     /// Makes the database of a scale, if it is not there, and runs on it.
@@ -146,7 +152,7 @@ impl BsbmScaleArgs {
         self.say(&format!(
             "{products} products: {} triples made and loaded in {seconds:.1} s",
             report.triples
-        ));
+        ))?;
         Ok(())
     }
 }

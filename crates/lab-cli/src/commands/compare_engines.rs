@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use snowmelt_base::size;
+use snowmelt_base::{say, size};
 use snowmelt_bench::compare::data::DataSet;
 use snowmelt_bench::compare::field::{self, Entrant, Skipped, skip_line};
 use snowmelt_bench::compare::outcome::Standings;
@@ -123,20 +123,20 @@ pub fn run(args: &CompareEnginesArgs) -> Result<()> {
     let (made, folder) = undo.make_tree(&parent, "snowmelt-engines")?;
     let settings = args.settings(&folder)?;
     let (mut field, skipped) = field::find(adapters, questions.language(), &args.require, &settings, &work)?;
-    skipped.iter().for_each(|skipped| println!("{}", skip_line(skipped)));
-    field.iter().for_each(|entrant| println!("{}: {}", entrant.title(), entrant.version));
+    skipped.iter().for_each(|skipped| say!("{}", skip_line(skipped)));
+    field.iter().for_each(|entrant| say!("{}: {}", entrant.title(), entrant.version));
     field.iter().try_for_each(|entrant| entrant.engine.check_ports())?;
 
     let run = Run::create("compare-engines", args.out.as_deref())?;
     let data = args.data_set(&settings, field.len())?;
     let items = format!("{} {}", data.items, questions.items());
-    println!("{}; {items}, {}", questions.name, size::about(data.bytes as f64));
+    say!("{}; {items}, {}", questions.name, size::about(data.bytes as f64));
     if field.iter().any(|entrant| entrant.engine.wants_parts(questions.language())) {
         data.cut(&settings.parts, settings.threads)?;
     }
     let plan = args.plan(&settings);
     let comparison =
-        Comparison { plan: &plan, questions: &questions, stop: &stopped, say: &|line| println!("{line}") };
+        Comparison { plan: &plan, questions: &questions, stop: &stopped, say: &|line| say!("{line}") };
     comparison.load(&mut field, &data)?;
     let mut lines = run.lines("turns")?;
     let mut outcome = comparison.run(&mut field, &mut lines)?;
@@ -146,9 +146,9 @@ pub fn run(args: &CompareEnginesArgs) -> Result<()> {
     let page = keep(run, &shown, &settings)?;
     if args.keep {
         undo.done(made)?;
-        println!("data, databases and logs are in {}", folder.display());
+        say!("data, databases and logs are in {}", folder.display());
     }
-    println!("\n{}", page.display());
+    say!("\n{}", page.display());
     refuse_failures(&field, &args.require)
 }
 

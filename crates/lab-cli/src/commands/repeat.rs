@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::repeat::{Experiment, RepeatPlan, repeat};
 use snowmelt_lab::Run;
 use snowmelt_switches::program::neighbour;
@@ -62,7 +62,7 @@ pub fn run(args: &RepeatArgs) -> Result<()> {
         snowmelt: neighbour(SNOWMELT)?,
         keeps: args.keep,
     };
-    let page = repeat(&plan, folder, &stop, &|line| eprintln!("{line}"))?;
-    println!("{}", page.display());
+    let page = repeat(&plan, folder, &stop, &|line| tell!("{line}"))?;
+    say!("{}", page.display());
     Ok(())
 }

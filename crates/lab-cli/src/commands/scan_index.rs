@@ -3,7 +3,6 @@
 //!
 //! The threads take pieces of one scan, as those of a query do that scans what is not in memory.
 
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use snowmelt_base::signals;
+use snowmelt_base::{say, signals};
 use snowmelt_graph::{Columns, Database, Index, ScanPieces};
 use snowmelt_store::PAGE_BYTES;
 use snowmelt_switches::open::{OpenArgs, open_to_read};
@@ -69,9 +68,7 @@ pub fn run(args: ScanIndexArgs) -> anyhow::Result<()> {
     anyhow::ensure!(!stop.load(Ordering::Relaxed), "interrupted");
     let seconds = begun.elapsed().as_secs_f64();
     let mib = (pieces.handed() * PAGE_BYTES as u64) as f64 / f64::from(1 << 20);
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
+    say!(
         "{} rows on {} leaves of {}, {} threads, {seconds:.3} s, {:.1} MiB/s, {} pages read",
         rows.into_inner(),
         pieces.handed(),
@@ -79,7 +76,7 @@ pub fn run(args: ScanIndexArgs) -> anyhow::Result<()> {
         args.threads,
         mib / seconds.max(1e-9),
         database.activity().disk
-    )?;
+    );
     Ok(())
 }
 

@@ -254,7 +254,7 @@ mod tests {
             assert!(figures.len() >= 3, "{name}");
             for figure in &figures {
                 let one = check(figure, name, &model, None, false).expect("measured");
-                eprintln!(
+                crate::tell!(
                     "{name}: {} [{}]: published {}, model {}",
                     one.what,
                     one.unit,

@@ -69,7 +69,7 @@ const DEFAULT_BYTES: u64 = 16 << 30;
 pub fn run(args: &CreateArgs) -> Result<(), LabError> {
     let record = create(&args.spec()?)?;
     crate::say!("{}", record.device.display());
-    eprintln!(
+    crate::tell!(
         "{} as {}: {}, scheduler {}, depth {}; in the self-test {} reads at once reached the model, {} µs the way and back",
         record.spec.name,
         record.spec.model_name,

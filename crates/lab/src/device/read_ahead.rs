@@ -38,7 +38,7 @@ impl ReadAhead {
         if found.trim() == self.kb {
             return Ok(());
         }
-        eprintln!("{}: was {}, is set to {} again", self.path.display(), found.trim(), self.kb);
+        crate::tell!("{}: was {}, is set to {} again", self.path.display(), found.trim(), self.kb);
         let set = match self.emulated {
             true => std::fs::write(&self.path, &self.kb).map_err(|e| LabError::file("write", &self.path, e)),
             false => undo.set(&self.path, &self.kb).map_err(LabError::from),

@@ -77,7 +77,7 @@ fn end_server(record: &Record) {
     if ends_within(record, PATIENCE) {
         return;
     }
-    eprintln!("{}: its server does not end; its connection is aborted", record.spec.name);
+    crate::tell!("{}: its server does not end; its connection is aborted", record.spec.name);
     let _ = abort(&record.mount);
     let _ = kill_process(pid, Signal::KILL);
     ends_within(record, PATIENCE);

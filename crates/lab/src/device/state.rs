@@ -94,7 +94,7 @@ pub fn all() -> Result<Vec<Record>, LabError> {
     paths.sort();
     let read = |path: &PathBuf| {
         let text = std::fs::read(path).ok()?; // removed meanwhile
-        parse(path, &text).inspect_err(|e| eprintln!("a device of another version: {e}")).ok()
+        parse(path, &text).inspect_err(|e| crate::tell!("a device of another version: {e}")).ok()
     };
     Ok(paths.iter().filter_map(read).collect())
 }

@@ -270,7 +270,7 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
             }
         }
     }
-    crate::say!();
+    crate::say!("");
     for layer in &sum.layers {
         let mean = layer.bytes as f64 / layer.count.max(1) as f64;
         crate::say!(

@@ -88,7 +88,7 @@ fn watch() -> &'static Watch {
         Watch { journals: Mutex::default(), graceful: AtomicUsize::new(0), stopped: Arc::default() }
     });
     if first && let Err(e) = hear(&[SIGINT, SIGTERM, SIGHUP], |signal| heard(watch, signal)) {
-        eprintln!("warning: signals cannot be watched ({e}); after Ctrl-C run `snowmelt-lab restore`");
+        crate::tell!("warning: signals cannot be watched ({e}); after Ctrl-C run `snowmelt-lab restore`");
     }
     watch
 }
@@ -96,7 +96,7 @@ fn watch() -> &'static Watch {
 fn heard(watch: &Watch, signal: i32) {
     let again = watch.stopped.swap(true, Ordering::Relaxed);
     if watch.graceful.load(Ordering::Relaxed) > 0 && !again {
-        eprintln!("ending; once more to end at once");
+        crate::tell!("ending; once more to end at once");
         return;
     }
     ENDING.store(true, Ordering::Relaxed);
@@ -104,7 +104,7 @@ fn heard(watch: &Watch, signal: i32) {
     let journals = watch.journals.lock();
     for journal in journals.iter().rev() {
         if let Err(e) = journal.end() {
-            eprintln!("warning: {e}");
+            crate::tell!("warning: {e}");
         }
     }
     std::process::exit(128 + signal);

@@ -31,7 +31,7 @@ const NAME_LETTERS: usize = 64;
 const LOOKS: usize = 40;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Names of resources of the server itself.
-const RESERVED: [&str; 10] =
+pub const RESERVED: [&str; 10] =
     ["sparql", "query", "update", "graphs", "stats", "metrics", "requests", "ready", "health", "datasets"];
 
 /// A folder of databases, and how they are opened.

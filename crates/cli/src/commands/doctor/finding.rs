@@ -1,6 +1,7 @@
 //! A finding: something that was looked at, what was measured, and what to change.
 
 use serde_json::{Value, json};
+use snowmelt_base::printable;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,9 +86,12 @@ pub fn count(findings: &[Finding], level: Level) -> usize {
 
 /// A line for each that is well, three for the others, and the sum.
 pub fn as_text(findings: &[Finding]) -> String {
-    let widest = findings.iter().map(|finding| finding.about.chars().count()).max().unwrap_or(0);
+    let widest =
+        findings.iter().map(|finding| printable::line(&finding.about).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for Finding { level, about, measured, why, change } in findings {
+        // Names of files may have control characters, too.
+        let [about, measured, why, change] = [about, measured, why, change].map(|text| printable::line(text));
         text += &format!("{:<8} {about:<widest$}  {measured}\n", level.name());
         if *level != Level::Ok {
             text += &format!("{:9}why: {why}\n{:9}do:  {change}\n", "", "");

@@ -5,21 +5,22 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::Value;
-use snowmelt_base::size;
+use snowmelt_base::{printable, size};
 use snowmelt_graph::as_json;
+use snowmelt_server::RESOURCES;
 use snowmelt_server::advice::{Signs, Topic, judged};
 use snowmelt_server::control::{Command, Reply};
 
 use super::disk;
 use super::finding::Finding;
+use super::visit::{Answer, Papers, Visit};
 use crate::control::{self, Client};
+use crate::foreign;
 
-/// Time that an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Longest answer, in bytes: `/stats` of a server with many trees is some hundred KiB.
-const MOST_BYTES: u64 = 64 << 20;
+/// Time that the server of a database may take over its socket.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Answers of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,31 +35,16 @@ pub struct ServedFacts {
     pub uptime: Option<Duration>,
 }
 
-/// Status and body of the answer to a GET.
-fn get(url: &str, token: Option<&str>) -> anyhow::Result<(u16, Vec<u8>)> {
-    let settings = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false);
-    let mut request = ureq::Agent::from(settings.build()).get(url);
-    if let Some(token) = token {
-        request = request.header("Authorization", format!("Bearer {token}"));
-    }
-    let mut answer = request.call().with_context(|| url.to_owned())?;
-    let body = answer.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
-    Ok((answer.status().as_u16(), body.with_context(|| url.to_owned())?))
-}
-
 /// Asks a server.
 ///
 /// # Errors
 /// It does not answer, or is none of ours, or wants a token.
-pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
-    let rest = url.strip_prefix("http://").with_context(|| {
-        format!("{url}: only http:// addresses can be asked; behind a proxy use that of the server itself")
-    })?;
-    let (base, dataset) = parts(rest);
-    let ask = |path: &str| get(&format!("{base}{path}"), token);
-    let (status, stats) = ask(&format!("{dataset}/stats"))?;
+pub fn ask(url: &str, papers: Papers<'_>) -> anyhow::Result<ServedFacts> {
+    let (base, dataset) = parts(url)?;
+    let visit = Visit::new(&base, papers)?;
+    let Answer { status, body } = visit.get(&format!("{dataset}/stats"))?;
     let meters: Value = match status {
-        200 => serde_json::from_slice(&stats).unwrap_or_default(),
+        200 => foreign::tamed(serde_json::from_slice(&body).unwrap_or_default()),
         401 | 403 => bail!("{base} wants a token with the rights admin: --token-file FILE"),
         404 if !dataset.is_empty() => bail!("{base} has no dataset {}", &dataset[1..]),
         _ => Value::Null,
@@ -69,28 +55,34 @@ pub fn ask(url: &str, token: Option<&str>) -> anyhow::Result<ServedFacts> {
     if meters["journal"].is_null() {
         bail!("{base} answers, but is no server of Snowmelt (/stats: {status})");
     }
-    let (status, ready) = ask("/ready")?;
-    let words = String::from_utf8_lossy(&ready).trim().to_owned();
-    let metrics = ask("/metrics").map(|(_, text)| String::from_utf8_lossy(&text).into_owned())?;
+    let ready = visit.get("/ready")?;
+    let metrics = text(&visit.get("/metrics")?.body);
     Ok(ServedFacts {
-        not_ready: (status != 200).then_some(words),
+        not_ready: (ready.status != 200).then(|| printable::line(text(&ready.body).trim()).into_owned()),
         version: metrics
             .split_once("snowmelt_build_info{version=\"")
-            .and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned())),
-        uptime: meters["uptime_s"].as_f64().map(Duration::from_secs_f64),
+            .and_then(|(_, rest)| Some(printable::line(rest.split_once('"')?.0).into_owned())),
+        uptime: meters["uptime_s"].as_f64().and_then(|s| Duration::try_from_secs_f64(s).ok()),
         meters,
     })
 }
 
-/// An address without its scheme: the server, and the path of a dataset, which is empty for the
-/// only one.
-fn parts(rest: &str) -> (String, String) {
-    const RESOURCES: [&str; 9] =
-        ["", "sparql", "query", "update", "graphs", "stats", "metrics", "requests", "datasets"];
+fn text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
+}
+
+/// Scheme and authority of an address, and the path of a dataset, which is empty for the only one.
+fn parts(url: &str) -> anyhow::Result<(String, String)> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let scheme = scheme.to_ascii_lowercase();
+    if !["http", "https"].contains(&scheme.as_str()) {
+        bail!("{url}: only http:// and https:// addresses can be asked");
+    }
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let first = path.split(['/', '?']).next().unwrap_or_default();
-    let dataset = if RESOURCES.contains(&first) { String::new() } else { format!("/{first}") };
-    (format!("http://{authority}"), dataset)
+    let first = path.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_of_server = first.is_empty() || RESOURCES.contains(&first);
+    let dataset = if is_of_server { String::new() } else { format!("/{first}") };
+    Ok((format!("{scheme}://{authority}"), dataset))
 }
 
 /// Asks the server that has a database open over its socket; `None` when there is no server.
@@ -102,9 +94,9 @@ pub fn of_database(dir: &Path) -> Option<Result<ServedFacts, String>> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(Err(error.to_string())),
         // One that was killed has left its socket.
         Err(_) => None,
-        Ok(server) => Some(match server.ask(Command::Meters) {
+        Ok(server) => Some(match server.within(PATIENCE).and_then(|server| server.ask(Command::Meters)) {
             Ok(Reply::Meters(samples)) => {
-                Ok(ServedFacts { meters: as_json(&samples), ..ServedFacts::default() })
+                Ok(ServedFacts { meters: foreign::tamed(as_json(&samples)), ..ServedFacts::default() })
             }
             Ok(other) => Err(control::unexpected(&other).to_string()),
             Err(error) => Err(format!("{error:#}")),
@@ -289,14 +281,60 @@ mod tests {
 
     #[test]
     fn an_address_may_name_a_dataset() {
-        let of = |rest: &str| parts(rest);
+        let of = |url: &str| parts(url).expect("an address");
         let only = ("http://h:1".to_owned(), String::new());
-        assert_eq!(
-            [of("h:1"), of("h:1/"), of("h:1/sparql"), of("h:1/stats?sort=reads")],
-            [(); 4].map(|()| only.clone())
-        );
-        let named = ("http://h".to_owned(), "/people".to_owned());
-        assert_eq!([of("h/people"), of("h/people/sparql")], [named.clone(), named]);
+        for path in ["", "/", "/stats?sort=reads", "/sparql#here"] {
+            assert_eq!(of(&format!("http://h:1{path}")), only, "{path}");
+        }
+        for resource in RESOURCES {
+            assert_eq!(of(&format!("HTTP://h:1/{resource}")), only, "{resource} is no dataset");
+        }
+        let named = ("https://h".to_owned(), "/people".to_owned());
+        assert_eq!([of("https://h/people"), of("Https://h/people/sparql")], [named.clone(), named]);
+        for other in ["ftp://h", "://h", "h:1"] {
+            assert!(parts(other).is_err(), "{other}");
+        }
+    }
+
+    /// Calls `spoil` with each place of a value that is a number or a text.
+    fn leaves(value: &mut Value, spoil: &mut dyn FnMut(&mut Value)) {
+        match value {
+            Value::Array(of) => of.iter_mut().for_each(|value| leaves(value, spoil)),
+            Value::Object(of) => of.values_mut().for_each(|value| leaves(value, spoil)),
+            leaf => spoil(leaf),
+        }
+    }
+
+    #[test]
+    fn whatever_a_server_sends_is_judged_and_shown_without_control_characters() {
+        let mut whole = meters();
+        whole["uptime_s"] = json!(9.5);
+        whole["advice"] = json!([{ "topic": "a", "text": "b; c" }]);
+        whole["devices"][0]["costs"] =
+            json!({ "learned": 3, "request_ns": 5, "latency_ns": 7, "request_confidence": 0.5 });
+        whole["devices"][0]["classes"] = json!([{ "class": "spill-write", "bytes": 5, "errors": 0 }]);
+        whole["trees"][0]["rules"] = json!({ "scan": { "issued": 5000, "evicted_unused": 4000 } });
+        let mut count = 0;
+        leaves(&mut whole, &mut |_| count += 1);
+        let odd =
+            [json!(-1), json!(1e300), json!(-1e300), json!(u64::MAX), json!("\u{1b}[2J\n"), json!([[]])];
+        for (at, odd) in (0..count).flat_map(|at| odd.iter().map(move |odd| (at, odd))) {
+            let (mut spoiled, mut seen) = (whole.clone(), 0);
+            leaves(&mut spoiled, &mut |leaf| {
+                if seen == at {
+                    *leaf = odd.clone();
+                }
+                seen += 1;
+            });
+            let meters = foreign::tamed(spoiled);
+            let _ = crate::costs::of_meters(&meters["devices"][0]["costs"])
+                .map(|model| crate::costs::told(&model));
+            let facts =
+                ServedFacts { uptime: Some(Duration::from_secs(60)), meters, ..ServedFacts::default() };
+            let shown = super::super::finding::as_text(&judge(&facts, &|_| true));
+            assert!(!shown.replace('\n', "").contains(char::is_control), "{shown:?}");
+            assert!(shown.lines().all(|line| !line.starts_with('\u{1b}')), "{shown:?}");
+        }
     }
 
     #[test]
