@@ -106,7 +106,15 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
         Command::Compact(args) => compact::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Probe(args) => probe::run(args),
-        Command::Lab(args) => return lab::run(&args),
+        Command::Lab(args) => return lab::run(&args, cli.config.as_deref()),
     }?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_switches_are_listed_for_the_other_program() {
+        snowmelt_switches::names::assert_listed(&super::command());
+    }
 }

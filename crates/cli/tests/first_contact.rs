@@ -117,9 +117,20 @@ fn a_configuration_file_is_looked_at_without_running_anything() {
     let (fine, said) = check(&std::fs::read_to_string(shipped).unwrap());
     assert!(fine && said.contains("serve: 2 switches"), "{said}");
     assert!(check("memory = \"4GiB\"\n[load]\nthreads = 2\n").0);
+    let (fine, said) = check("clients = 2\n[scan-index]\nthreads = 2\nleaves = 3\n");
+    assert!(fine && said.contains("snowmelt-lab scan-index: 2 switches"), "{said}");
+    bench.write("c.toml", "clients = 2\n[scan-index]\nthreads = 2\n");
+    bench.write("d.nt", "<urn:a> <urn:b> <urn:c> .\n");
+    bench.ok(&["load", "db", "d.nt", "--config", "c.toml"]);
+    has(&bench.error(&["--config", "none.toml", "lab", "restore"]), &["none.toml"]);
+    has(&bench.error(&["lab", "--config", "none.toml", "restore"]), &["none.toml"]);
     for (text, expected) in [
         ("[serve]\nlisten = \"x\"\n", "--listen"),
         ("nonsense = 1\n", "nonsense is not a switch"),
+        ("[scan-index]\nthread = 1\n", "thread is not a switch of scan-index"),
+        ("[lab]\nclients = 1\n", "[lab] has no switches of its own"),
+        ("[token]\n", "[token] has no switches of its own"),
+        ("[nonsense]\n", "named after no command"),
         ("[serve]\nnonsense = 1\n", "nonsense is not a switch of serve"),
         ("memory = \"lots\"\n", "--memory"),
         ("memory = ", "cannot read"),

@@ -94,3 +94,11 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
     }?;
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_switches_are_listed_for_the_other_program() {
+        snowmelt_switches::names::assert_listed(&super::command());
+    }
+}

@@ -6,6 +6,9 @@
 //! stands on the command line counts before the file. Without `--config`, the file
 //! `snowmelt.toml` in the database directory is read if it is there.
 //!
+//! A file may have settings of both programs: what is a switch of another command, of either of
+//! them, is passed over ([`names`]).
+//!
 //! The file is turned into arguments, so that a value is checked and named as one of the command
 //! line is.
 
@@ -17,6 +20,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use toml::{Table, Value};
+
+use crate::names::{self, NamedCommand};
 
 /// The name of the file that is read without being named.
 pub const NAME: &str = "snowmelt.toml";
@@ -37,7 +42,7 @@ pub fn with_config(command: &Command, args: Vec<OsString>) -> anyhow::Result<Vec
     let failed = || format!("cannot read the configuration file {}", path.display());
     let text = std::fs::read_to_string(&path).with_context(failed)?;
     let table: Table = text.parse().with_context(failed)?;
-    let added = Additions { path: &path, command, sub, matches }.collect(&table)?;
+    let added = Additions { path: &path, sub, matches }.collect(&table)?;
     Ok(args.into_iter().chain(added.into_iter().map(OsString::from)).collect())
 }
 
@@ -50,6 +55,7 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
     let failed = || format!("cannot read the configuration file {}", path.display());
     let text = std::fs::read_to_string(path).with_context(failed)?;
     let table: Table = text.parse().with_context(failed)?;
+    check_tables(path, &table)?;
     let none = Command::new("none").get_matches_from(["none"]);
     let mut taken = Vec::new();
     // A table is named after the last word of a command; the shorter one is meant.
@@ -59,7 +65,7 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
     for words in leaves(command).into_iter().filter(|words| !is_shadowed(words)) {
         let sub =
             words.iter().fold(command, |of, word| of.find_subcommand(word).expect("it was found there"));
-        let added = Additions { path, command, sub, matches: &none }.collect(&table)?;
+        let added = Additions { path, sub, matches: &none }.collect(&table)?;
         let args = [command.get_name().to_owned()].into_iter().chain(words.clone()).chain(added.clone());
         match command.clone().try_get_matches_from(args) {
             // Its other needs do not stand in a file.
@@ -73,7 +79,62 @@ pub fn check(command: &Command, path: &Path) -> anyhow::Result<Vec<(String, usiz
             taken.push((words.join(" "), added.len()));
         }
     }
+    let others = names::all().filter(|other| other.program != command.get_name());
+    let set_for = |other: &NamedCommand<'_>| {
+        let own = table.get(other.table()).and_then(Value::as_table).into_iter().flat_map(Table::keys);
+        table.keys().chain(own).filter(|key| other.has(key)).count()
+    };
+    let of_others = others.map(|other| (format!("{} {}", other.program, other.words), set_for(&other)));
+    taken.extend(of_others.filter(|(_, count)| *count > 0));
     Ok(taken)
+}
+
+/// Refuses tables that no command has, and keys in them that are no switches of theirs.
+fn check_tables(path: &Path, table: &Table) -> anyhow::Result<()> {
+    for (name, value) in table {
+        let Value::Table(own) = value else { continue };
+        check_table_name(path, name)?;
+        let is_known = |key: &str| names::all().any(|command| command.table() == name && command.has(key));
+        if let Some(key) = own.keys().find(|key| !is_known(key)) {
+            bail!(unknown(path, key, name));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a table that is named after no command, or after one without switches.
+fn check_table_name(path: &Path, name: &str) -> anyhow::Result<()> {
+    let has_switches = |command: &NamedCommand<'_>| command.switches().next().is_some();
+    if names::all().any(|command| command.table() == name && has_switches(&command)) {
+        return Ok(());
+    }
+    let path = path.display();
+    let is_below = |command: &NamedCommand<'_>| command.words.split(' ').next() == Some(name);
+    let below = names::all().find(|command| is_below(command) && has_switches(command));
+    let of_lab = || names::all().find(|command| command.program != "snowmelt" && has_switches(command));
+    match below.or_else(|| of_lab().filter(|_| name == "lab")) {
+        Some(command) => bail!(
+            "{path}: [{name}] has no switches of its own: its commands have tables of their own, such as [{}]",
+            command.table()
+        ),
+        None if names::all().any(|command| command.table() == name) => {
+            bail!("{path}: {name} has no switches")
+        }
+        None => bail!("{path}: [{name}] is named after no command"),
+    }
+}
+
+fn unknown(path: &Path, key: &str, whose: &str) -> String {
+    let path = path.display();
+    match names::all().find(|command| command.table() == whose) {
+        Some(command) => {
+            format!(
+                "{path}: {key} is not a switch of {whose}; see `{} {} --help`",
+                command.program, command.words
+            )
+        }
+        None => format!("{path}: {key} is not a switch of {whose}; see `snowmelt COMMAND --help`"),
+    }
 }
 
 /// The words of every command that does something.
@@ -99,7 +160,6 @@ fn config_path(matches: &ArgMatches) -> Option<PathBuf> {
 
 struct Additions<'a> {
     path: &'a Path,
-    command: &'a Command,
     sub: &'a Command,
     matches: &'a ArgMatches,
 }
@@ -110,31 +170,33 @@ impl Additions<'_> {
         let mut added = Vec::new();
         for (key, value) in table {
             match value {
-                Value::Table(own) if key == self.sub.get_name() => {
-                    for (key, value) in own {
-                        let Some(arg) = find(self.sub, key) else {
-                            bail!(self.unknown(key, self.sub.get_name()))
-                        };
-                        self.add(&mut added, arg, key, value)?;
+                Value::Table(own) => {
+                    check_table_name(self.path, key)?;
+                    if key == self.sub.get_name() {
+                        self.add_all(&mut added, key, own)?;
                     }
                 }
-                Value::Table(_) if all(self.command).any(|command| command.get_name() == key) => {}
                 _ => match find(self.sub, key) {
                     Some(arg) => self.add(&mut added, arg, key, value)?,
-                    None if all(self.command).any(|command| find(command, key).is_some()) => {}
-                    None => bail!(self.unknown(key, "any command")),
+                    None if names::all().any(|command| command.has(key)) => {}
+                    None => bail!(unknown(self.path, key, "any command")),
                 },
             }
         }
         Ok(added)
     }
 
-    fn unknown(&self, key: &str, whose: &str) -> String {
-        format!(
-            "{}: {key} is not a switch of {whose}; see `{} COMMAND --help`",
-            self.path.display(),
-            self.command.get_name()
-        )
+    /// The switches of the command's own table, `name`.
+    fn add_all(&self, added: &mut Vec<String>, name: &str, own: &Table) -> anyhow::Result<()> {
+        for (key, value) in own {
+            match find(self.sub, key) {
+                Some(arg) => self.add(added, arg, key, value)?,
+                // `check` and `device check` have one table.
+                None if names::all().any(|command| command.table() == name && command.has(key)) => {}
+                None => bail!(unknown(self.path, key, name)),
+            }
+        }
+        Ok(())
     }
 
     fn add(&self, added: &mut Vec<String>, arg: &Arg, key: &str, value: &Value) -> anyhow::Result<()> {
@@ -167,9 +229,4 @@ impl Additions<'_> {
 /// The switch of a long name; not the one that names the file.
 fn find<'a>(command: &'a Command, key: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| arg.get_long() == Some(key) && key != "config")
-}
-
-/// A command and all below it.
-fn all(command: &Command) -> Box<dyn Iterator<Item = &Command> + '_> {
-    Box::new(std::iter::once(command).chain(command.get_subcommands().flat_map(all)))
 }

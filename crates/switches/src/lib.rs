@@ -10,6 +10,7 @@
 //! | `meters` | what was read, and each wait for it                                   |
 //! | `texts`  | limits on the texts of queries and updates                            |
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
+//! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
 //! | `program` | reads a command line, says why a command failed                     |
 
@@ -20,6 +21,7 @@ pub mod device;
 pub mod file;
 pub mod io;
 pub mod meters;
+pub mod names;
 pub mod open;
 pub mod program;
 pub mod texts;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -18,9 +19,14 @@ pub struct LabArgs {
     arguments: Vec<OsString>,
 }
 
-/// Becomes the program that lies beside this one, else that of the path.
-pub fn run(args: &LabArgs) -> anyhow::Result<u8> {
-    let error = Command::new(program::neighbour(PROGRAM)?).args(&args.arguments).exec();
+/// Becomes the program that lies beside this one, else that of the path. A configuration file that
+/// was named before its command line is one for it, too.
+pub fn run(args: &LabArgs, config: Option<&Path>) -> anyhow::Result<u8> {
+    let mut program = Command::new(program::neighbour(PROGRAM)?);
+    if let Some(file) = config {
+        program.arg("--config").arg(file);
+    }
+    let error = program.args(&args.arguments).exec();
     match error.kind() {
         std::io::ErrorKind::NotFound => bail!(
             "{PROGRAM} is neither beside this program nor in the path: build it with \
