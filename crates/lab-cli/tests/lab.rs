@@ -1,12 +1,18 @@
 //! The laboratory as a user without root meets it.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+fn command(dir: &Path, line: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_snowmelt-lab"));
+    command.current_dir(dir).args(line);
+    command
+}
+
 fn lab(dir: &Path, line: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_snowmelt-lab")).current_dir(dir).args(line).output().unwrap()
+    command(dir, line).output().unwrap()
 }
 
 fn ok(dir: &Path, line: &[&str]) {
@@ -23,7 +29,9 @@ fn lines(path: &Path) -> Vec<Value> {
 fn a_watched_program_is_told_in_whole_intervals_and_in_sums() {
     let dir = tempfile::tempdir().unwrap();
     let script = "head -c 300000 /dev/zero > out; sleep 0.42; exit 3";
-    ok(dir.path(), &["watch", "--interval-ms", "200", "--out", "run", "--", "sh", "-c", script]);
+    let watched =
+        lab(dir.path(), &["watch", "--interval-ms", "200", "--out", "run", "--", "sh", "-c", script]);
+    assert_eq!(watched.status.code(), Some(3), "the exit status is the program's");
     let run = dir.path().join("run");
     let seconds = lines(&run.join("seconds.jsonl"));
     let number = |line: &Value, name: &str| line[name].as_f64().unwrap();
@@ -41,6 +49,73 @@ fn a_watched_program_is_told_in_whole_intervals_and_in_sums() {
     assert!((number(total, "seconds") - end).abs() < 1e-3 && end >= 0.42, "{total}");
     assert!(total["io"]["wchar"].as_u64().unwrap() >= 300_000, "{total}");
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("</html>"));
+}
+
+#[test]
+fn a_program_that_a_signal_ended_gives_128_and_the_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let code = |script: &str| lab(dir.path(), &["watch", "--", "sh", "-c", script]).status.code();
+    assert_eq!([code("exit 0"), code("exit 1"), code("kill -9 $$")], [Some(0), Some(1), Some(137)]);
+}
+
+#[test]
+fn a_reader_that_has_gone_and_a_full_disk_are_no_panics() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let full = || Stdio::from(std::fs::File::create("/dev/full").unwrap());
+    for line in [
+        &["--help"][..],
+        &["bsbm", "run", "--help", "io"],
+        &["bsbm", "generate", "--products", "100"],
+        &["restore"],
+        &["watch", "--out", "run", "--", "true"],
+    ] {
+        let _ = std::fs::remove_dir_all(path.join("run"));
+        for (stdout, code) in [(closed(), 0), (full(), 1)] {
+            let _ = std::fs::remove_dir_all(path.join("run"));
+            let output = command(path, line).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+            let output = output.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{line:?}: {said}");
+            assert!(!said.contains("panicked"), "{line:?}: {said}");
+            assert!(code == 0 || said.contains("o space left"), "{line:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_as_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let limited = "ulimit -f 100; exec \"$0\" bsbm generate --products 200 -o data.nt";
+    let program = env!("CARGO_BIN_EXE_snowmelt-lab");
+    let output = Command::new("sh").current_dir(dir.path()).args(["-c", limited, program]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no space left for the data set"), "{said}");
+    assert!(!dir.path().join("data.nt").exists(), "a cut data set looks like a whole one");
+}
+
+#[test]
+fn a_file_may_have_settings_of_both_programs() {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        "timeout = 60\nread-only = true\nclients = 2\n[serve]\nlisten = \"1\"\n[scan-index]\nthreads = 1\n";
+    std::fs::write(dir.path().join("both.toml"), text).unwrap();
+    std::fs::write(dir.path().join("wrong.toml"), "clientss = 2\n").unwrap();
+    std::fs::write(dir.path().join("lab.toml"), "[lab]\nclients = 2\n").unwrap();
+    let error = |file: &str| {
+        let output = lab(dir.path(), &["--config", file, "scan-index", "nowhere", "psog"]);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error("both.toml").contains("nowhere"), "{}", error("both.toml"));
+    assert!(error("wrong.toml").contains("clientss is not a switch"), "{}", error("wrong.toml"));
+    assert!(error("lab.toml").contains("[lab] has no switches of its own"), "{}", error("lab.toml"));
 }
 
 #[test]

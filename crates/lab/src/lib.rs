@@ -87,13 +87,13 @@ pub enum Command {
 pub fn run(command: Command) -> Result<u8, LabError> {
     match command {
         Command::Cap(args) => return cap::run(&args),
+        Command::Watch(args) => return watch::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Compare(args) => run::compare::run(&args),
         Command::Report(args) => report::command::run(&args),
         Command::Gallery(args) => report::gallery::run(&args),
         Command::Trace(args) => trace::run(&args),
-        Command::Watch(args) => watch::run(&args),
         Command::Mark(args) => watch::mark::run(&args),
         Command::Scan(args) => scan::run(&args),
         Command::Device(args) => device::run(&args),

@@ -114,7 +114,7 @@ pub struct WatchArgs {
 pub struct Total {
     /// The watched program and device.
     pub program: String,
-    /// Its exit code, when it was started here.
+    /// Its exit code, when it was started here: 128 and the signal when one ended it.
     pub code: Option<i32>,
     /// Memory of its control group over all its life, when one is watched or was made.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,11 +178,11 @@ impl WatchArgs {
     }
 }
 
-/// Runs the command.
+/// Runs the command. The exit status is that of a program that was started and has ended.
 ///
 /// # Errors
 /// The program cannot be started or found, or the run folder cannot be written.
-pub fn run(args: &WatchArgs) -> Result<(), LabError> {
+pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
     if args.interval_ms == 0 {
         return Err(LabError::Argument("--interval-ms must be at least 1".into()));
     }
@@ -217,9 +217,11 @@ pub fn run(args: &WatchArgs) -> Result<(), LabError> {
         traced.doubts().into_iter().for_each(|doubt| run.doubt(doubt));
     }
     emulated.iter().filter_map(Behind::doubt).for_each(|doubt| run.doubt(doubt));
+    let code = watched.total.code;
     finish(args, run, watched, traced.as_ref())?;
     undo.undo()?;
-    Ok(())
+    // It runs on when the watch was to end before it.
+    Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(1)))
 }
 
 fn trace_options(args: &WatchArgs) -> Options {

@@ -2,7 +2,7 @@
 //! its I/O.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -113,8 +113,7 @@ impl Program {
     /// Its exit code, once it is over: 128 and the signal when one ended it, as shells say it.
     pub fn exit_code(mut self) -> u8 {
         let status = self.child.as_mut().and_then(|child| child.wait().ok());
-        let code = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
-        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+        status.and_then(code_of).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
     }
 
     /// Its counts now, and, when it is over and was started here, the last of them.
@@ -123,8 +122,13 @@ impl Program {
         let io = ProcessIo::read(self.pid);
         let over = self.is_over();
         let status = self.child.as_mut().filter(|_| over).and_then(|child| child.wait().ok());
-        Ended { code: status.and_then(|s| s.code()), elapsed_s, io }
+        Ended { code: status.and_then(code_of), elapsed_s, io }
     }
+}
+
+/// The exit code of a program: 128 and the signal when one ended it.
+fn code_of(status: ExitStatus) -> Option<i32> {
+    status.code().or_else(|| Some(128 + status.signal()?))
 }
 
 /// /proc/PID/io, with the names of the kernel.
