@@ -2,6 +2,7 @@
 # scratch.sh PROGRAM FOLDER: lays out the files of an image that has the program, the shared
 # libraries that it names, and a user; see Containerfile.scratch.
 set -eu
+umask 022 # the folders and libraries are for the image's user
 
 program=$1
 folder=$2
@@ -15,7 +16,7 @@ install -m 755 "$program" "$root/usr/bin/snowmelt"
 # the path where the loader looks for it.
 ldd "$program" | awk '$2 == "=>" { print $3 } $1 ~ "^/" { print $1 }' | while read -r library; do
     mkdir -p "$root$(dirname "$library")"
-    cp -L "$library" "$root$library"
+    install -m 755 "$library" "$root$library"
 done
 
 echo 'snowmelt:x:7878:7878::/data:/sbin/nologin' > "$root/etc/passwd"
