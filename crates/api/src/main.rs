@@ -1,17 +1,21 @@
 //! `cargo run -p snowmelt-api [-- --write]`: compares the interface of the library `snowmelt` with
 //! the list in `docs/src/reference/api.txt`, so that no change of it goes unseen. `--write` writes
 //! the list.
+//!
+//! Types of other crates that the library gives out are listed with their own items, and so are the
+//! types in those.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for developers")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+mod described;
 
-use anyhow::{Context, Result, ensure};
-use public_api::Builder;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::process::ExitCode;
 
-/// The format of rustdoc's JSON that is understood. It changes with releases of Rust.
-const FORMAT: u64 = 57;
+use anyhow::{Context, Result, bail};
+use described::{Described, met_in, of_type};
 
 fn main() -> ExitCode {
     match run() {
@@ -26,21 +30,18 @@ fn main() -> ExitCode {
 
 fn run() -> Result<bool> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let file = documented(&root)?;
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let json: serde_json::Value = serde_json::from_str(&text)?;
-    if json["format_version"] != FORMAT {
-        println!("skipped: rustdoc writes format {}, and {FORMAT} is understood", json["format_version"]);
+    let writes = std::env::args().any(|arg| arg == "--write");
+    let library = Described::library(&root, "snowmelt")?;
+    if let Some(why) = library.not_understood() {
+        if writes {
+            bail!("nothing was written: {why}");
+        }
+        println!("skipped: {why}");
         return Ok(true);
     }
-    let interface = Builder::from_rustdoc_json(&file)
-        .omit_blanket_impls(true)
-        .omit_auto_trait_impls(true)
-        .omit_auto_derived_impls(true)
-        .build()?;
-    let found: Vec<String> = interface.items().map(ToString::to_string).collect();
+    let found = interface(&root, &library)?;
     let list = root.join("docs/src/reference/api.txt");
-    if std::env::args().any(|arg| arg == "--write") {
+    if writes {
         std::fs::write(&list, found.join("\n") + "\n")?;
         return Ok(true);
     }
@@ -59,23 +60,28 @@ fn run() -> Result<bool> {
     Ok(differences.is_empty())
 }
 
-/// Has rustdoc describe the library as JSON, which stable compilers do only when they are told that
-/// they may.
-fn documented(root: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let options = ["-Z", "unstable-options", "--output-format", "json"];
-    let status = Command::new(&cargo)
-        .current_dir(root)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .args(["rustdoc", "--quiet", "-p", "snowmelt", "--lib", "--"])
-        .args(options)
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "rustdoc fails");
-    let mut told = Command::new(cargo);
-    told.current_dir(root).args(["metadata", "--format-version", "1", "--no-deps"]);
-    let told = told.output().context("cannot run cargo")?;
-    let metadata: serde_json::Value = serde_json::from_slice(&told.stdout)?;
-    let target = metadata["target_directory"].as_str().context("cargo tells no target directory")?;
-    Ok(Path::new(target).join("doc/snowmelt.json"))
+/// The items of the library, of each type that it gives out of another crate of ours, and of the
+/// types in those items.
+fn interface(root: &Path, library: &Described) -> Result<Vec<String>> {
+    let mut found = library.items()?;
+    let mut of_crates: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut waiting = VecDeque::from(library.re_exports());
+    let mut seen = BTreeSet::new();
+    while let Some(met) = waiting.pop_front() {
+        if !seen.insert((met.of_crate.clone(), met.original.clone())) {
+            continue;
+        }
+        if !of_crates.contains_key(&met.of_crate) {
+            let described = Described::library(root, &met.of_crate.replace('_', "-"))?;
+            of_crates.insert(met.of_crate.clone(), described.items()?);
+        }
+        let own = of_type(&of_crates[&met.of_crate], &met);
+        // A type in an item may be private, or one of a name that hides it.
+        if own.is_empty() && met.path.starts_with("snowmelt::") {
+            bail!("no item of {} in {}: is it public there?", met.original, met.of_crate);
+        }
+        waiting.extend(own.iter().flat_map(|item| met_in(item)));
+        found.extend(own);
+    }
+    Ok(found)
 }
