@@ -67,6 +67,11 @@ fn the_doctor_looks_at_a_database_and_at_a_server() {
     let (code, served) = looked(&format!("HTTP://{}/ready", server.address), &[]);
     assert_eq!(code, Some(0), "{served:#}");
     assert!(abouts(&served).iter().any(|about| about == "server: requests"), "{served:#}");
+    let mut beside_a_proxy = bench.command(&["doctor", &format!("http://{}", server.address)]);
+    for variable in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        beside_a_proxy.env(variable, "http://127.0.0.1:1");
+    }
+    assert!(beside_a_proxy.output().unwrap().status.success(), "a proxy of the environment was asked");
 }
 
 #[test]
