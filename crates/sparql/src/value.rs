@@ -16,15 +16,20 @@
 
 mod arena;
 mod arith;
+mod blank_calls;
+mod cache;
 mod cast;
 mod compare;
 mod exact;
 mod fault;
+mod guard;
+mod inline;
+mod interner;
 pub mod iri;
 mod local;
 mod order;
 mod parse;
-mod session;
+mod term_store;
 mod terms;
 
 pub use arith::{Arithmetic, arithmetic, negate, round};
@@ -36,7 +41,8 @@ pub(crate) use fault::TooMuch;
 pub use local::LocalTerms;
 pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};
-pub use terms::{NoStore, TermBuffer, TermStore, Terms};
+pub use term_store::{NoStore, TermStore};
+pub use terms::{TermBuffer, Terms};
 
 use std::borrow::Cow;
 

@@ -45,6 +45,7 @@ pub(crate) fn is_scratch(id: TermId) -> bool {
 
 /// The index in its arena of a local or scratch id.
 pub(crate) fn index(id: TermId) -> u32 {
+    assert!(id.kind() == Kind::Local, "{id:?} is no computed term");
     (id.payload() & !SCRATCH) as u32
 }
 

@@ -11,34 +11,52 @@ use oxsdatatypes::{Double, Float};
 use super::exact::{digits_fit, parse_integer};
 use super::{Decimal, Integer, Temporal, Value, iri};
 
-/// The bounds of a type derived from xsd:integer, either of which may be missing; None for a
-/// type that is not one.
-fn integer_bounds(local: &str) -> Option<(Option<i128>, Option<i128>)> {
-    fn of<T: Into<i128>>(least: T, greatest: T) -> (Option<i128>, Option<i128>) {
-        (Some(least.into()), Some(greatest.into()))
-    }
-    Some(match local {
-        "integer" => (None, None),
-        "nonPositiveInteger" => (None, Some(0)),
-        "negativeInteger" => (None, Some(-1)),
-        "nonNegativeInteger" => (Some(0), None),
-        "positiveInteger" => (Some(1), None),
-        "long" => of(i64::MIN, i64::MAX),
-        "int" => of(i32::MIN, i32::MAX),
-        "short" => of(i16::MIN, i16::MAX),
-        "byte" => of(i8::MIN, i8::MAX),
-        "unsignedLong" => of(u64::MIN, u64::MAX),
-        "unsignedInt" => of(u32::MIN, u32::MAX),
-        "unsignedShort" => of(u16::MIN, u16::MAX),
-        "unsignedByte" => of(u8::MIN, u8::MAX),
-        _ => return None,
-    })
+/// The bounds of a type derived from xsd:integer, either of which may be missing.
+#[derive(Clone, Copy)]
+struct IntegerBounds {
+    least: Option<i128>,
+    greatest: Option<i128>,
 }
 
-/// Whether a type with these bounds has a value.
-fn is_within((least, greatest): (Option<i128>, Option<i128>), value: &Integer) -> bool {
-    least.is_none_or(|least| *value >= Integer::from(least))
-        && greatest.is_none_or(|greatest| *value <= Integer::from(greatest))
+impl IntegerBounds {
+    const NONE: Self = Self { least: None, greatest: None };
+
+    fn new<T: Into<i128>>(least: T, greatest: T) -> Self {
+        Self { least: Some(least.into()), greatest: Some(greatest.into()) }
+    }
+
+    const fn at_least(least: i128) -> Self {
+        Self { least: Some(least), greatest: None }
+    }
+
+    const fn at_most(greatest: i128) -> Self {
+        Self { least: None, greatest: Some(greatest) }
+    }
+
+    fn contain(self, value: &Integer) -> bool {
+        self.least.is_none_or(|least| *value >= Integer::from(least))
+            && self.greatest.is_none_or(|greatest| *value <= Integer::from(greatest))
+    }
+}
+
+/// The bounds of a type; None for one that is not derived from xsd:integer.
+fn integer_bounds(local: &str) -> Option<IntegerBounds> {
+    Some(match local {
+        "integer" => IntegerBounds::NONE,
+        "nonPositiveInteger" => IntegerBounds::at_most(0),
+        "negativeInteger" => IntegerBounds::at_most(-1),
+        "nonNegativeInteger" => IntegerBounds::at_least(0),
+        "positiveInteger" => IntegerBounds::at_least(1),
+        "long" => IntegerBounds::new(i64::MIN, i64::MAX),
+        "int" => IntegerBounds::new(i32::MIN, i32::MAX),
+        "short" => IntegerBounds::new(i16::MIN, i16::MAX),
+        "byte" => IntegerBounds::new(i8::MIN, i8::MAX),
+        "unsignedLong" => IntegerBounds::new(u64::MIN, u64::MAX),
+        "unsignedInt" => IntegerBounds::new(u32::MIN, u32::MAX),
+        "unsignedShort" => IntegerBounds::new(u16::MIN, u16::MAX),
+        "unsignedByte" => IntegerBounds::new(u8::MIN, u8::MAX),
+        _ => return None,
+    })
 }
 
 /// The types derived from xsd:integer.
@@ -66,7 +84,8 @@ pub(super) fn derived_integer(datatype: &str) -> Option<&'static str> {
 /// no [`Value::Integer`], which is written as xsd:integer.
 pub(super) fn literal_of_derived(datatype: &'static str, value: &Integer) -> Option<Value<'static>> {
     let bounds = integer_bounds(datatype.strip_prefix(iri::XSD)?)?;
-    is_within(bounds, value)
+    bounds
+        .contain(value)
         .then(|| Value::Other { lexical: value.to_string().into(), datatype: datatype.into() })
 }
 
@@ -121,7 +140,7 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
         _ => {
             let bounds = integer_bounds(local)?;
             let value = parse_integer(lexical)?;
-            is_within(bounds, &value).then_some(Value::Integer(value))
+            bounds.contain(&value).then_some(Value::Integer(value))
         }
     }
 }

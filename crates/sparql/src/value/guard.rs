@@ -1,0 +1,153 @@
+//! Bounds on the terms of a worker: what they may hold, and how long they may take.
+//!
+//! Texts may be long and a batch has many rows. So what a batch holds is bounded: over the bound
+//! the evaluation ends with [`TermError::TooMuch`], and fewer rows are done at a time. What a
+//! single row needs is reserved. Functions that cannot fail note why they gave up.
+
+use std::cell::{Cell, RefCell};
+
+use super::TermError;
+use crate::QueryError;
+use crate::bounds::{Held, Limits};
+
+/// Bounds on what a thread's terms may hold, and what it cost so far.
+pub(super) struct TermGuard {
+    limits: Limits,
+    /// bytes of the longest term
+    longest: usize,
+    /// what is held beyond the cache's limit
+    held: Held,
+    /// for the long texts that functions make, until the batch is over
+    making: RefCell<Held>,
+    /// bytes of texts of a batch, beyond which fewer rows are done at a time
+    room: usize,
+    /// A single row is worked on: what it needs is reserved.
+    pub is_whole: bool,
+    /// bytes looked at since the limits were
+    worked: Cell<usize>,
+    fault: RefCell<Option<TermError>>,
+}
+
+impl Default for TermGuard {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            longest: usize::MAX,
+            held: Held::default(),
+            making: RefCell::default(),
+            room: usize::MAX,
+            is_whole: false,
+            worked: Cell::new(0),
+            fault: RefCell::new(None),
+        }
+    }
+}
+
+impl TermGuard {
+    /// `held` is for what exceeds the cache, `room` for the texts of a batch.
+    pub fn new(limits: Limits, longest: usize, held: Held, room: usize) -> Self {
+        let making = RefCell::new(held.another());
+        Self { limits, longest, held, making, room, ..Self::default() }
+    }
+
+    /// Texts take so many bytes beyond the cache's limit now, or are about to.
+    pub fn hold(&mut self, bytes: usize, cache_limit: usize) -> Result<(), TermError> {
+        /// Reserved ahead, so that not every text asks.
+        const AHEAD: usize = 64 << 10;
+        if bytes > self.room && !self.is_whole {
+            return Err(TermError::TooMuch);
+        }
+        let beyond = bytes.saturating_sub(cache_limit);
+        if beyond > self.held.bytes() {
+            self.held.set(beyond + AHEAD, "texts of a batch").map_err(|error| match error {
+                QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
+                _ => TermError::TooMuch,
+            })?;
+        }
+        Ok(())
+    }
+
+    pub fn note(&self, error: TermError) {
+        self.fault.borrow_mut().get_or_insert(error);
+    }
+
+    /// Texts take no more than so many bytes beyond the cache's limit now.
+    pub fn release(&mut self, beyond: usize) {
+        if beyond < self.held.bytes() {
+            // giving back cannot fail
+            let _ = self.held.set(beyond, "texts of a batch");
+        }
+    }
+
+    /// The batch is over: the texts that its functions made are gone.
+    pub fn begin_batch(&mut self) {
+        self.making.get_mut().clear();
+    }
+
+    /// Counts a term that was read, and now and then looks whether the query has to end.
+    pub fn count_term(&self) -> Result<(), TermError> {
+        /// Bytes' worth of a term, and of terms between two looks.
+        const TERM: usize = 64;
+        const LOOK: usize = 1 << 16;
+        let worked = self.worked.get() + TERM;
+        self.worked.set(worked % LOOK);
+        if worked >= LOOK { self.check() } else { Ok(()) }
+    }
+
+    /// Whether a text of so many bytes may be made; asked before it is. Otherwise the query
+    /// ends.
+    pub fn fits(&self, bytes: usize) -> Option<()> {
+        if bytes > self.longest {
+            let (bytes, most) = (bytes as u64, self.longest);
+            self.note(TermError::TooLong { bytes, most });
+            return None;
+        }
+        /// Longer ones are reserved before they are made: the text, and its copy among the terms.
+        const LONG: usize = 256 << 10;
+        let mut making = self.making.borrow_mut();
+        if bytes > LONG
+            && 2 * bytes > making.bytes()
+            && let Err(error) = making.set(2 * bytes, "a text that a function makes")
+        {
+            self.note(error.into());
+            return None;
+        }
+        Some(())
+    }
+
+    /// Ends the query: no search of so long a text for this pattern can be interrupted.
+    pub fn refuse_search<T>(&self, text_bytes: usize, pattern_bytes: usize) -> Option<T> {
+        self.note(TermError::Search { text_bytes, pattern_bytes });
+        None
+    }
+
+    /// Counts work, and now and then looks whether the query has to end: `None` then.
+    pub fn poll(&self, bytes: usize) -> Option<()> {
+        /// Bytes that nothing takes more than some milliseconds for.
+        const LOOK_BYTES: usize = 1 << 20;
+        let worked = self.worked.get() + bytes + 32;
+        self.worked.set(if worked < LOOK_BYTES { worked } else { 0 });
+        if worked >= LOOK_BYTES {
+            return self.look();
+        }
+        self.fault.borrow().is_none().then_some(())
+    }
+
+    /// Looks whether the query has to end: `None` then.
+    pub fn look(&self) -> Option<()> {
+        if let Err(stop) = self.limits.check() {
+            self.note(stop.into());
+        }
+        self.fault.borrow().is_none().then_some(())
+    }
+
+    /// Whether the query has to end.
+    pub fn check(&self) -> Result<(), TermError> {
+        Ok(self.limits.check()?)
+    }
+
+    /// Takes the error that was noted.
+    pub fn take_fault(&self) -> Option<TermError> {
+        self.fault.borrow_mut().take()
+    }
+}
