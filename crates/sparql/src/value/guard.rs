@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 
 use super::TermError;
-use crate::QueryError;
 use crate::bounds::{Held, Limits};
 
 /// Bounds on what a thread's terms may hold, and what it cost so far.
@@ -59,10 +58,7 @@ impl TermGuard {
         }
         let beyond = bytes.saturating_sub(cache_limit);
         if beyond > self.held.bytes() {
-            self.held.set(beyond + AHEAD, "texts of a batch").map_err(|error| match error {
-                QueryError::Memory { share_bytes, what } => TermError::Memory { share_bytes, what },
-                _ => TermError::TooMuch,
-            })?;
+            self.held.set(beyond + AHEAD, "texts of a batch")?;
         }
         Ok(())
     }
