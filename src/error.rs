@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use snowmelt_graph::GraphError;
 use snowmelt_graph::load::LoadError;
-use snowmelt_sparql::QueryError;
+use snowmelt_sparql::{QueryError, SparqlLanguage};
 use snowmelt_store::StoreError;
 
 /// The result of this crate's functions.
@@ -175,6 +175,13 @@ impl From<QueryError> for Error {
         use QueryError as E;
         match error {
             E::Parse { line, column, message } => Error::Syntax { line, column, message },
+            E::WrongLanguage { found, line, column } => {
+                let message = match found {
+                    SparqlLanguage::Query => "this is a query, not an update; run it with `query`",
+                    SparqlLanguage::Update => "this is an update, not a query; run it with `update`",
+                };
+                Error::Syntax { line, column, message: message.to_owned() }
+            }
             E::Unsupported { construct, line, column } => Error::Unsupported { construct, line, column },
             E::Parameter { name, why } => Error::Parameter { name, why },
             E::Timeout(after) => Error::Timeout(after),
@@ -213,7 +220,7 @@ impl From<GraphError> for Error {
     fn from(error: GraphError) -> Self {
         match error {
             GraphError::Store(error) => error.into(),
-            GraphError::TermTooLong(_) => Error::TooLarge(Box::new(error)),
+            GraphError::TermTooLong { .. } => Error::TooLarge(Box::new(error)),
             GraphError::Record { .. } | GraphError::Dictionary { .. } | GraphError::Misplaced { .. } => {
                 Error::Damaged(Box::new(error))
             }

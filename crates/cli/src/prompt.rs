@@ -23,6 +23,8 @@ use snowmelt_base::output::Stdout;
 use snowmelt_sparql::{
     Engine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
 };
+use snowmelt_switches::advice::Told;
+use snowmelt_switches::program;
 
 use crate::answer::AnswerFormat;
 use complete::Completion;
@@ -207,8 +209,13 @@ fn said(error: &anyhow::Error, lines: usize) -> String {
         Some(QueryError::Parse { line, column, message }) => {
             format!("line {}, column {column}: {message}", line.saturating_sub(lines))
         }
+        Some(QueryError::WrongLanguage { found, line, column }) => {
+            let (found, line, column) = (*found, line.saturating_sub(lines), *column);
+            let Told { text, advice } = Told::from_query(&QueryError::WrongLanguage { found, line, column });
+            text + &advice
+        }
         Some(QueryError::Cancelled) => "Cancelled.".to_owned(),
-        _ => format!("{error:#}"),
+        _ => program::one_line(error),
     }
 }
 

@@ -465,7 +465,12 @@ fn of_load(error: LoadError) -> GraphError {
         LoadError::Store(error) => error.into(),
         LoadError::Graph(error) => error,
         LoadError::DiskFull { path } => StoreError::Full { path }.into(),
-        other => GraphError::Rewrite(other.to_string()),
+        LoadError::Temp { path, source } => GraphError::Temp { path, source },
+        LoadError::Syntax { .. }
+        | LoadError::Input { .. }
+        | LoadError::TooManyLeftOut { .. }
+        | LoadError::Foreign { .. }
+        | LoadError::Option { .. } => unreachable!("a rewrite reads no documents: {error}"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Errors of the graph layer.
 
+use std::path::PathBuf;
+
 use snowmelt_store::StoreError;
 use thiserror::Error;
 
@@ -26,9 +28,14 @@ pub enum GraphError {
         /// The id.
         id: TermId,
     },
-    /// A term is longer than any may be: how long, and the limit.
-    #[error("{0}")]
-    TermTooLong(String),
+    /// A term is longer than any may be.
+    #[error("a term has {bytes} bytes, and the longest allowed has {most}")]
+    TermTooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
     /// A dump could not be written.
     #[error("cannot write the dump: {0}")]
     Write(#[source] std::io::Error),
@@ -59,8 +66,13 @@ pub enum GraphError {
     )]
     ChangesLost,
     /// A temporary file of a rewrite failed.
-    #[error("{0}")]
-    Rewrite(String),
+    #[error("temporary file {path}: {source}")]
+    Temp {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// A dictionary string cannot be read.
     #[error("dictionary tree {tree}, string {number}: {why}")]
     Dictionary {

@@ -34,7 +34,7 @@ mod work;
 use oxrdf::NamedNode;
 
 use crate::interrupt::Interrupt;
-use error::LoadError;
+use error::{LoadError, LoadOption};
 
 /// An error when the work was cancelled.
 pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
@@ -45,7 +45,7 @@ pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
 pub(crate) fn graph_name(iri: Option<&str>) -> Result<Option<NamedNode>, LoadError> {
     let Some(iri) = iri else { return Ok(None) };
     let node = NamedNode::new(iri).map_err(|e| LoadError::Option {
-        option: "--graph",
+        option: LoadOption::Graph,
         message: format!("{iri} is no absolute IRI: {e}"),
     })?;
     Ok(Some(node))

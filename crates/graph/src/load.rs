@@ -63,7 +63,7 @@ use crate::database::GraphDatabase;
 use crate::dict::{self, GraphMeta};
 use crate::input::{cancelled, graph_name};
 
-pub use crate::input::error::LoadError;
+pub use crate::input::error::{LoadError, LoadOption};
 pub use crate::input::left_out::LeftOut;
 pub use crate::input::source::{FormatToldBy, Source, format_named, format_of_media_type};
 pub use dictionary::DictionaryCounts;
@@ -183,7 +183,7 @@ fn run(
 fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     if options.store.memory_bytes < LEAST_MEMORY {
         return Err(LoadError::Option {
-            option: "--memory",
+            option: LoadOption::Memory,
             message: format!("a load needs at least {} MiB", LEAST_MEMORY >> 20),
         });
     }

@@ -1,7 +1,9 @@
 //! Requests that get no answer: a status and a line that says why and what to do.
 
 use hyper::StatusCode;
-use snowmelt_sparql::QueryError;
+use snowmelt_graph::GraphError;
+use snowmelt_graph::load::LoadError;
+use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
 
 /// A refusal: status and one line that says what to do.
 pub type Refusal = (StatusCode, String);
@@ -34,6 +36,7 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
     }
     let status = match error {
         QueryError::Parse { .. }
+        | QueryError::WrongLanguage { .. }
         | QueryError::TooLarge { .. }
         | QueryError::Unsupported { .. }
         | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
@@ -46,7 +49,78 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let limit =
-        if matches!(error, QueryError::Timeout(_)) { "; the server's limit is --timeout" } else { "" };
-    (status, format!("{error}{limit}"))
+    (status, told(error))
+}
+
+/// An error with advice to clients: the server's switches, and parts of its protocol.
+fn told(error: &QueryError) -> String {
+    let advice = match error {
+        QueryError::Timeout(_) => "; the server's limit is --timeout",
+        QueryError::WrongLanguage { found: SparqlLanguage::Query, .. } => "; send it to /sparql",
+        QueryError::WrongLanguage { found: SparqlLanguage::Update, .. } => "; POST it to /update",
+        QueryError::TooLarge { limit, .. } => {
+            let switch = limit.replace('_', "-");
+            return format!("{error}; make it smaller, or raise the server's limit (--{switch})");
+        }
+        QueryError::OperationTooLong { .. } => "; the server's limit is --max-update",
+        QueryError::Memory { .. } | QueryError::TooMuch => {
+            "; make it smaller, or give the server more with --memory"
+        }
+        QueryError::TextMemory { .. } => {
+            "; make it smaller, send it in several parts, or give the server more with --memory"
+        }
+        QueryError::Busy { .. } => return format!("the server is {error}; try again later"),
+        QueryError::TermTooLong { .. }
+        | QueryError::Store(GraphError::TermTooLong { .. })
+        | QueryError::Load(LoadError::Graph(GraphError::TermTooLong { .. })) => {
+            "; the server's limit is --longest-term"
+        }
+        QueryError::LoadRefused { why: LoadRefusal::NoFolder, .. } => {
+            "; the server allows a folder with --allow-load"
+        }
+        QueryError::LoadRefused { why: LoadRefusal::OtherFolder, .. } => " (--allow-load)",
+        QueryError::UsingTwice => ": leave out using-graph-uri and using-named-graph-uri",
+        QueryError::Forbidden { what } => {
+            return format!("{what} is not for this user: its token is for some graphs alone");
+        }
+        _ => "",
+    };
+    format!("{error}{advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(error: QueryError) -> (u16, String) {
+        let (status, told) = refusal(&error);
+        (status.as_u16(), told)
+    }
+
+    #[test]
+    fn clients_are_told_the_limit_of_the_server() {
+        let large = QueryError::TooLarge { limit: "query_chain", most: 5, line: 1, column: 2 };
+        let (status, told) = refused(large);
+        assert!(
+            status == 400 && told.contains("query_chain = 5") && told.contains("(--query-chain)"),
+            "{told}"
+        );
+        let memory = QueryError::Memory { share_bytes: 10, what: "a sort" };
+        let (status, told) = refused(memory);
+        assert!(status == 503 && told.contains("a sort") && told.contains("--memory"), "{told}");
+        let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
+        let (status, told) = refused(load);
+        assert!(status == 403 && told.contains("file:///a") && told.contains("--allow-load"), "{told}");
+    }
+
+    #[test]
+    fn clients_are_told_in_words_of_the_protocol() {
+        let update = QueryError::WrongLanguage { found: SparqlLanguage::Update, line: 1, column: 1 };
+        let told = "line 1, column 1: this is an update, not a query; POST it to /update".to_owned();
+        assert_eq!(refused(update), (400, told));
+        let (status, told) = refused(QueryError::Forbidden { what: "LOAD".to_owned() });
+        assert!(status == 403 && told.contains("its token"), "{told}");
+        let (status, told) = refused(QueryError::UsingTwice);
+        assert!(status == 400 && told.contains("using-graph-uri"), "{told}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Errors of queries and updates.
 //!
 //! Everything that comes from the query's text, its limits or the store is a value of
-//! [`QueryError`]; a panic would be a bug.
+//! [`QueryError`]; a panic would be a bug. Errors name limits and values; the switches that change
+//! them, and other advice, are added by the command line and the server.
 
 use std::time::Duration;
 
@@ -19,6 +20,16 @@ pub enum QueryError {
         /// The fault, and the words that could stand there.
         message: String,
     },
+    /// A query where an update is expected, or the other way round.
+    #[error("line {line}, column {column}: this is {}", found.told())]
+    WrongLanguage {
+        /// The language of the text.
+        found: SparqlLanguage,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+    },
     /// SPARQL, but not (yet) ours.
     #[error("line {line}, column {column}: {construct} is not supported")]
     Unsupported {
@@ -31,7 +42,7 @@ pub enum QueryError {
     },
     /// The text goes beyond a limit on depth, length in a row, or number: see
     /// [`TextLimits`](crate::TextLimits).
-    #[error("line {line}, column {column}: the text goes beyond {limit} = {most} here; make it smaller, or raise the limit (--{})", limit.replace('_', "-"))]
+    #[error("line {line}, column {column}: the text goes beyond {limit} = {most} here")]
     TooLarge {
         /// The limit's name.
         limit: &'static str,
@@ -44,7 +55,7 @@ pub enum QueryError {
     },
     /// An operation of an update that is read in pieces.
     #[error(
-        "line {line}, column {column}: an operation of more than {most} bytes (--max-update); only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
+        "line {line}, column {column}: an operation of more than {most} bytes; only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
     )]
     OperationTooLong {
         /// The limit.
@@ -69,9 +80,7 @@ pub enum QueryError {
     #[error("the query was stopped after its time limit of {0:?}")]
     Timeout(Duration),
     /// The memory share was exceeded although what can spill had spilled.
-    #[error(
-        "the query needs more than its limit of {share_bytes} bytes of memory ({what}); give it more with --memory or make it smaller"
-    )]
+    #[error("the query needs more than its limit of {share_bytes} bytes of memory ({what})")]
     Memory {
         /// The share, in bytes.
         share_bytes: usize,
@@ -80,7 +89,7 @@ pub enum QueryError {
     },
     /// A text that takes more memory than it can ever have here.
     #[error(
-        "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and of --memory there are at most {most_bytes} for it; make it smaller, send it in several parts, or give the server more"
+        "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and there are at most {most_bytes} for it"
     )]
     TextMemory {
         /// Of the text.
@@ -92,7 +101,7 @@ pub enum QueryError {
     },
     /// Too many others run: what a query needs at least was not free in time.
     #[error(
-        "the server is busy: after {waited:?} only {free_bytes} of the {total_bytes} bytes of --memory are free, and a query needs {least_bytes}; try again later"
+        "busy: after {waited:?} only {free_bytes} of the {total_bytes} bytes of memory are free, and a query needs {least_bytes}"
     )]
     Busy {
         /// How long it waited.
@@ -105,9 +114,7 @@ pub enum QueryError {
         total_bytes: u64,
     },
     /// A term that would be longer than any may be.
-    #[error(
-        "a term of {bytes} bytes would be longer than the longest allowed, {most} bytes; --longest-term SIZE changes that"
-    )]
+    #[error("a term of {bytes} bytes would be longer than the longest allowed, {most} bytes")]
     TermTooLong {
         /// Its bytes, or as many as it had when it was given up.
         bytes: u64,
@@ -125,9 +132,7 @@ pub enum QueryError {
         pattern_bytes: usize,
     },
     /// The texts of a batch do not fit into memory together, and it could not be done in parts.
-    #[error(
-        "the texts of a batch take more memory than the limit of the query; give it more with --memory or make it smaller"
-    )]
+    #[error("the texts of a batch take more memory than the limit of the query")]
     TooMuch,
     /// The row limit was reached.
     #[error("the query gave more than {0} rows, its limit")]
@@ -136,7 +141,7 @@ pub enum QueryError {
     #[error("the query was cancelled")]
     Cancelled,
     /// It would show or change graphs outside its view.
-    #[error("{what} is not for this user: its token is for some graphs alone")]
+    #[error("{what} is not allowed to a user of some graphs alone")]
     Forbidden {
         /// The thing.
         what: String,
@@ -146,8 +151,8 @@ pub enum QueryError {
     LoadRefused {
         /// The IRI.
         source_iri: String,
-        /// Why, and what to do.
-        why: String,
+        /// The reason.
+        why: LoadRefusal,
     },
     /// A document that was to be inserted.
     #[error(transparent)]
@@ -156,7 +161,7 @@ pub enum QueryError {
     #[error("CREATE: the graph <{0}> exists; CREATE SILENT passes over it")]
     GraphExists(String),
     /// The request and its text both name the dataset of WHERE.
-    #[error("the update has USING or WITH of its own: leave out using-graph-uri and using-named-graph-uri")]
+    #[error("the update has USING or WITH of its own, and its request names a dataset, too")]
     UsingTwice,
     /// Rows that a sort, group, distinct or join had put aside came back wrong.
     #[error("what the query had put aside on the device came back wrong: {what}; check the device")]
@@ -184,6 +189,38 @@ pub enum QueryError {
     Store(#[from] snowmelt_graph::GraphError),
 }
 
+/// Languages of SPARQL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SparqlLanguage {
+    /// SELECT, ASK, CONSTRUCT or DESCRIBE.
+    Query,
+    /// Operations that change data.
+    Update,
+}
+
+impl SparqlLanguage {
+    fn told(self) -> &'static str {
+        match self {
+            Self::Query => "a query, not an update",
+            Self::Update => "an update, not a query",
+        }
+    }
+}
+
+/// Why a source may not be loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LoadRefusal {
+    /// No folder is allowed.
+    #[error("nothing may be loaded from")]
+    NoFolder,
+    /// The IRI is not that of a file here.
+    #[error("only files of this machine can be loaded")]
+    NotAFile,
+    /// The file, if it exists, is in none of the allowed folders.
+    #[error("it is in no folder that may be loaded from")]
+    OtherFolder,
+}
+
 impl QueryError {
     /// Whether a limit on time, rows or memory ended it: with more of that, or at another time,
     /// it may succeed.
@@ -209,6 +246,12 @@ impl QueryError {
     pub(crate) fn too_large_at(text: &str, offset: usize, limit: &'static str, most: u64) -> Self {
         let (line, column) = place(text, offset);
         Self::TooLarge { limit, most, line, column }
+    }
+
+    /// A text in the other language of SPARQL.
+    pub(crate) fn wrong_language(text: &str, found: SparqlLanguage) -> Self {
+        let (line, column) = place(text, text.len() - text.trim_start().len());
+        Self::WrongLanguage { found, line, column }
     }
 
     /// An unsupported construct, its place counted from a byte offset in the text.

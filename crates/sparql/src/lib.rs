@@ -41,10 +41,10 @@ pub mod value;
 
 pub use bounds::TextLimits;
 pub use engine::{
-    Assumptions, Engine, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryKind,
+    Assumptions, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, Engine, QueryKind,
     QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
 };
-pub use error::QueryError;
+pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;
 pub use results::{ResultFormat, TableStyle};
 pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};

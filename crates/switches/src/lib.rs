@@ -12,10 +12,12 @@
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
+//! | `advice` | errors with the switch that changes a limit                           |
 //! | `program` | reads a command line, says why a command failed                     |
 
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod create;
 pub mod device;
 pub mod file;

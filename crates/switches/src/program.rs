@@ -9,6 +9,7 @@ use clap::{ArgMatches, Command};
 use snowmelt_base::output::{self, Stdout, StdoutFailure};
 use snowmelt_base::{printable, signals, tell};
 
+use crate::advice::Told;
 use crate::{file, topics};
 
 /// Prepares the process of a program.
@@ -80,16 +81,21 @@ pub fn neighbour(name: &str) -> anyhow::Result<PathBuf> {
     Ok(if beside.is_file() { beside } else { PathBuf::from(name) })
 }
 
-/// The chain of causes in one line; a cause that the message before it already names is left out.
-fn one_line(error: &anyhow::Error) -> String {
+/// The chain of causes in one line, with advice; a cause that the message before it already names
+/// is left out.
+pub fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let Told { text, advice } = Told::from_error(cause);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if !line.contains(&text) {
             if !line.is_empty() {
                 line.push_str(": ");
             }
             line.push_str(&text);
+        }
+        if !line.contains(&advice) {
+            line.push_str(&advice);
         }
     }
     line

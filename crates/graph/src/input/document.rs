@@ -19,7 +19,7 @@ use super::room::with_room;
 use super::source::without_mark;
 use super::terms::TermCheck;
 use super::turtle::{SoundTurtle, TurtleFaults};
-use crate::input::error::LoadError;
+use crate::input::error::{LoadError, LoadOption};
 use crate::input::intern::{Fault, Parsed};
 use crate::interrupt::Interrupt;
 
@@ -180,7 +180,7 @@ fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
     }
     if let Some(base) = &options.base {
         parser = parser.with_base_iri(base).map_err(|e| LoadError::Option {
-            option: "--base",
+            option: LoadOption::Base,
             message: format!("{base} is no absolute IRI: {e}"),
         })?;
     }

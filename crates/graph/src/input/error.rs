@@ -1,5 +1,6 @@
 //! Errors of loads and documents.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,18 +32,9 @@ pub enum LoadError {
         /// The system's error.
         source: io::Error,
     },
-    /// The format of an input is neither given nor visible.
-    #[error("{file}: unknown RDF format; name it with --format ({known})")]
-    Format {
-        /// The file, or `-` for standard input.
-        file: String,
-        /// The formats to choose from.
-        known: &'static str,
-    },
     /// A lenient load would leave out more than it may.
     #[error(
-        "{count} of {all} statements cannot be read, more than {:.3} %; nothing was loaded. \
-         --lenient-most PERCENT lets more go",
+        "{count} of {all} statements cannot be read, more than {:.3} %; nothing was loaded",
         100.0 * most
     )]
     TooManyLeftOut {
@@ -68,8 +60,8 @@ pub enum LoadError {
     /// An option is not usable.
     #[error("{option}: {message}")]
     Option {
-        /// The option's name on the command line.
-        option: &'static str,
+        /// The option.
+        option: LoadOption,
         /// The fault.
         message: String,
     },
@@ -98,6 +90,30 @@ pub enum LoadError {
     Cancelled,
 }
 
+/// Options of loads and documents that a caller can get wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadOption {
+    /// The graph that triples go to.
+    Graph,
+    /// The base IRI.
+    Base,
+    /// The format.
+    Format,
+    /// The memory budget.
+    Memory,
+}
+
+impl fmt::Display for LoadOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Graph => "graph",
+            Self::Base => "base",
+            Self::Format => "format",
+            Self::Memory => "memory",
+        })
+    }
+}
+
 impl LoadError {
     /// True when the input is at fault: it cannot be read, or is not what its format says.
     pub fn is_of_input(&self) -> bool {
@@ -105,7 +121,6 @@ impl LoadError {
             self,
             LoadError::Syntax { .. }
                 | LoadError::Input { .. }
-                | LoadError::Format { .. }
                 | LoadError::TooManyLeftOut { .. }
                 | LoadError::Foreign { .. }
         );

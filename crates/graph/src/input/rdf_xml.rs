@@ -7,7 +7,7 @@ use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, 
 
 use super::chunks::Chunks;
 use super::options::DocumentOptions;
-use crate::input::error::LoadError;
+use crate::input::error::{LoadError, LoadOption};
 use crate::input::intern::{Fault, Ref};
 use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
@@ -60,8 +60,8 @@ pub(super) fn parse_rdf_xml(
     let on_fault = if options.lenient { OnFault::Drop } else { OnFault::Stop };
     let settings =
         Options { base: options.base.clone(), on_fault, odd: options.odd_terms, longest: options.longest };
-    let mut reader =
-        RdfXml::new(read, &settings).map_err(|message| LoadError::Option { option: "--base", message })?;
+    let mut reader = RdfXml::new(read, &settings)
+        .map_err(|message| LoadError::Option { option: LoadOption::Base, message })?;
     let mut charge = options.budget.charge("an RDF/XML document that nests, or has many rdf:IDs,");
     let mut charged = 0;
     let mut triples = Triples { chunks, graph: options.graph.clone() };

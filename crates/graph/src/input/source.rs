@@ -15,7 +15,7 @@ use oxrdfio::RdfFormat;
 use oxttl::NQuadsParser;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::input::error::LoadError;
+use crate::input::error::{LoadError, LoadOption};
 use crate::input::looking::Looking;
 use crate::interrupt::Interrupt;
 
@@ -294,7 +294,7 @@ pub fn format_named(name: &str) -> Result<RdfFormat, LoadError> {
         .or_else(|| RdfFormat::from_extension(&lower))
         .or_else(|| RdfFormat::from_media_type(&lower))
         .ok_or_else(|| LoadError::Option {
-            option: "--format",
+            option: LoadOption::Format,
             message: format!("{name} is no RDF format known here; there are {FORMAT_NAMES}"),
         })
 }

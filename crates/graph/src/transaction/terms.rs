@@ -53,8 +53,9 @@ impl Transaction {
         parsed: &Parsed,
         blanks: &mut BlankNodes,
     ) -> Result<Vec<[u64; 4]>> {
-        if let Some(why) = parsed.too_long(self.db.store().config().longest_string_bytes) {
-            return Err(GraphError::TermTooLong(why));
+        let most = self.db.store().config().longest_string_bytes;
+        if parsed.longest > most {
+            return Err(GraphError::TermTooLong { bytes: parsed.longest, most });
         }
         let ids = self.term_ids(parsed, blanks)?;
         let id = |reference: u64| position(reference).map_or(reference, |at| ids[at as usize].0);

@@ -48,7 +48,7 @@ fn ended(result: Result<End, QueryError>) -> End {
     match result {
         Ok(end) => end,
         Err(QueryError::TooLarge { limit, .. }) => Limit(limit),
-        Err(QueryError::Parse { .. }) => NoQuery,
+        Err(QueryError::Parse { .. } | QueryError::WrongLanguage { .. }) => NoQuery,
         Err(QueryError::Unsupported { .. }) => Unsupported,
         Err(other) => panic!("{other}"),
     }

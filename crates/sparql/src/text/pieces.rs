@@ -41,6 +41,7 @@ impl Piece {
     /// An error of the piece with its place in the whole.
     pub fn placed(&self, mut error: QueryError) -> QueryError {
         if let QueryError::Parse { line, column, .. }
+        | QueryError::WrongLanguage { line, column, .. }
         | QueryError::Unsupported { line, column, .. }
         | QueryError::TooLarge { line, column, .. } = &mut error
             && *line > 0

@@ -8,7 +8,7 @@ use super::base::resolved;
 use super::parser_error::{explain, placed, without_labels};
 use super::pieces::Pieces;
 use super::star;
-use crate::error::{QueryError, place};
+use crate::error::{QueryError, SparqlLanguage, place};
 
 /// Parses a text as a query.
 pub(crate) fn parse(text: &str, base: Option<&str>) -> Result<Query, QueryError> {
@@ -16,25 +16,15 @@ pub(crate) fn parse(text: &str, base: Option<&str>) -> Result<Query, QueryError>
     let mut query = parsed(text, base, |text| parser.clone().parse_query(text)).map_err(|error| {
         let parsed = || parser.clone().parse_update(text);
         let is_update = is_short(text) && parsed().is_ok_and(|update| !update.operations.is_empty());
-        if is_update { other_kind(text, IS_UPDATE) } else { error }
+        if is_update { QueryError::wrong_language(text, SparqlLanguage::Update) } else { error }
     })?;
     star::keep_order(text, &mut query);
     Ok(query)
 }
 
-const IS_UPDATE: &str = "this is an update, not a query; run it with `snowmelt update`, over HTTP by a POST to \
-    /update, in a program with `update`";
-const IS_QUERY: &str = "this is a query, not an update; run it with `snowmelt query`, over HTTP at /sparql, in a \
-    program with `query`";
-
 /// Whether a wrong text may be parsed as the other kind: memory was reserved for its own only.
 fn is_short(text: &str) -> bool {
     text.len() <= 64 << 10
-}
-
-/// The error of a text that is right, but for the other function.
-fn other_kind(text: &str, message: &str) -> QueryError {
-    QueryError::parse_at(text, text.len() - text.trim_start().len(), message)
 }
 
 /// Parses a text as an update.
@@ -46,7 +36,7 @@ pub(crate) fn parse_update(text: &str, base: Option<&str>) -> Result<Update, Que
             return update;
         }
         let is_query = is_short(text) && parser.clone().parse_query(text).is_ok();
-        Err(if is_query { other_kind(text, IS_QUERY) } else { error })
+        Err(if is_query { QueryError::wrong_language(text, SparqlLanguage::Query) } else { error })
     })
 }
 
@@ -149,9 +139,9 @@ mod tests {
     #[test]
     fn a_text_of_the_other_kind_is_told() {
         let update = said(" INSERT DATA { <urn:a> <urn:p> 1 }");
-        assert!(update.starts_with("line 1, column 2: this is an update, not a query; "), "{update}");
+        assert_eq!(update, "line 1, column 2: this is an update, not a query");
         let query = parse_update("ASK { }", None).unwrap_err().to_string();
-        assert!(query.starts_with("line 1, column 1: this is a query, not an update; "), "{query}");
+        assert_eq!(query, "line 1, column 1: this is a query, not an update");
         assert!(!said("").contains("update"), "{}", said(""));
     }
 

@@ -15,7 +15,7 @@ use spargebra::term::{GraphName, NamedNode};
 use super::{UpdateOptions, UpdateRun};
 use crate::bounds::{Limits, document_failed};
 use crate::engine::Engine;
-use crate::error::QueryError;
+use crate::error::{LoadRefusal, QueryError};
 
 /// A directory that LOAD may read from, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,18 +109,17 @@ pub(super) fn is_of_source(error: &QueryError) -> bool {
 
 /// The file that may be loaded under a name.
 fn permitted_path(source: &NamedNode, options: &UpdateOptions) -> Result<PathBuf, QueryError> {
-    let refused =
-        |why: &str| QueryError::LoadRefused { source_iri: source.as_str().to_owned(), why: why.to_owned() };
+    let refused = |why| QueryError::LoadRefused { source_iri: source.as_str().to_owned(), why };
     if options.view.is_some() {
         // Its quads may be of any graph.
         return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
     }
     if options.allow_load.is_empty() {
-        return Err(refused("nothing may be loaded from; allow a folder with --allow-load DIR"));
+        return Err(refused(LoadRefusal::NoFolder));
     }
-    let path = path_of(source.as_str()).ok_or_else(|| refused("only files of this machine can be loaded"))?;
+    let path = path_of(source.as_str()).ok_or_else(|| refused(LoadRefusal::NotAFile))?;
     // The error does not tell whether a file elsewhere is there.
-    let outside = || refused("it is in no folder that --allow-load names");
+    let outside = || refused(LoadRefusal::OtherFolder);
     let path = path.canonicalize().map_err(|_| outside())?;
     if !options.allow_load.iter().any(|allowed| allowed.covers(&path)) {
         return Err(outside());

@@ -16,9 +16,7 @@ pub enum TermError {
     #[error(transparent)]
     Store(#[from] GraphError),
     /// A term that would be longer than any may be.
-    #[error(
-        "a term of {bytes} bytes would be longer than the longest allowed, {most} bytes; --longest-term SIZE changes that"
-    )]
+    #[error("a term of {bytes} bytes would be longer than the longest allowed, {most} bytes")]
     TooLong {
         /// Its bytes, or as many as it had when it was given up.
         bytes: u64,

@@ -173,6 +173,10 @@ fn errors_have_their_place_in_the_whole() {
     let last = found.iter().find(|piece| piece.text.contains("ex:p")).unwrap();
     let error = last.placed(parse_update(&last.text, None).unwrap_err()).to_string();
     assert_eq!(error, "line 1, column 63: the prefix ex: is not declared");
+    let found = pieces("CLEAR ALL ;\n\n  ASK { }", 1, 10).unwrap();
+    let query = found.iter().find(|piece| piece.text.contains("ASK")).unwrap();
+    let error = query.placed(parse_update(&query.text, None).unwrap_err());
+    assert!(matches!(error, QueryError::WrongLanguage { line: 3, .. }), "{error}: {query:?}");
 }
 
 #[test]
