@@ -167,7 +167,7 @@ impl Aggregate {
     ) -> Result<(), TermError> {
         assert!(!self.counts_distinct_rows(), "update_rows is for COUNT(DISTINCT *)");
         let Some(distinct) = &mut self.distinct else {
-            return self.state.update(terms, store, (groups, args), &mut self.held);
+            return self.state.update(terms, store, groups, args, &mut self.held);
         };
         let mut args = args.to_vec();
         terms.to_stored(store, &mut args)?;
@@ -180,7 +180,7 @@ impl Aggregate {
                 new_args.push(arg);
             }
         }
-        self.state.update(terms, store, (&new_groups, &new_args), &mut self.held)
+        self.state.update(terms, store, &new_groups, &new_args, &mut self.held)
     }
 
     /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all visible variables.
@@ -246,7 +246,8 @@ impl GroupStates {
         &mut self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        (rows, args): (&[u32], &[TermId]),
+        rows: &[u32],
+        args: &[TermId],
         held: &mut Held,
     ) -> Result<(), TermError> {
         match self {

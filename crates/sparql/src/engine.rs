@@ -22,6 +22,7 @@ mod grammars;
 mod graph;
 #[cfg(test)]
 mod hostile;
+mod query_text;
 mod reads;
 mod result;
 mod template;
@@ -36,7 +37,7 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_graph::{Account, Activity, Database, GraphView, Reservation, Session, Term, TermId, WaitSign};
+use snowmelt_graph::{Account, Activity, Database, GraphView, Reservation, Session, Term, WaitSign};
 use spargebra::Query;
 use spargebra::term::NamedNode;
 
@@ -46,15 +47,14 @@ use crate::bounds::{
     text_bytes, with_room,
 };
 use crate::error::QueryError;
-use crate::exec::source::Source;
-use crate::exec::{BatchRows, Boxed, Profile, Run, SharedScans, build, build_input, terms_within};
-use crate::functions::{KeptPatterns, Patterns};
-use crate::plan::Plan;
-use crate::text::described::ParsedApart;
+use crate::exec::source::GraphSource;
+use crate::exec::{BatchSizes, Boxed, Profile, Run, RunningQuery, SharedScans, build, build_input};
+use crate::functions::KeptPatterns;
 use crate::text::parameter::GroundTerm;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
-use crate::value::{LocalTerms, Terms};
+use crate::value::LocalTerms;
+use query_text::QueryText;
 use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
@@ -136,13 +136,30 @@ pub struct Engine {
     views: Views,
 }
 
-/// How a query is to be run, and the graphs that are there for it.
-type Seen<'a> = (&'a QueryOptions, Option<&'a VisibleGraphs>);
+/// How a query is to be run, the graphs that are there for it, and when it must stop.
+#[derive(Clone, Copy)]
+struct QueryRequest<'a> {
+    options: &'a QueryOptions,
+    visible: Option<&'a VisibleGraphs>,
+    limits: &'a Limits,
+}
+
+/// Memory for a text that is about to be parsed.
+pub(crate) struct TextDemand<'a> {
+    pub kind: TextKind,
+    /// of the text
+    pub bytes: usize,
+    /// the least of its query, reserved together with it
+    pub least: usize,
+    /// how long it may wait; default [`MEMORY_WAIT`]
+    pub wait: Option<Duration>,
+    /// where the wait is shown
+    pub sign: Option<&'a WaitSign>,
+}
 
 /// A query ready to run: what it is and how it will be done.
 struct Prepared {
     template: Arc<Template>,
-    plan: Arc<Plan>,
     run: Run,
     text: Option<TextMemory>,
 }
@@ -224,7 +241,7 @@ impl Engine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
-        self.parsed(text, options.base.as_deref(), |mut query, parsed| {
+        self.parsed(&QueryText::new(text), options.base.as_deref(), |mut query, parsed| {
             bind::bind_query(&mut query, &options.bindings, 0)?;
             self.query_in(session, &query, parsed, options)
         })
@@ -245,14 +262,14 @@ impl Engine {
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let begun = Instant::now();
-        let mut source = Source::new(self.seen_session(session, options.view.as_ref()));
+        let mut source = GraphSource::new(self.seen_session(session, options.view.as_ref()));
         let limits = limits(options);
         let text = parsed.text;
         let params = bind::params(&options.bindings)?;
         let view = options.view.as_ref();
-        let visible = view.map(|view| VisibleGraphs::of(view, &mut source, &limits)).transpose()?;
-        let options_seen = (options, visible.as_ref());
-        let template = Template::new(query, parsed, options_seen, &params, self, &mut source, &limits)?;
+        let visible = view.map(|view| VisibleGraphs::resolve(view, &mut source, &limits)).transpose()?;
+        let request = QueryRequest { options, visible: visible.as_ref(), limits: &limits };
+        let template = Template::new(query, parsed, request, &params, self, &mut source)?;
         let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
         self.start(prepared, text, options, begun)
     }
@@ -272,8 +289,8 @@ impl Engine {
         options: &QueryOptions,
         begun: Instant,
     ) -> Result<QueryResult, QueryError> {
-        let Prepared { template, plan, mut run, text: reserved } = prepared;
-        let root = runnable(&plan, &mut run, text)?;
+        let Prepared { template, mut run, text: reserved } = prepared;
+        let root = runnable(&mut run, text)?;
         let planning = begun.elapsed();
         run.announce_constants()?;
         let mut result =
@@ -297,8 +314,8 @@ impl Engine {
     pub fn explanation(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { plan, run, .. } = self.prepare(text, options, &limits)?;
-        Ok(with_room(plan.room, || explain::explain(&plan, &run, None)))
+        let Prepared { run, .. } = self.prepare(text, options, &limits)?;
+        Ok(with_room(run.query.plan.room, || explain::explain(&run, None)))
     }
 
     /// Runs a query to its end, throws the rows away, and shows the plan as text, with what
@@ -319,10 +336,10 @@ impl Engine {
         let start = Instant::now();
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { template, plan, mut run, text: reserved } = self.prepare(text, options, &limits)?;
+        let Prepared { template, mut run, text: reserved } = self.prepare(text, options, &limits)?;
         let planning = start.elapsed();
-        run.profile = Some(Profile::new(plan.nodes));
-        let root = runnable(&plan, &mut run, text)?;
+        run.profile = Some(Profile::new(run.query.plan.nodes));
+        let root = runnable(&mut run, text)?;
         run.announce_constants()?;
         let timing = Timing { template, begun: start };
         let mut result = QueryResult::new(timing, root, run, options.triples_are_distinct, reserved)?;
@@ -333,44 +350,48 @@ impl Engine {
         }
         let run = result.into_run();
         let outcome = Outcome { rows, planning, execution: start.elapsed(), activity: run.activity() };
-        let told = with_room(plan.room, || explain::explain(&plan, &run, run.profile.as_ref()));
+        let told = with_room(run.query.plan.room, || explain::explain(&run, run.profile.as_ref()));
         Ok(Explanation { outcome: Some(outcome), ..told })
     }
 
     fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        if text.len() > SHORT_TEXT_BYTES {
+        let text = &QueryText::new(text);
+        let bytes = text.text.len();
+        if bytes > SHORT_TEXT_BYTES {
             // A text beyond a limit is told which one.
-            self.text_limits.measure(&ParsedApart::of(text).text)?;
+            text.measure(&self.text_limits)?;
         }
         let least = Shares::of(self.db.memory().total(), self.db.pool_bytes(), options.memory).least;
-        let asked = (options.memory_wait, sign_of(&options.account));
-        let reserved = self.reserve_text(TextKind::Bounded, (text, least), asked, limits)?;
+        let (wait, sign) = (options.memory_wait, sign_of(&options.account));
+        let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
+        let reserved = self.reserve_text(demand, || text.weight(), limits)?;
         let session = self.db.session()?;
         let session = match &options.account {
             Some(account) => session.charged_to(account),
             None => session,
         };
-        let mut source = Source::new(self.seen_session(session, options.view.as_ref()));
+        let mut source = GraphSource::new(self.seen_session(session, options.view.as_ref()));
         let view = options.view.as_ref();
-        let visible = view.map(|view| self.views.of(view, &mut source, limits)).transpose()?;
-        let (template, params) = self.template(text, (options, visible.as_ref()), &mut source, limits)?;
+        let visible = view.map(|view| self.views.visible(view, &mut source, limits)).transpose()?;
+        let request = QueryRequest { options, visible: visible.as_ref(), limits };
+        let (template, params) = self.template(text, request, &mut source)?;
         self.plan(template, params, source, options, limits, reserved)
     }
 
     /// Reserves memory for the trees and the plan of a long text, and the `least` of its query.
     pub(crate) fn reserve_text(
         &self,
-        kind: TextKind,
-        (text, least): (&str, usize),
-        (wait, sign): (Option<Duration>, Option<&WaitSign>),
+        demand: TextDemand<'_>,
+        weigh: impl FnOnce() -> Weight,
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        if text.len() <= SHORT_TEXT_BYTES {
+        let TextDemand { kind, bytes, least, wait, sign } = demand;
+        if bytes <= SHORT_TEXT_BYTES {
             return Ok(None);
         }
         let (budget, pool) = (self.db.memory(), self.db.pool_bytes());
         let room = TextRoom { total: budget.total(), pool, least };
-        let bytes = text_bytes(kind, text.len(), Weight::of(text).bytes(), room)?;
+        let bytes = text_bytes(kind, bytes, weigh().bytes(), room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
         let waits = self.memory_waiting(sign);
         let sleep_ns = |ns| waits.sleep_ns(ns);
@@ -384,7 +405,7 @@ impl Engine {
         &self,
         template: Arc<Template>,
         params: Vec<GroundTerm>,
-        mut source: Source,
+        mut source: GraphSource,
         options: &QueryOptions,
         limits: &Limits,
         mut text: Option<TextMemory>,
@@ -392,12 +413,43 @@ impl Engine {
         let consts = template.resolve(&params, &mut source, limits)?;
         let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
         let memory = self.admit(options, limits, text.as_mut().and_then(|text| text.least.take()))?;
-        let mut run = self.run(&template, (params, consts), source, options, limits, memory)?;
-        if options.batch_rows.is_none() {
-            run.fit_batches(&plan)?;
-        }
-        run.plan = Some(plan.clone());
-        Ok(Prepared { template, plan, run, text })
+        let is_plain = source.session.is_plain()?;
+        let batches = match options.batch_rows {
+            Some(rows) => BatchSizes::fixed(rows),
+            None => BatchSizes::fitted(&plan, &memory)?,
+        };
+        let algebra = template.algebra.clone();
+        let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
+            list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
+        };
+        let active = Active::new(&self.active);
+        // a core that works for another query is not there to fork to
+        let cores = match options.threads {
+            _ if template.is_counted || batches.is_wide => 1,
+            0 => self.cores,
+            threads => threads,
+        };
+        let query = RunningQuery {
+            default_graphs: graphs(&algebra.dataset.default),
+            named_graphs: graphs(&algebra.dataset.named),
+            algebra,
+            plan: plan.clone(),
+            params,
+            consts,
+            is_plain,
+            batch: batches.rows,
+            columns: batches.columns,
+            threads: cores.saturating_sub(active.others).max(1),
+            active,
+            // the calendar takes its time
+            now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
+            longest: self.db.longest_string_bytes(),
+            locals: Arc::new(LocalTerms::held_by(memory.held())),
+            kept_patterns: self.patterns.clone(),
+            shared_scans: self.scans.clone(),
+        };
+        let run = Run::first(Arc::new(query), source, limits.clone(), memory);
+        Ok(Prepared { template, run, text })
     }
 
     /// The memory of a query, once there is its least; or with that, if it was reserved.
@@ -422,101 +474,37 @@ impl Engine {
         MemoryWait::new(&self.db.store().upper_waits().memory, self.db.clock(), sign)
     }
 
-    fn run(
-        &self,
-        template: &Template,
-        (params, consts): (Vec<GroundTerm>, Vec<Option<TermId>>),
-        mut source: Source,
-        options: &QueryOptions,
-        limits: &Limits,
-        memory: MemoryShare,
-    ) -> Result<Run, QueryError> {
-        let plain = source.session.is_plain()?;
-        let algebra = template.algebra.clone();
-        let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
-            list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
-        };
-        let (default_graphs, named_graphs) =
-            (graphs(&algebra.dataset.default), graphs(&algebra.dataset.named));
-        let longest = self.db.longest_string_bytes();
-        let locals = Arc::new(LocalTerms::held_by(memory.held()));
-        // the calendar takes its time
-        let now = if template.is_volatile { DateTime::now() } else { DateTime::MIN };
-        let base = algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok());
-        let active = Active::new(&self.active);
-        // a core that works for another query is not there to fork to
-        let cores = match options.threads {
-            _ if template.is_counted => 1,
-            0 => self.cores,
-            threads => threads,
-        };
-        let terms = Terms::new(locals.clone(), now, base, 0);
-        let memory_held = memory.held();
-        Ok(Run {
-            source,
-            terms: terms_within(memory.least(), &memory, terms, limits, longest),
-            locals,
-            now,
-            threads: cores.saturating_sub(active.others).max(1),
-            active: Some(active),
-            plan: None,
-            part: None,
-            shared_scans: self.scans.clone(),
-            forked: Activity::default(),
-            params,
-            consts,
-            limits: limits.clone(),
-            batch: options.batch_rows.map_or_else(
-                || BatchRows::within(memory.least()),
-                |n| BatchRows { first: n.max(1), most: n.max(1) },
-            ),
-            wide: memory.held(),
-            memory,
-            longest,
-            default_graphs,
-            named_graphs,
-            plain,
-            contexts: FxHashMap::default(),
-            constant_keys: Vec::new(),
-            profile: None,
-            patterns: Patterns::new(self.patterns.clone(), memory_held),
-            algebra,
-        })
-    }
-
     /// The template of a text, from the cache or new, and its parameters.
     fn template(
         &self,
-        text: &str,
-        seen: Seen<'_>,
-        source: &mut Source,
-        limits: &Limits,
+        text: &QueryText<'_>,
+        request: QueryRequest<'_>,
+        source: &mut GraphSource,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
-        let (options, visible) = seen;
-        let short =
-            text.len() <= KEPT_TEXT_BYTES && (text.len() <= SHORT_TEXT_BYTES || !Weight::of(text).grows());
+        let QueryRequest { options, visible, limits } = request;
+        let bytes = text.text.len();
+        let short = bytes <= KEPT_TEXT_BYTES && (bytes <= SHORT_TEXT_BYTES || !text.weight().grows());
         let bound = bind::params(&options.bindings)?;
-        let has_shape = short && (visible.is_none() || !names_graphs(text));
-        if let Some(shaped) = if has_shape { shape::shape(text) } else { None } {
+        let has_shape = short && (visible.is_none() || !names_graphs(text.text));
+        if let Some(shaped) = if has_shape { shape::shape(text.text) } else { None } {
             let key = cache_key(&shaped.text, options, visible);
             let params = [shaped.params, bound.clone()].concat();
             if let Some(template) = self.kept(&key, source, limits)? {
                 return Ok((template, params));
             }
-            self.text_limits.measure(&ParsedApart::of(text).text)?;
+            text.measure(&self.text_limits)?;
             // what only parses as it was written is kept as it was written
-            let shaped = (&*shaped.text, &*params);
-            if let Some(template) = self.shaped_template(shaped, text, seen, source, limits)? {
+            if let Some(template) = self.shaped_template(&shaped.text, &params, text, request, source)? {
                 return Ok((self.keep(key, template), params));
             }
         }
-        let key = cache_key(if short { text } else { "" }, options, visible);
+        let key = cache_key(if short { text.text } else { "" }, options, visible);
         if short && let Some(template) = self.kept(&key, source, limits)? {
             return Ok((template, bound));
         }
         let template = self.parsed(text, options.base.as_deref(), |mut query, parsed| {
             bind::bind_query(&mut query, &options.bindings, 0)?;
-            Template::new(&query, parsed, seen, &bound, self, source, limits)
+            Template::new(&query, parsed, request, &bound, self, source)
         })?;
         Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
     }
@@ -525,19 +513,21 @@ impl Engine {
     /// where that is no query.
     fn shaped_template(
         &self,
-        (shaped, params): (&str, &[GroundTerm]),
-        text: &str,
-        seen: Seen<'_>,
-        source: &mut Source,
-        limits: &Limits,
+        shaped: &str,
+        params: &[GroundTerm],
+        text: &QueryText<'_>,
+        request: QueryRequest<'_>,
+        source: &mut GraphSource,
     ) -> Result<Option<Template>, QueryError> {
-        let options = seen.0;
+        let options = request.options;
         let mut is_query = false;
-        let made = self.parsed(shaped, options.base.as_deref(), |mut query, parsed| {
+        // measured on its own: where it was cut wrongly, it is another text
+        let shaped = QueryText::new(shaped);
+        let made = self.parsed(&shaped, options.base.as_deref(), |mut query, parsed| {
             is_query = true;
             bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
-            let parsed = Parsed { text, ..parsed };
-            Template::new(&query, parsed, seen, params, self, source, limits).map(Some)
+            let parsed = Parsed { text: text.text, ..parsed };
+            Template::new(&query, parsed, request, params, self, source).map(Some)
         });
         if is_query { made } else { Ok(None) }
     }
@@ -545,20 +535,19 @@ impl Engine {
     /// Parses a text as a query, and calls `then` with room for what goes over its tree.
     fn parsed<T>(
         &self,
-        text: &str,
+        text: &QueryText<'_>,
         base: Option<&str>,
         then: impl FnOnce(Query, Parsed<'_>) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
-        let mut cut = ParsedApart::of(text);
-        let mut described = cut.iris(base);
-        if described.is_none() {
-            cut = ParsedApart::whole(text);
-            described = cut.iris(base);
-        }
-        let room = self.text_limits.measure(&cut.text)?.stack_bytes();
+        let apart = text.apart();
+        let (parsed, described, measure) = match apart.iris(base) {
+            Some(described) => (&*apart.text, described, text.measure(&self.text_limits)?),
+            None => (text.text, Vec::new(), self.text_limits.measure(text.text)?),
+        };
+        let room = measure.stack_bytes();
         with_room(room, || {
-            let query = syntax::parse(&cut.text, base)?;
-            then(query, Parsed { text, room, described: &described.unwrap_or_default() })
+            let query = syntax::parse(parsed, base)?;
+            then(query, Parsed { text: text.text, room, described: &described })
         })
     }
 
@@ -566,7 +555,7 @@ impl Engine {
     fn kept(
         &self,
         key: &str,
-        source: &mut Source,
+        source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<Option<Arc<Template>>, QueryError> {
         let Some(template) = self.templates.read().get(key).cloned() else { return Ok(None) };
@@ -606,11 +595,12 @@ fn limits(options: &QueryOptions) -> Limits {
     Limits { max_rows: options.max_rows, ..Limits::from_now(options.timeout, options.cancel.clone()) }
 }
 
-/// The operators of a plan.
-fn runnable(plan: &Plan, run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
+/// The operators of a query.
+fn runnable(run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
+    let plan = run.query.plan.clone();
     with_room(plan.room, || {
         // whether there is a row is known from the first one
-        let one_is_enough = matches!(run.algebra.form, Form::Ask);
+        let one_is_enough = matches!(run.query.algebra.form, Form::Ask);
         let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
         let root = root.map_err(|e| locate(e, text))?;
         Ok(Deep::new(root, plan.room))

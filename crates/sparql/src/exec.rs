@@ -41,7 +41,7 @@ pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
 pub(crate) use parallel::build_input;
 pub(crate) use profile::{Counters, Profile};
-pub(crate) use run::{BatchRows, Run, fill, terms_within};
+pub(crate) use run::{BatchSizes, Run, RunningQuery, fill};
 pub(crate) use shared::{SharedNote, SharedScans};
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;

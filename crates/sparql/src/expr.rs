@@ -56,7 +56,7 @@ impl Expr {
         let mut out = Vec::new();
         terms.begin_batch();
         terms.in_parts(0..rows, &mut |terms, part| {
-            let mut ids = self.eval_part(terms, store, &BatchPart::of(cols, rows, part))?;
+            let mut ids = self.eval_part(terms, store, &BatchPart::new(cols, rows, part))?;
             // the first part is mostly the only one
             if out.is_empty() {
                 out = ids
@@ -103,7 +103,7 @@ impl Expr {
         terms.begin_batch();
         terms.in_parts(0..rows, &mut |terms, part| {
             let first = part.start as u32;
-            let mut pass = self.filter_part(terms, store, &BatchPart::of(cols, rows, part))?;
+            let mut pass = self.filter_part(terms, store, &BatchPart::new(cols, rows, part))?;
             if first == 0 {
                 out = pass;
             } else {
@@ -173,7 +173,7 @@ struct BatchPart<'c> {
 
 impl<'c> BatchPart<'c> {
     /// All rows as they are, or copies of some.
-    fn of(cols: &'c [Vec<TermId>], rows: usize, part: Range<usize>) -> Self {
+    fn new(cols: &'c [Vec<TermId>], rows: usize, part: Range<usize>) -> Self {
         if part == (0..rows) {
             return BatchPart { cols: Cow::Borrowed(cols), rows };
         }

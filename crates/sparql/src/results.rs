@@ -108,16 +108,16 @@ impl<'w> SolutionWriter<'w> {
             None if format == ResultFormat::Html => SolutionForm::Html(Html::new(variables, out)?),
             None => return Err(wrong(format, "a table of solutions")),
         };
-        Ok(Self::of(form, format, variables))
+        Ok(Self::with_form(form, format, variables))
     }
 
     /// Writes the head of a table that is laid out as asked.
     pub fn table(variables: &[String], style: TableStyle, out: &'w mut dyn Write) -> Self {
         let form = SolutionForm::Table(TableWriter::new(variables, style, out));
-        Self::of(form, ResultFormat::Table, variables)
+        Self::with_form(form, ResultFormat::Table, variables)
     }
 
-    fn of(form: SolutionForm<'w>, format: ResultFormat, variables: &[String]) -> Self {
+    fn with_form(form: SolutionForm<'w>, format: ResultFormat, variables: &[String]) -> Self {
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
         let cells = variables.iter().map(|_| Cell::default()).collect();
         SolutionWriter { form, format, variables: variables.to_vec(), buffers, cells }

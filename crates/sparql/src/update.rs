@@ -30,11 +30,12 @@ use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
 
-use crate::bounds::{Limits, TextKind, stopped, with_room};
-use crate::engine::{Engine, Parsed, sign_of};
+use crate::bounds::{Limits, TextKind, TextMemory, stopped, with_room};
+use crate::engine::{Engine, Parsed, TextDemand, sign_of};
 use crate::error::QueryError;
 use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
+use crate::text::weight::Weight;
 
 pub use document::LoadPermission;
 use document::{Loads, is_of_source};
@@ -139,14 +140,22 @@ impl Engine {
         options: &UpdateOptions,
     ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let asked = (None, sign_of(&options.account));
-        let _text = self.reserve_text(kind, (parsed.text, 0), asked, &limits)?;
+        let _text = self.reserve_update(parsed.text, kind, options, &limits)?;
         options.progress.enter(ChangePhase::Parsing);
         let update = parse_bound(parsed.text, options)?;
         let loads = self.stage_loads(&update, options, &limits)?;
         let mut txn = self.begin(options, &limits)?;
-        let changed =
-            self.run_operations(&mut txn, (&update, loads), parsed, options, &limits, &mut Begun::default())?;
+        let run = UpdateRun {
+            engine: self,
+            options,
+            parsed,
+            base: update.base_iri.clone(),
+            limits,
+            txn: &mut txn,
+            begun: &mut Begun::default(),
+            loads,
+        };
+        let changed = run.operations(&update.operations)?;
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
@@ -178,47 +187,47 @@ impl Engine {
         options: &UpdateOptions,
     ) -> Result<Changed, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        self.piece_in(txn, (text, TextKind::Own), options, &limits, &mut Begun::default())
+        self.piece_in(txn, text, TextKind::Own, options, &limits, &mut Begun::default())
     }
 
     fn piece_in(
         &self,
         txn: &mut Transaction,
-        (text, kind): (&str, TextKind),
+        text: &str,
+        kind: TextKind,
         options: &UpdateOptions,
         limits: &Limits,
         begun: &mut Begun,
     ) -> Result<Changed, QueryError> {
         let room = self.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let asked = (None, sign_of(&options.account));
-            let _text = self.reserve_text(kind, (text, 0), asked, limits)?;
+            let _text = self.reserve_update(text, kind, options, limits)?;
             let update = parse_bound(text, options)?;
-            let parsed = Parsed { text, room, described: &[] };
-            self.run_operations(txn, (&update, Loads::new()), parsed, options, limits, begun)
+            let run = UpdateRun {
+                engine: self,
+                options,
+                parsed: Parsed { text, room, described: &[] },
+                base: update.base_iri.clone(),
+                limits: limits.clone(),
+                txn,
+                begun,
+                loads: Loads::new(),
+            };
+            run.operations(&update.operations)
         })
     }
 
-    fn run_operations(
+    /// Reserves memory for the trees of a long update.
+    fn reserve_update(
         &self,
-        txn: &mut Transaction,
-        (update, loads): (&spargebra::Update, Loads),
-        parsed: Parsed<'_>,
+        text: &str,
+        kind: TextKind,
         options: &UpdateOptions,
         limits: &Limits,
-        begun: &mut Begun,
-    ) -> Result<Changed, QueryError> {
-        let (base, limits) = (update.base_iri.clone(), limits.clone());
-        let mut run = UpdateRun { engine: self, options, parsed, base, limits, txn, begun, loads };
-        let mut changed = Changed::default();
-        for operation in &update.operations {
-            if !std::mem::take(&mut run.begun.goes_on) {
-                run.begun.blanks = BlankNodes::default();
-            }
-            changed += run.operation(operation)?;
-        }
-        run.limits.check()?;
-        Ok(changed)
+    ) -> Result<Option<TextMemory>, QueryError> {
+        let sign = sign_of(&options.account);
+        let demand = TextDemand { kind, bytes: text.len(), least: 0, wait: None, sign };
+        self.reserve_text(demand, || Weight::from_text(text), limits)
     }
 }
 
@@ -230,6 +239,18 @@ fn parse_bound(text: &str, options: &UpdateOptions) -> Result<spargebra::Update,
 }
 
 impl UpdateRun<'_> {
+    fn operations(mut self, operations: &[GraphUpdateOperation]) -> Result<Changed, QueryError> {
+        let mut changed = Changed::default();
+        for operation in operations {
+            if !std::mem::take(&mut self.begun.goes_on) {
+                self.begun.blanks = BlankNodes::default();
+            }
+            changed += self.operation(operation)?;
+        }
+        self.limits.check()?;
+        Ok(changed)
+    }
+
     fn operation(&mut self, operation: &GraphUpdateOperation) -> Result<Changed, QueryError> {
         use GraphUpdateOperation as Op;
         self.limits.check()?;

@@ -40,7 +40,8 @@ pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
 /// them a query names.
 pub(crate) fn translate(
     query: &Query,
-    (text, described): (&str, &[NamedNode]),
+    text: &str,
+    described: &[NamedNode],
     room: usize,
     view: Option<&GraphView>,
 ) -> Result<Algebra, QueryError> {

@@ -74,7 +74,7 @@ fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch) -> Result<(), Qu
     let found = look(run, Index::Psog, &[&ps, &ss])?;
     for (row, k) in found.key.iter().enumerate() {
         let graph = TermId(found.cols[1][row]);
-        let visible = match &run.default_graphs {
+        let visible = match &run.query.default_graphs {
             None => graph == TermId::DEFAULT_GRAPH,
             Some(list) => list.contains(&graph),
         };

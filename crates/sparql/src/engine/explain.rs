@@ -6,11 +6,12 @@ use spargebra::algebra::Expression;
 use super::explanation::{Assumptions, Explanation, Measured, PlanEstimate, PlanStep, Residence};
 use crate::algebra::Var;
 use crate::exec::{Counters, Profile, Run, SharedNote};
-use crate::plan::{Access, JoinKind, Op, PathEnd, Plan, PlanNode, Reads, Residency, Src, children};
-use crate::text::parameter::{GroundTerm, ground};
+use crate::plan::{Access, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
+use crate::text::parameter::GroundTerm;
 
 /// The plan step by step; with a profile, what each of them did.
-pub(crate) fn explain(plan: &Plan, run: &Run, profile: Option<&Profile>) -> Explanation {
+pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
+    let plan = &*run.query.plan;
     let mut teller = Teller { run, profile, steps: Vec::with_capacity(plan.nodes) };
     teller.node(&plan.root, 0);
     Explanation {
@@ -144,18 +145,15 @@ impl Teller<'_> {
 
     fn src(&self, src: Src, input: &[Var], iris: Iris) -> String {
         match src {
-            Src::Const(c) => {
-                let term = ground(&self.run.algebra.consts[c.0 as usize], &self.run.params);
-                match term {
-                    GroundTerm::Iri(iri) if iris == Iris::Whole => iri.to_string(),
-                    GroundTerm::Iri(iri) => {
-                        let text = iri.as_str();
-                        let local = text.rfind(['#', '/']).map_or(text, |i| &text[i + 1..]);
-                        format!("…{local}")
-                    }
-                    GroundTerm::Literal(literal) => literal.to_string(),
+            Src::Const(c) => match self.run.query.constant_term(c) {
+                GroundTerm::Iri(iri) if iris == Iris::Whole => iri.to_string(),
+                GroundTerm::Iri(iri) => {
+                    let text = iri.as_str();
+                    let local = text.rfind(['#', '/']).map_or(text, |i| &text[i + 1..]);
+                    format!("…{local}")
                 }
-            }
+                GroundTerm::Literal(literal) => literal.to_string(),
+            },
             Src::Fixed(TermId::DEFAULT_GRAPH) => "default".to_owned(),
             Src::Fixed(id) => format!("{id:?}"),
             Src::Col(c) => self.vars(&[input[c as usize]]),
@@ -165,6 +163,7 @@ impl Teller<'_> {
     fn vars(&self, vars: &[Var]) -> String {
         let name = |v: &Var| {
             self.run
+                .query
                 .algebra
                 .names
                 .get(v.0 as usize)
@@ -175,10 +174,10 @@ impl Teller<'_> {
 
     fn conditions(&self, conditions: &[Expression]) -> String {
         let own = |e: &Expression| {
-            if self.run.params.is_empty() {
+            if self.run.query.params.is_empty() {
                 e.to_string()
             } else {
-                crate::exec::fill(e, &self.run.params).to_string()
+                crate::exec::fill(e, &self.run.query.params).to_string()
             }
         };
         conditions.iter().map(own).collect::<Vec<_>>().join(" && ")

@@ -8,7 +8,7 @@ use crate::algebra::Const;
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::exec::compared;
-use crate::exec::source::Source;
+use crate::exec::source::GraphSource;
 use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
@@ -19,7 +19,7 @@ const SAMPLED_VALUES: u64 = 16;
 /// The data, with one query's constants.
 pub(super) struct Data<'a> {
     engine: &'a Engine,
-    source: &'a mut Source,
+    source: &'a mut GraphSource,
     params: &'a [GroundTerm],
     ids: Vec<Option<TermId>>,
     terms: Vec<GroundTerm>,
@@ -30,7 +30,7 @@ pub(super) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub fn new(engine: &'a Engine, source: &'a mut Source, params: &'a [GroundTerm]) -> Self {
+    pub fn new(engine: &'a Engine, source: &'a mut GraphSource, params: &'a [GroundTerm]) -> Self {
         Self {
             engine,
             source,
@@ -54,7 +54,7 @@ impl<'a> Data<'a> {
 const DRIFT_QUADS: u64 = 1000;
 
 /// Whether statistics of `quads` quads taken when so many had changed are too old for a state.
-pub(super) fn drifted(quads: u64, changed: u64, source: &Source) -> bool {
+pub(super) fn drifted(quads: u64, changed: u64, source: &GraphSource) -> bool {
     source.session.state().changed().abs_diff(changed) > DRIFT_QUADS + quads / 8
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Predicates {
 }
 
 impl Predicates {
-    fn get(&mut self, p: TermId, source: &Source) -> Option<PredicateStatistics> {
+    fn get(&mut self, p: TermId, source: &GraphSource) -> Option<PredicateStatistics> {
         if drifted(self.quads, self.changed, source) {
             let state = source.session.state();
             *self =
@@ -82,7 +82,7 @@ impl Predicates {
 /// Rows and distinct values of a predicate, sampled once.
 pub(super) fn predicate(
     engine: &Engine,
-    source: &mut Source,
+    source: &mut GraphSource,
     p: TermId,
 ) -> Result<PredicateStatistics, QueryError> {
     if let Some(known) = engine.predicates.lock().get(p, source) {
@@ -99,7 +99,7 @@ pub(super) fn predicate(
 
 /// Exact where the database counted them; else the rows of the first values, leaping from one
 /// to the next, taken as typical.
-fn distinct(source: &mut Source, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
+fn distinct(source: &mut GraphSource, index: Index, p: TermId, rows: f64) -> Result<f64, QueryError> {
     if let Some(exact) = source.session.state().distinct_values(index, p) {
         return Ok(exact as f64);
     }

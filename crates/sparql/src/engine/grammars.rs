@@ -200,7 +200,7 @@ fn a_disguise_takes_no_more_than_what_is_reserved_for_it() {
     let (_dir, engine) = engine();
     let mut wrong = Vec::new();
     for (number, (language, text)) in disguises(10_000).into_iter().enumerate() {
-        let reckoned = Weight::of(&text).bytes() as u64;
+        let reckoned = Weight::from_text(&text).bytes() as u64;
         let mut ended = Ok(());
         let most = allocation_counter::measure(|| ended = trees(&engine, language, &text)).bytes_max;
         println!("{number}: {} of {} MiB, {ended:?}", most >> 20, reckoned >> 20);
@@ -231,7 +231,7 @@ fn trees_take_no_more_than_what_is_reserved_for_them() {
     for (language, site) in sample(24) {
         for n in [300, 3000, 20_000] {
             for (how, text) in spellings(&site.document(n)) {
-                let reckoned = Weight::of(&text).bytes() as u64;
+                let reckoned = Weight::from_text(&text).bytes() as u64;
                 // what is refused, for this or another limit, takes nothing
                 if reckoned > 1 << 30 {
                     continue;
@@ -276,7 +276,7 @@ fn work_grows_as_the_text_does_and_looks_at_the_clock() {
             }
             // A plan holds for each group the variables before it. Limits bound that square, and
             // it is weighed.
-            let weight = Weight::of(&text).bytes() as f64;
+            let weight = Weight::from_text(&text).bytes() as f64;
             let (less, lighter) = before.unwrap_or((u64::MAX, weight));
             let (ratio, due) = (work as f64 / less as f64, (weight / lighter).max(2.0) / 2.0);
             if work > FLOOR_BYTES && ratio > MOST_RATIO * due {

@@ -90,13 +90,13 @@ impl Operator for Triples {
                 if !std::mem::replace(&mut self.is_begun, true)
                     && let Form::Describe(_, named) = &template.algebra.form
                 {
-                    self.described.named(named.iter().filter_map(|c| run.consts[c.0 as usize]))?;
+                    self.described.named(named.iter().filter_map(|c| run.query.consts[c.0 as usize]))?;
                 }
                 self.done = self.batch.rows;
                 continue;
             };
             // as many solutions as make a batch of triples
-            let some = (run.batch.most / triples.len().max(1)).clamp(1, self.batch.rows - self.done);
+            let some = (run.query.batch.most / triples.len().max(1)).clamp(1, self.batch.rows - self.done);
             let part = self.batch.slice(self.done..self.done + some);
             self.done += some;
             let batch = self.construct(run, triples, &part)?;

@@ -5,7 +5,7 @@ use snowmelt_graph::Index;
 use spargebra::algebra::PropertyPathExpression as Path;
 
 use crate::algebra::{GraphSlot, Node, Slot};
-use crate::exec::source::Source;
+use crate::exec::source::GraphSource;
 use crate::plan::{IndexPages, Reads, Residency};
 
 /// Device times in the costs of plans.
@@ -19,19 +19,19 @@ pub enum PlanCosts {
 }
 
 /// State of memory for a query that visits these indexes.
-pub(super) fn reads(source: &Source, visited: &[Index]) -> Reads {
+pub(super) fn reads(source: &GraphSource, visited: &[Index]) -> Reads {
     let mut indexes = [IndexPages::default(); Index::ALL.len()];
     for index in visited {
         let of = &mut indexes[*index as usize];
         let (pages, absent) = source.session.expected_absent(*index);
-        of.residency = Residency::of(pages, absent);
+        of.residency = Residency::new(pages, absent);
         if of.residency != Residency::Warm
             && let Some(tree) = source.session.state().index(*index)
         {
             (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
         }
     }
-    Reads::of(indexes, || source.session.page_times())
+    Reads::new(indexes, || source.session.page_times())
 }
 
 /// The indexes that plans of an algebra may visit.

@@ -269,6 +269,11 @@ impl QueryResult {
             if batch.rows == 0 {
                 continue;
             }
+            batch.check();
+            assert!(
+                self.kind != QueryKind::Solutions || batch.cols.len() == self.variables.len(),
+                "a column for each variable"
+            );
             self.rows += batch.rows as u64;
             if let Some(told) = &self.told {
                 told.store(self.rows, Ordering::Relaxed);

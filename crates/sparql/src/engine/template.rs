@@ -11,12 +11,12 @@ use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
 
 use super::view::graph_consts;
-use super::{Engine, Parsed, PlanCosts, Seen, facts, output, reads};
+use super::{Engine, Parsed, PlanCosts, QueryRequest, facts, output, reads};
 use crate::algebra::translate::translate;
 use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
-use crate::exec::source::Source;
+use crate::exec::source::GraphSource;
 use crate::optimise::plan;
 use crate::plan::{GraphScope, Plan, Reads};
 use crate::rewrite::rewrite;
@@ -76,15 +76,15 @@ impl Template {
     pub fn new(
         query: &Query,
         parsed: Parsed<'_>,
-        (options, visible): Seen<'_>,
+        request: QueryRequest<'_>,
         params: &[GroundTerm],
         engine: &Engine,
-        source: &mut Source,
-        limits: &Limits,
+        source: &mut GraphSource,
     ) -> Result<Self, QueryError> {
+        let QueryRequest { options, visible, limits } = request;
         limits.check()?;
         let view = visible.map(|visible| &*visible.view);
-        let mut algebra = translate(query, (parsed.text, parsed.described), parsed.room, view)?;
+        let mut algebra = translate(query, parsed.text, parsed.described, parsed.room, view)?;
         let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
         engine.text_limits().check_patterns(patterns)?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
@@ -162,7 +162,7 @@ impl Template {
 
     /// Whether the template is right for what the session sees. An older state than its own may
     /// lack what the template knows of; a newer one may have what it does not.
-    pub fn holds(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
+    pub fn holds(&self, source: &mut GraphSource, limits: &Limits) -> Result<bool, QueryError> {
         let (txn, basis) = (source.txn(), &self.basis);
         let checked = basis.holds.load(Ordering::Relaxed);
         if source.session.state().dictionary() != basis.dictionary
@@ -185,7 +185,7 @@ impl Template {
     }
 
     /// Whether no fixed constant that was unknown has become known.
-    fn still_unknown(&self, source: &mut Source, limits: &Limits) -> Result<bool, QueryError> {
+    fn still_unknown(&self, source: &mut GraphSource, limits: &Limits) -> Result<bool, QueryError> {
         let fixed = self.algebra.consts.iter().zip(&self.fixed);
         let unknown: Vec<GroundTerm> = fixed
             .filter(|(c, id)| matches!(c, ConstTerm::Fixed(_)) && id.is_none())
@@ -198,7 +198,7 @@ impl Template {
     pub fn resolve(
         &self,
         params: &[GroundTerm],
-        source: &mut Source,
+        source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<Vec<Option<TermId>>, QueryError> {
         self.used.store(USES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl Template {
         engine: &Engine,
         params: &[GroundTerm],
         consts: &[Option<TermId>],
-        source: &mut Source,
+        source: &mut GraphSource,
         costs: PlanCosts,
         limits: &Limits,
     ) -> Result<Arc<Plan>, QueryError> {
@@ -246,7 +246,7 @@ impl Template {
     }
 
     /// One byte per probe: the bits of its count.
-    fn magnitudes(&self, consts: &[Option<TermId>], source: &mut Source) -> Result<Vec<u8>, QueryError> {
+    fn magnitudes(&self, consts: &[Option<TermId>], source: &mut GraphSource) -> Result<Vec<u8>, QueryError> {
         let mut key = Vec::with_capacity(self.probes.len());
         for probe in &self.probes {
             let prefix: Option<Vec<TermId>> = probe.prefix.iter().map(|c| consts[c.0 as usize]).collect();
@@ -263,7 +263,7 @@ impl Template {
     fn find_probes(
         &self,
         engine: &Engine,
-        source: &mut Source,
+        source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<Vec<CountedPrefix>, QueryError> {
         let all = self.algebra.root.all();
@@ -292,7 +292,12 @@ impl Template {
     }
 
     /// Whether every value of the parameter has about the same few rows.
-    fn is_even(&self, pattern: &Pattern, engine: &Engine, source: &mut Source) -> Result<bool, QueryError> {
+    fn is_even(
+        &self,
+        pattern: &Pattern,
+        engine: &Engine,
+        source: &mut GraphSource,
+    ) -> Result<bool, QueryError> {
         let Slot::Const(p) = pattern.p else { return Ok(false) };
         let Some(p) = self.fixed[p.0 as usize] else { return Ok(false) };
         let of = facts::predicate(engine, source, p)?;
@@ -306,7 +311,7 @@ impl Template {
 
 fn resolve_fixed(
     consts: &[ConstTerm],
-    source: &mut Source,
+    source: &mut GraphSource,
     limits: &Limits,
 ) -> Result<Vec<Option<TermId>>, QueryError> {
     let terms: Vec<GroundTerm> =

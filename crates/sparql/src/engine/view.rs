@@ -14,7 +14,7 @@ use spargebra::term::NamedNode;
 use crate::algebra::{Algebra, Const, Dataset};
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::exec::source::Source;
+use crate::exec::source::GraphSource;
 use crate::text::parameter::{ConstTerm, GroundTerm};
 
 /// Views whose graphs are remembered.
@@ -45,10 +45,10 @@ impl Views {
     }
 
     /// The graphs of a view, as the session sees them.
-    pub fn of(
+    pub fn visible(
         &self,
         view: &Arc<GraphView>,
-        source: &mut Source,
+        source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<VisibleGraphs, QueryError> {
         let txn = source.txn();
@@ -56,7 +56,7 @@ impl Views {
         if let Some((_, graphs)) = before.as_ref().filter(|(of, _)| *of == txn) {
             return Ok(graphs.clone());
         }
-        let mut graphs = VisibleGraphs::of(view, source, limits)?;
+        let mut graphs = VisibleGraphs::resolve(view, source, limits)?;
         graphs.number = match &before {
             Some((_, before)) if before.named == graphs.named => before.number,
             _ => self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1,
@@ -72,7 +72,11 @@ impl Views {
 
 impl VisibleGraphs {
     /// Looked up, and not remembered.
-    pub fn of(view: &Arc<GraphView>, source: &mut Source, limits: &Limits) -> Result<Self, QueryError> {
+    pub fn resolve(
+        view: &Arc<GraphView>,
+        source: &mut GraphSource,
+        limits: &Limits,
+    ) -> Result<Self, QueryError> {
         let graphs = source.session.graphs_of(view, limits).map_err(|error| match error {
             GraphError::Stopped => limits.check().err().map_or(QueryError::Cancelled, QueryError::from),
             other => other.into(),

@@ -6,7 +6,7 @@ use super::Run;
 use crate::algebra::Const;
 use crate::exec::Batch;
 use crate::plan::{Access, Src, Test};
-use crate::text::parameter::{GroundTerm, ground};
+use crate::text::parameter::GroundTerm;
 use crate::value::parse_literal;
 
 /// Where a part of a key is.
@@ -152,9 +152,7 @@ impl ResolvedVisit {
 pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u64, u64)>> {
     let mut all: Option<Vec<(u64, u64)>> = None;
     for (op, c) in bounds {
-        let Some(list) = compared(*op, ground(&run.algebra.consts[c.0 as usize], &run.params)) else {
-            continue;
-        };
+        let Some(list) = compared(*op, run.query.constant_term(*c)) else { continue };
         all = Some(match all {
             None => list,
             Some(before) => intersect(&before, &list),

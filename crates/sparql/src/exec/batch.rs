@@ -88,11 +88,9 @@ impl Batch {
         self.cols.iter().map(|c| c.capacity() * size_of::<TermId>()).sum()
     }
 
+    /// Asserts the invariant.
     pub(crate) fn check(&self) {
-        debug_assert!(
-            self.cols.iter().all(|c| c.len() == self.rows),
-            "a column's length is the number of rows"
-        );
+        assert!(self.cols.iter().all(|c| c.len() == self.rows), "a column's length is the number of rows");
     }
 }
 

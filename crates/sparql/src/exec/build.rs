@@ -60,8 +60,8 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
     Ok(match &node.op {
         Op::Seed => Box::new(Given::seed()),
         Op::Context { row, cols } => Box::new(ContextRows { row: *row, cols: cols.clone(), done: false }),
-        Op::Unit => Box::new(Given::of(Batch::unit())),
-        Op::Nothing => Box::new(Given::of(Batch::empty(node.vars.len()))),
+        Op::Unit => Box::new(Given::new(Batch::unit())),
+        Op::Nothing => Box::new(Given::new(Batch::empty(node.vars.len()))),
         Op::Scan { access } => {
             let scan = IndexScan::new(access, run);
             // a star around a constant: all its leaves are announced before the first is read
@@ -115,7 +115,7 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         emit,
         conditions,
         star,
-        chunk: run.batch.first.max(1),
+        chunk: run.query.batch.first.max(1),
         ahead: None,
         current: None,
         under_way: None,

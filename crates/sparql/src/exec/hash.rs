@@ -255,6 +255,7 @@ impl HashJoin {
         } else {
             self.probe_plain(most, &mut pairs, limits)?
         };
+        assert_eq!(pairs.left.len(), pairs.right.len(), "a pair has two rows");
         Ok((pairs, done))
     }
 
@@ -359,7 +360,7 @@ impl HashJoin {
     }
 
     fn join(&mut self, run: &Run) -> Result<bool> {
-        let (pairs, done) = self.pairs(run.batch.most.max(1), &run.limits)?;
+        let (pairs, done) = self.pairs(run.query.batch.most.max(1), &run.limits)?;
         let built = self.built.as_ref().expect("built before probing");
         let probe = self.current.as_ref().expect("probing a batch");
         let mut out = probe.batch.gather(&self.keep_left, &pairs.left);

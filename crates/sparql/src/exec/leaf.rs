@@ -18,7 +18,7 @@ impl Given {
         Self { batch: None, again: None }
     }
 
-    pub fn of(batch: Batch) -> Self {
+    pub fn new(batch: Batch) -> Self {
         Self { batch: Some(batch.clone()), again: Some(batch) }
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn values(run: &mut Run, rows: &[Vec<Option<Const>>], width: usize) -
             col.push(value.map_or(TermId::UNDEF, |c| run.constant_or_local(c)));
         }
     }
-    Given::of(Batch { cols, rows: rows.len() })
+    Given::new(Batch { cols, rows: rows.len() })
 }
 
 /// The named graphs, by leaps through GS: one visit per graph.

@@ -104,7 +104,7 @@ impl LookupJoin {
         let to = (from + self.chunk).min(sorted.starts.len() - 1);
         assert!(from < to && to < sorted.starts.len(), "a chunk has keys of the input");
         let way = match dense(visit, sorted, from, to, run)? {
-            Some(col) => with_merge_keys(sorted, visit, col, (from, to), |keys| {
+            Some(col) => with_merge_keys(sorted, visit, col, from, to, |keys| {
                 Way::Merge(run.source.merge_way(visit.index, keys), col)
             }),
             None => with_keys(sorted, visit, from, to, |keys| {
@@ -120,16 +120,14 @@ impl LookupJoin {
         let visit = self.visit.as_ref().expect("called with a visit");
         let sorted = self.current.as_ref().expect("called with an input");
         let chunk = self.under_way.as_mut().expect("called with a visit under way");
-        let most = run.batch.most.max(1 << 10);
+        let most = run.query.batch.most.max(1 << 10);
         while self.found.is_none() {
             run.check()?;
             let mut matches = Matches::with_wanted(visit.index.arity(), visit.key.len(), visit.wanted);
             let more = match &mut chunk.way {
-                Way::Merge(way, col) => {
-                    with_merge_keys(sorted, visit, *col, (chunk.from, chunk.to), |keys| {
-                        run.source.merge_way_next(way, keys, &mut matches, most)
-                    })?
-                }
+                Way::Merge(way, col) => with_merge_keys(sorted, visit, *col, chunk.from, chunk.to, |keys| {
+                    run.source.merge_way_next(way, keys, &mut matches, most)
+                })?,
                 Way::Lookup(way) => with_keys(sorted, visit, chunk.from, chunk.to, |keys| {
                     run.source.lookup_way_next(way, keys, &mut matches, most)
                 })?,
@@ -149,7 +147,7 @@ impl LookupJoin {
 
     fn finish_chunk(&mut self, run: &Run) {
         let Chunk { from, to, found, .. } = self.under_way.take().expect("a visit was under way");
-        let most = run.batch.most;
+        let most = run.query.batch.most;
         // aim at half a full batch per visit
         let per_key = (found / (to - from).max(1)).max(1);
         self.chunk = (most / 2 / per_key).clamp(64.min(most), most).max(1);
@@ -168,6 +166,7 @@ impl LookupJoin {
             None => (self.input.next(run)?, false),
         };
         let Some(batch) = batch else { return Ok(None) };
+        batch.check();
         if !self.star.iter().any(|(index, _)| run.source.is_cold(*index)) {
             return Ok(Some(batch));
         }
@@ -224,11 +223,14 @@ fn with_merge_keys<R>(
     sorted: &Sorted,
     visit: &ResolvedVisit,
     col: usize,
-    (from, to): (usize, usize),
+    from: usize,
+    to: usize,
     f: impl FnOnce(&MergeKeys<'_>) -> R,
 ) -> R {
     let constants: Vec<u64> = sorted.keys.iter().map(|column| column[from]).collect();
     let varying = &sorted.keys[col][from..to];
+    assert!(varying.first() <= varying.last(), "keys of a merge ascend");
+    debug_assert!(varying.is_sorted(), "keys of a merge ascend");
     debug_assert_eq!(constants.len(), visit.key.len(), "a column of keys for each of the visit's");
     f(&MergeKeys { before: &constants[..col], varying, behind: &constants[col + 1..] })
 }
@@ -404,13 +406,15 @@ impl LookupJoin {
         let found = self.found.as_mut().expect("called with found rows");
         let visit = self.visit.as_ref().expect("called with a visit");
         let sorted = self.current.as_ref().expect("called with an input");
-        let (left, right, straight) = found.pairs(visit, sorted, run.batch.most.max(1));
+        let (left, right, straight) = found.pairs(visit, sorted, run.query.batch.most.max(1));
         let mut batch = None;
         if !left.is_empty() {
             let mut cols = Vec::with_capacity(self.keep.len() + self.emit.len());
             cols.extend(self.keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
             cols.extend(self.emit.iter().map(|e| found.column(visit, *e as usize, &right, straight)));
-            batch = Some(Batch { cols, rows: left.len() });
+            let paired = Batch { cols, rows: left.len() };
+            paired.check();
+            batch = Some(paired);
         }
         if found.is_paired() {
             self.found = None;

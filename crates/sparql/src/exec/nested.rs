@@ -154,6 +154,7 @@ impl Nested {
         for g in 0..firsts.len() {
             starts[g + 1] += starts[g];
         }
+        assert_eq!(starts.last().map(|end| *end as usize), Some(batch.rows), "each row has one number");
         let mut next = starts.clone();
         let mut rows = vec![0u32; batch.rows];
         for (row, g) in numbers.iter().enumerate() {
@@ -188,7 +189,7 @@ impl Nested {
     fn pair(&mut self, run: &Run) {
         let current = self.current.as_ref().expect("the right side runs for a left batch");
         let pending = self.pending.as_mut().expect("right rows wait");
-        let (right, most) = (&pending.right, run.batch.most.max(1));
+        let (right, most) = (&pending.right, run.query.batch.most.max(1));
         let expected = (right.rows - pending.row).min(most);
         let (mut left_rows, mut right_rows) = (Vec::with_capacity(expected), Vec::with_capacity(expected));
         while pending.row < right.rows && left_rows.len() < most {
@@ -212,7 +213,7 @@ impl Nested {
             self.pending = None;
         }
         append(&mut self.matched, out);
-        if self.matched.rows >= run.batch.first {
+        if self.matched.rows >= run.query.batch.first {
             self.queue.push(std::mem::take(&mut self.matched), run);
         }
     }
@@ -226,7 +227,7 @@ impl Nested {
     /// The output of the left rows, once all matches are known.
     fn finish(&mut self, run: &Run) {
         let current = self.current.take().expect("the right side ran for a left batch");
-        self.pace.faster(run.batch.most);
+        self.pace.faster(run.query.batch.most);
         self.give(&current, |_| true, run);
     }
 

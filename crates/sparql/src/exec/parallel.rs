@@ -60,13 +60,14 @@ pub(super) struct Parallel {
 /// that is worth it, its scan shared where much has to be read.
 pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     // the context is this thread's
-    let scan = if node.contexts.is_empty() { first_scan(node) } else { None };
-    let (Some((scan, access)), Some(plan)) = (scan, run.plan.clone()) else { return build(node, run) };
+    let can_fork = node.contexts.is_empty() && !run.is_forked;
+    let scan = if can_fork { first_scan(node) } else { None };
+    let Some((scan, access)) = scan else { return build(node, run) };
     let Some(key) = constant_key(access, run) else { return build(node, run) };
     // look-ups of several threads wait for the device together; the one stream of a scan is no
     // faster for more readers
     let work = node.cost.cpu + (node.cost.io - scan.cost.io).max(0.0);
-    let mut threads = run.threads.min((work / LEAST_MICROSECONDS) as usize);
+    let mut threads = run.query.threads.min((work / LEAST_MICROSECONDS) as usize);
     // a thread has terms and batches of its own
     let mut held = run.memory.held();
     let each = run.memory.least() / 2;
@@ -88,7 +89,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     };
     Ok(Box::new(Parallel {
         parts: Arc::new(Mutex::new(parts)),
-        plan,
+        plan: run.query.plan.clone(),
         node: node.id,
         threads,
         held,
@@ -257,7 +258,11 @@ impl Operator for Parallel {
             run.check()?;
             let (receiver, _) = self.running.as_ref().expect("started above");
             match receiver.receive() {
-                Some(Message::Batch(batch)) => return Ok(Some(batch)),
+                Some(Message::Batch(batch)) => {
+                    assert!(batch.rows > 0, "workers send no empty batch");
+                    batch.check();
+                    return Ok(Some(batch));
+                }
                 Some(Message::End(activity, profile)) => {
                     run.forked += activity;
                     if let (Some(all), Some(profile)) = (&mut run.profile, profile) {

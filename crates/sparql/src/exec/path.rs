@@ -22,6 +22,14 @@ use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::plan::{PathEnd, PathGraph, Src};
 
+/// The way in which paths are followed.
+#[derive(Clone, Copy)]
+struct Direction {
+    forward: bool,
+    start: PathEnd,
+    goal: PathEnd,
+}
+
 pub(super) struct PathJoin {
     pub input: Boxed,
     pub from: PathEnd,
@@ -125,7 +133,7 @@ impl Reached {
     }
 
     /// Those of one start node; they must be sorted.
-    fn of(&self, start: u32) -> impl Iterator<Item = TermId> {
+    fn reached_from(&self, start: u32) -> impl Iterator<Item = TermId> {
         let first = self.list.partition_point(|p| p.0 < start);
         self.list[first..].iter().take_while(move |p| p.0 == start).map(|p| p.1)
     }
@@ -198,7 +206,7 @@ impl PathWalk<'_> {
                 self.run.check()?;
             }
             let at = middle.binary_search(node).expect("a node in the middle") as u32;
-            for reached in far.of(at) {
+            for reached in far.reached_from(at) {
                 pairs.push(*start, reached)?;
             }
         }
@@ -207,7 +215,7 @@ impl PathWalk<'_> {
 
     fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
         let term = crate::text::parameter::iri_const(p);
-        let ground = crate::text::parameter::ground(&term, &self.run.params);
+        let ground = crate::text::parameter::ground(&term, &self.run.query.params);
         Ok(self.run.source.resolve_constants(std::slice::from_ref(ground), &self.run.limits)?[0])
     }
 
@@ -300,7 +308,7 @@ impl PathWalk<'_> {
                 edges.sort();
                 for (start, node) in part {
                     let from = at.binary_search(node).expect("nodes of the frontier") as u32;
-                    for t in edges.of(from) {
+                    for t in edges.reached_from(from) {
                         if reached.len() == reached.capacity() {
                             self.run.check()?;
                             // while it grows, the old table is there, too
@@ -411,10 +419,10 @@ impl PathJoin {
     }
 
     /// Whether it walks from the first end to the second, and which end it starts from.
-    fn direction(&self) -> (bool, PathEnd, PathEnd) {
+    fn direction(&self) -> Direction {
         let forward = self.from != PathEnd::New;
         let (start, goal) = if forward { (self.from, self.to) } else { (self.to, self.from) };
-        (forward || start == PathEnd::New, start, goal)
+        Direction { forward: forward || start == PathEnd::New, start, goal }
     }
 
     /// The graphs that the rows of a batch walk in.
@@ -422,8 +430,8 @@ impl PathJoin {
         let all: Vec<u32> = (0..batch.rows as u32).collect();
         Ok(match self.graph.clone() {
             PathGraph::Default => {
-                let graphs = match &run.default_graphs {
-                    None if run.plain => Graphs::Any,
+                let graphs = match &run.query.default_graphs {
+                    None if run.query.is_plain => Graphs::Any,
                     None => Graphs::One(TermId::DEFAULT_GRAPH),
                     Some(list) => Graphs::Some(list.clone()),
                 };
@@ -434,7 +442,7 @@ impl PathJoin {
                 for row in 0..batch.rows {
                     by.entry(Self::value(run, src, batch, row)).or_default().push(row as u32);
                 }
-                if let Some(names) = &run.named_graphs {
+                if let Some(names) = &run.query.named_graphs {
                     by.retain(|graph, _| names.contains(graph));
                 }
                 let known = self.existing(run, by.keys().copied().collect())?;
@@ -443,7 +451,7 @@ impl PathJoin {
                 by.into_iter().map(|(g, rows)| Job { graphs: Graphs::One(g), name: None, rows }).collect()
             }
             PathGraph::Each => {
-                let names = match &run.named_graphs {
+                let names = match &run.query.named_graphs {
                     Some(list) => self.existing(run, list.clone())?,
                     None => run.all_named_graphs()?,
                 };
@@ -471,7 +479,7 @@ impl PathJoin {
     }
 
     fn begin(&self, run: &mut Run, batch: &Batch, job: Job) -> Result<Walking> {
-        let (_, start, _) = self.direction();
+        let start = self.direction().start;
         let mut starts = None;
         let nodes = if start == PathEnd::New {
             PathWalk { run, graphs: &job.graphs }.nodes()?
@@ -493,12 +501,12 @@ impl PathJoin {
     /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for
     /// more.
     fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<GivenPairs> {
-        let (forward, start, goal) = self.direction();
+        let direction = self.direction();
         let from = walking.done;
         loop {
             let to = (from + walking.some).min(walking.nodes.len());
             let nodes = &walking.nodes[from..to];
-            let pairs = self.pairs_of(run, &walking.job.graphs, nodes, (forward, start, goal));
+            let pairs = self.pairs_of(run, &walking.job.graphs, nodes, direction);
             let (pairs, held) = match pairs {
                 Err(QueryError::Memory { .. }) if to - from > 1 => {
                     walking.some = (to - from) / 2;
@@ -531,8 +539,9 @@ impl PathJoin {
         run: &mut Run,
         graphs: &Graphs,
         nodes: &[TermId],
-        (forward, start, goal): (bool, PathEnd, PathEnd),
+        direction: Direction,
     ) -> Result<(Vec<(TermId, TermId)>, Held)> {
+        let Direction { forward, start, goal } = direction;
         let mut walk = PathWalk { run, graphs };
         let mut pairs = walk.pairs(&self.path, nodes, forward)?;
         let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
@@ -555,10 +564,10 @@ impl PathJoin {
         name: Option<TermId>,
         given: &mut GivenPairs,
     ) -> Result<Option<Batch>> {
-        let (forward, _, goal) = self.direction();
+        let Direction { forward, goal, .. } = self.direction();
         let (mut left, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         while let Some((of, row)) = given.rows.get(given.row)
-            && left.len() < run.batch.most
+            && left.len() < run.query.batch.most
         {
             let wanted = Self::end(run, goal, batch, *row as usize);
             let first = || of.map_or(0, |s| given.pairs.partition_point(|p| p.0 < s));
@@ -566,7 +575,7 @@ impl PathJoin {
             let mut looked = 0;
             while let Some((s, t)) = given.pairs.get(at)
                 && of.is_none_or(|of| of == *s)
-                && left.len() < run.batch.most
+                && left.len() < run.query.batch.most
             {
                 if wanted.is_none_or(|w| w == *t) && (!self.same || s == t) {
                     left.push(*row);

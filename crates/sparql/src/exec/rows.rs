@@ -65,7 +65,7 @@ impl Queue {
     /// Adds a batch of any size, whose memory is held.
     pub fn push_held(&mut self, batch: Batch, held: Held, run: &Run) {
         batch.check();
-        self.most = run.batch.most.max(1);
+        self.most = run.query.batch.most.max(1);
         if batch.rows > 0 {
             self.batches.push_back((batch, held));
         }

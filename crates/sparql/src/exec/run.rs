@@ -1,5 +1,6 @@
-//! State that all operators of a running query share: the source, the terms, the constants, the
-//! limits.
+//! A running query: [`RunningQuery`], one for all its workers, and a [`Run`] for each of them.
+//!
+//! A query has one worker, and one more for each thread that a pipeline is forked to.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,19 +12,19 @@ use snowmelt_graph::{Activity, GraphError, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 
 use super::shared::{SharedScan, SharedScans};
+use super::source::GraphSource;
 use super::{Profile, Result};
 use crate::algebra::{Algebra, Const, Var, map};
-use crate::bounds::{Held, Limits, MemoryShare};
+use crate::bounds::{Active, Held, Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
-use crate::exec::source::Source;
 use crate::expr::{Expr, compile};
-use crate::functions::Patterns;
+use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
 use crate::value::{LocalTerms, Terms};
 
-/// Most bytes of decoded terms a thread keeps.
+/// Most bytes of decoded terms a worker keeps.
 const TERM_CACHE_BYTES: usize = 16 << 20;
 
 /// Rows of a batch: operators start small, so that a small answer costs little, and grow.
@@ -60,18 +61,6 @@ impl BatchRows {
     }
 }
 
-/// The terms of a thread that may count on so many bytes.
-pub(crate) fn terms_within(
-    least: usize,
-    memory: &MemoryShare,
-    terms: Terms,
-    limits: &Limits,
-    longest: usize,
-) -> Terms {
-    let cache = (least / 4).min(TERM_CACHE_BYTES);
-    terms.guarded(limits.clone(), longest, memory.held(), cache, 2 * cache)
-}
-
 /// The part of a pipeline's first scan.
 #[derive(Clone)]
 pub(crate) enum Part {
@@ -81,46 +70,36 @@ pub(crate) enum Part {
     Pieces(Arc<SharedScan>),
 }
 
-/// A running query.
-pub(crate) struct Run {
-    pub source: Source,
-    pub terms: Terms,
-    pub locals: Arc<LocalTerms>,
-    pub now: DateTime,
-    pub algebra: Arc<Algebra>,
-    pub params: Vec<GroundTerm>,
-    /// stored ids of the constants
-    pub consts: Vec<Option<TermId>>,
-    pub limits: Limits,
-    pub memory: MemoryShare,
+/// Rows of the batches of a plan, and the memory of its columns.
+pub(crate) struct BatchSizes {
+    pub rows: BatchRows,
     /// of batches with many columns
-    pub wide: Held,
-    /// bytes of the longest term
-    pub longest: usize,
-    pub batch: BatchRows,
-    /// the graphs of the dataset, resolved
-    pub default_graphs: Option<Vec<TermId>>,
-    pub named_graphs: Option<Vec<TermId>>,
-    pub plain: bool,
-    /// threads it may use, and the plan they would run
-    pub threads: usize,
-    /// its place among the queries under way
-    #[expect(dead_code, reason = "held for its drop")]
-    pub active: Option<crate::bounds::Active>,
-    pub plan: Option<Arc<Plan>>,
-    /// the part of the first scan that is to be read: a forked thread's, or a shared scan
-    pub part: Option<Part>,
-    /// the engine's scans under way that others can join
-    pub shared_scans: Arc<SharedScans>,
-    /// what other threads did for it
-    pub forked: Activity,
-    /// what right sides are being evaluated for, by their row numbers' variables
-    pub contexts: FxHashMap<Var, Batch>,
-    /// keys of scans that are known before anything runs
-    pub constant_keys: Vec<(Index, Vec<u64>)>,
-    pub profile: Option<Profile>,
-    /// the patterns of its expressions
-    pub patterns: Patterns,
+    pub columns: Held,
+    /// Threads would each hold many columns.
+    pub is_wide: bool,
+}
+
+impl BatchSizes {
+    /// Of a plan: the operators have all batches at the same time.
+    ///
+    /// # Errors
+    /// There is no memory for so many columns, however few rows they have.
+    pub fn fitted(plan: &Plan, memory: &MemoryShare) -> Result<Self> {
+        /// Bytes of a column with few rows, in all batches of an operator; measured.
+        const COLUMN_BYTES: usize = 320;
+        let many = many_columns(plan.nodes, plan.columns);
+        let least = memory.least();
+        let mut columns = memory.held();
+        columns.set(many * COLUMN_BYTES, "the columns of so many operators")?;
+        let rows = BatchRows::within(least).of_each(plan.nodes, many, least);
+        Ok(Self { rows, columns, is_wide: many > 0 })
+    }
+
+    /// Of so many rows each, as the caller wants.
+    pub fn fixed(rows: usize) -> Self {
+        let rows = BatchRows { first: rows.max(1), most: rows.max(1) };
+        Self { rows, columns: Held::default(), is_wide: false }
+    }
 }
 
 /// The columns of a plan beyond those that few are for each of its operators.
@@ -129,21 +108,122 @@ fn many_columns(operators: usize, columns: usize) -> usize {
     columns.saturating_sub(FEW * operators)
 }
 
+/// The query as all its workers see it: made once and never changed.
+pub(crate) struct RunningQuery {
+    pub algebra: Arc<Algebra>,
+    pub plan: Arc<Plan>,
+    pub params: Vec<GroundTerm>,
+    /// stored ids of the constants
+    pub consts: Vec<Option<TermId>>,
+    /// the graphs of the dataset, resolved
+    pub default_graphs: Option<Vec<TermId>>,
+    pub named_graphs: Option<Vec<TermId>>,
+    /// all quads are in the default graph
+    pub is_plain: bool,
+    pub batch: BatchRows,
+    /// threads it may use
+    pub threads: usize,
+    pub now: DateTime,
+    /// bytes of the longest term
+    pub longest: usize,
+    pub locals: Arc<LocalTerms>,
+    /// the engine's: patterns compiled before, and scans under way that others can join
+    pub kept_patterns: Arc<KeptPatterns>,
+    pub shared_scans: Arc<SharedScans>,
+    #[expect(dead_code, reason = "held for its drop")]
+    pub columns: Held,
+    /// its place among the queries under way
+    #[expect(dead_code, reason = "held for its drop")]
+    pub active: Active,
+}
+
+impl RunningQuery {
+    /// The BASE of the query.
+    pub fn base(&self) -> Option<oxiri::Iri<String>> {
+        self.algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok())
+    }
+
+    pub fn constant(&self, c: Const) -> Option<TermId> {
+        self.consts[c.0 as usize]
+    }
+
+    pub fn constant_term(&self, c: Const) -> &GroundTerm {
+        ground(&self.algebra.consts[c.0 as usize], &self.params)
+    }
+}
+
+/// A worker's part of a running query.
+pub(crate) struct Run {
+    pub query: Arc<RunningQuery>,
+    pub source: GraphSource,
+    pub terms: Terms,
+    /// the patterns of its expressions
+    pub patterns: Patterns,
+    /// the query's, and of a forked worker: those that stop it with the others
+    pub limits: Limits,
+    pub memory: MemoryShare,
+    /// a forked worker forks to none
+    pub is_forked: bool,
+    /// the part of the first scan that is to be read: a forked worker's, or a shared scan
+    pub part: Option<Part>,
+    /// activity of the workers that were forked from it
+    pub forked: Activity,
+    /// what right sides are being evaluated for, by their row numbers' variables
+    pub contexts: FxHashMap<Var, Batch>,
+    /// keys of scans that are known before anything runs
+    pub constant_keys: Vec<(Index, Vec<u64>)>,
+    pub profile: Option<Profile>,
+}
+
 impl Run {
-    /// Sizes its batches for a plan: the operators have them all at the same time.
-    ///
-    /// # Errors
-    /// There is no memory for so many columns, however few rows they have.
-    pub fn fit_batches(&mut self, plan: &Plan) -> Result<()> {
-        /// Bytes of a column with few rows, in all batches of an operator; measured.
-        const COLUMN_BYTES: usize = 320;
-        let many = many_columns(plan.nodes, plan.columns);
-        self.batch = self.batch.of_each(plan.nodes, many, self.memory.least());
-        if many > 0 {
-            // Each thread would have them all.
-            self.threads = 1;
+    /// The first worker of a query.
+    pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
+        let least = memory.least();
+        Self::new(query, source, limits, memory, least)
+    }
+
+    /// A worker whose terms may count on `least` bytes of the query's memory.
+    fn new(
+        query: Arc<RunningQuery>,
+        source: GraphSource,
+        limits: Limits,
+        memory: MemoryShare,
+        least: usize,
+    ) -> Self {
+        let cache = (least / 4).min(TERM_CACHE_BYTES);
+        let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(
+            limits.clone(),
+            query.longest,
+            memory.held(),
+            cache,
+            2 * cache,
+        );
+        Self {
+            terms,
+            patterns: Patterns::new(query.kept_patterns.clone(), memory.held()),
+            query,
+            source,
+            limits,
+            memory,
+            is_forked: false,
+            part: None,
+            forked: Activity::default(),
+            contexts: FxHashMap::default(),
+            constant_keys: Vec::new(),
+            profile: None,
         }
-        Ok(self.wide.set(many * COLUMN_BYTES, "the columns of so many operators")?)
+    }
+
+    /// A worker of another thread, as of the same moment; to be made on that thread.
+    pub fn fork(&self, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
+        let (query, memory) = (self.query.clone(), self.memory.clone());
+        let source = GraphSource::new(self.source.session.sibling());
+        let limits = Limits { stop: Some(stop), ..self.limits.clone() };
+        let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
+        move || {
+            let least = memory.least() / 2;
+            Run { is_forked: true, profile, ..Run::new(query, source, limits, memory, least) }
+        }
     }
 
     /// Called by every operator for every batch.
@@ -159,63 +239,11 @@ impl Run {
         }
     }
 
-    /// All it did, with the threads it forked.
+    /// All it did, with the workers it forked.
     pub fn activity(&self) -> Activity {
         let mut activity = self.source.session.activity();
         activity += self.forked;
         activity
-    }
-
-    /// A run of another thread of the same query, as of the same moment.
-    pub fn fork(&self, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
-        let session = self.source.session.sibling();
-        let limits = Limits { stop: Some(stop), ..self.limits.clone() };
-        let (memory, longest) = (self.memory.clone(), self.longest);
-        let (locals, now, base) = (self.locals.clone(), self.now, self.base());
-        let (algebra, params, consts) = (self.algebra.clone(), self.params.clone(), self.consts.clone());
-        let (default_graphs, named_graphs) = (self.default_graphs.clone(), self.named_graphs.clone());
-        let (batch, plain) = (self.batch, self.plain);
-        let shared_scans = self.shared_scans.clone();
-        let patterns = Patterns::new(self.patterns.kept(), self.memory.held());
-        let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
-        move || Run {
-            source: Source::new(session),
-            terms: terms_within(
-                memory.least() / 2,
-                &memory,
-                Terms::new(locals.clone(), now, base, 0),
-                &limits,
-                longest,
-            ),
-            locals,
-            now,
-            algebra,
-            params,
-            consts,
-            limits,
-            wide: memory.held(),
-            memory,
-            longest,
-            batch,
-            default_graphs,
-            named_graphs,
-            plain,
-            threads: 1,
-            active: None,
-            plan: None,
-            part: None,
-            shared_scans,
-            forked: Activity::default(),
-            contexts: FxHashMap::default(),
-            constant_keys: Vec::new(),
-            profile,
-            patterns,
-        }
-    }
-
-    /// The BASE of the query.
-    pub fn base(&self) -> Option<oxiri::Iri<String>> {
-        self.algebra.base.as_ref().and_then(|b| oxiri::Iri::parse(b.clone()).ok())
     }
 
     /// Announces the scans that have constant keys, all trees together.
@@ -232,23 +260,21 @@ impl Run {
     }
 
     pub fn constant(&self, c: Const) -> Option<TermId> {
-        self.consts[c.0 as usize]
+        self.query.constant(c)
     }
 
     /// The id of a constant in results: stored, inline or local.
     pub fn constant_or_local(&mut self, c: Const) -> TermId {
-        self.consts[c.0 as usize].unwrap_or_else(|| {
-            let term = ground(&self.algebra.consts[c.0 as usize], &self.params);
-            self.terms.intern(crate::exec::source::term_ref(term))
-        })
+        self.constant(c)
+            .unwrap_or_else(|| self.terms.intern(super::source::term_ref(self.query.constant_term(c))))
     }
 
     /// An expression with the query's own constants, compiled for these columns.
     pub fn compile(&mut self, expr: &Expression, vars: &[Var]) -> Result<Expr> {
-        let own = if self.params.is_empty() { None } else { Some(fill(expr, &self.params)) };
-        let algebra = self.algebra.clone();
+        let query = &self.query;
+        let own = if query.params.is_empty() { None } else { Some(fill(expr, &query.params)) };
         let slot = |name: &spargebra::term::Variable| {
-            let var = algebra.var(name)?;
+            let var = query.algebra.var(name)?;
             vars.iter().position(|v| *v == var)
         };
         let expr = own.as_ref().unwrap_or(expr);

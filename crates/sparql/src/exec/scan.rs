@@ -54,7 +54,7 @@ impl IndexScan {
             all,
             current: None,
             shared,
-            rows: run.batch.first,
+            rows: run.query.batch.first,
             last: None,
         }
     }
@@ -119,6 +119,7 @@ impl IndexScan {
                 Batch { cols: visit.new.iter().map(|c| ids_at(&cols[*c], &list)).collect(), rows: list.len() }
             }
         };
+        batch.check();
         (batch.rows > 0).then_some(batch)
     }
 }
@@ -133,7 +134,7 @@ impl Operator for IndexScan {
             if !self.fill(run, &mut columns)? {
                 return Ok(None);
             }
-            self.rows = (self.rows * 4).min(run.batch.most);
+            self.rows = (self.rows * 4).min(run.query.batch.most);
             if let Some(batch) = self.finish(columns) {
                 return Ok(Some(batch));
             }

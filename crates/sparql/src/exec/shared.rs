@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use snowmelt_graph::{Index, Scan, ScanPieces, TermId};
 
-use super::source::Source;
+use super::source::GraphSource;
 use super::{Result, Run};
 
 /// Fewer leaves are not worth it.
@@ -113,12 +113,12 @@ impl SharedScan {
         if rows < LEAST_LEAVES * rows_per_leaf {
             return Ok(None);
         }
-        let scans = run.shared_scans.clone();
+        let scans = run.query.shared_scans.clone();
         scans.begin(index, prefix, run).map(Some)
     }
 
     /// The next piece, which is the caller's.
-    pub fn next(&self, source: &mut Source) -> Result<Option<Scan>> {
+    pub fn next(&self, source: &mut GraphSource) -> Result<Option<Scan>> {
         Ok(self.pieces.next(&mut source.session)?)
     }
 }

@@ -428,7 +428,12 @@ impl Operator for Sort {
             SortStage::Memory(queue) => Ok(queue.pop()),
             SortStage::Merge(merge) => {
                 let mut out = Batch::empty(self.keep.len());
-                while out.rows < run.batch.most && merge.next(&mut out, None)? {}
+                while out.rows < run.query.batch.most && merge.next(&mut out, None)? {}
+                out.check();
+                assert!(
+                    !merge.runs.is_empty() || merge.held.bytes() == 0,
+                    "runs that have ended hold no memory"
+                );
                 Ok((out.rows > 0).then_some(out))
             }
             SortStage::Begin => unreachable!("sorted above"),

@@ -13,11 +13,11 @@ use crate::text::parameter::GroundTerm;
 const RESOLVED_TOGETHER: usize = 4096;
 
 /// A session.
-pub(crate) struct Source {
+pub(crate) struct GraphSource {
     pub session: Session,
 }
 
-impl Source {
+impl GraphSource {
     pub fn new(session: Session) -> Self {
         Self { session }
     }

@@ -93,8 +93,16 @@ fn number(id: TermId) -> Result<InlineNumber, Slow> {
     id.inline_number().ok_or(Slow)
 }
 
-/// Two exact numbers in millionths, of which not both are xsd:integer.
-fn exact(op: Arithmetic, (a, a_id): (i128, TermId), (b, b_id): (i128, TermId)) -> Result<TermId, Slow> {
+/// An exact number, and the id that it is of.
+#[derive(Clone, Copy)]
+struct ExactNumber {
+    micros: i128,
+    id: TermId,
+}
+
+/// Two exact numbers, of which not both are xsd:integer.
+fn exact(op: Arithmetic, left: ExactNumber, right: ExactNumber) -> Result<TermId, Slow> {
+    let (a, b) = (left.micros, right.micros);
     // what derives from integer has a code of its own
     let is_integer = |id: TermId| id.kind() == Kind::Integer || id.decimal_code() != DECIMAL;
     let micros = match op {
@@ -106,7 +114,7 @@ fn exact(op: Arithmetic, (a, a_id): (i128, TermId), (b, b_id): (i128, TermId)) -
         },
         Arithmetic::Divide => return Err(Slow),
     };
-    let whole = is_integer(a_id) && is_integer(b_id);
+    let whole = is_integer(left.id) && is_integer(right.id);
     let value = i64::try_from(if whole { micros / MICROS } else { micros }).map_err(|_| Slow)?;
     if whole { from_integer(value) } else { from_micros(value) }.ok_or(Slow)
 }
@@ -115,7 +123,9 @@ fn exact(op: Arithmetic, (a, a_id): (i128, TermId), (b, b_id): (i128, TermId)) -
 fn others(op: Arithmetic, a_id: TermId, b_id: TermId) -> Result<TermId, Slow> {
     let (a, b) = (number(a_id)?, number(b_id)?);
     match (a, b) {
-        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => exact(op, (a, a_id), (b, b_id)),
+        (InlineNumber::Exact(a), InlineNumber::Exact(b)) => {
+            exact(op, ExactNumber { micros: a, id: a_id }, ExactNumber { micros: b, id: b_id })
+        }
         (InlineNumber::Double(_), _) | (_, InlineNumber::Double(_)) => {
             let (a, b) = (a.double(), b.double());
             from_double(match op {

@@ -69,11 +69,6 @@ impl Patterns {
         Self { kept, held }
     }
 
-    /// Those of another thread of the query.
-    pub(crate) fn kept(&self) -> Arc<KeptPatterns> {
-        self.kept.clone()
-    }
-
     /// A compiled pattern; `None` when the pattern or a flag is malformed.
     pub(crate) fn compile(
         &mut self,
@@ -105,7 +100,7 @@ mod tests {
     #[test]
     fn a_pattern_is_compiled_once_and_the_oldest_go() {
         let (mut patterns, terms) = (Patterns::default(), Terms::for_test(100));
-        let kept = patterns.kept();
+        let kept = Arc::clone(&patterns.kept);
         for pattern in ["a", "b", "a", "(", "("] {
             let compiled = patterns.compile(pattern, "", &terms).unwrap();
             assert_eq!(compiled.is_some(), pattern != "(");

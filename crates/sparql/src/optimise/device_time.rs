@@ -90,7 +90,7 @@ mod tests {
     /// An index of 10,000 leaves with 700 rows each on a wide and slow volume.
     fn reads(residency: Residency) -> Reads {
         let pages = IndexPages { residency, rows: 7e6, leaves: 1e4 };
-        Reads::of([pages; 5], || PageTimes { lone_us: 3063.0, request_us: 333.0, page_us: 62.5 })
+        Reads::new([pages; 5], || PageTimes { lone_us: 3063.0, request_us: 333.0, page_us: 62.5 })
     }
 
     fn lookup_ms(residency: Residency, keys: f64) -> f64 {
@@ -104,7 +104,7 @@ mod tests {
         let pages = |residency| IndexPages { residency, rows: 7e6, leaves: 1e4 };
         let mut indexes = [pages(Residency::Cold); 5];
         indexes[Index::Psog as usize] = pages(Residency::Warm);
-        let one_warm = Reads::of(indexes, || reads(Residency::Cold).times().expect("all are cold"));
+        let one_warm = Reads::new(indexes, || reads(Residency::Cold).times().expect("all are cold"));
         let reach = |index| Reach { index, rows: 7e6 };
         for (index, is_warm) in [(Index::Psog, true), (Index::Posg, false)] {
             assert_eq!(scan(&one_warm, index, 7e6) == 0.0, is_warm);

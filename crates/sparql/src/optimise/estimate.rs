@@ -30,12 +30,12 @@ impl Estimate {
     }
 
     /// Distinct values and their domain.
-    fn of(&self, v: Var) -> Option<&(Var, f64, f64)> {
+    fn find(&self, v: Var) -> Option<&(Var, f64, f64)> {
         self.vars.binary_search_by_key(&v, |x| x.0).ok().map(|i| &self.vars[i])
     }
 
     pub fn distinct(&self, v: Var) -> f64 {
-        self.clamped(self.of(v).map_or(self.rows, |x| x.1))
+        self.clamped(self.find(v).map_or(self.rows, |x| x.1))
     }
 
     fn clamped(&self, distinct: f64) -> f64 {
@@ -65,7 +65,7 @@ impl Estimate {
     pub fn join_rows(&self, other: &Self) -> f64 {
         let mut selectivities = Vec::new();
         for y in &other.vars {
-            if let Some(x) = self.of(y.0) {
+            if let Some(x) = self.find(y.0) {
                 let (distinct, domain) = self.shared(x, other, y);
                 selectivities.push(1.0 / (distinct * domain).sqrt());
             }
@@ -141,7 +141,7 @@ impl Estimate {
 
     /// Distinct combinations of some variables to expect.
     pub fn combinations(&self, vars: &VarSet) -> f64 {
-        let product = vars.iter().filter_map(|v| self.of(v)).fold(1.0, |a, x| a * self.clamped(x.1));
+        let product = vars.iter().filter_map(|v| self.find(v)).fold(1.0, |a, x| a * self.clamped(x.1));
         product.min(self.rows)
     }
 }

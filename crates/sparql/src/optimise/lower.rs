@@ -85,11 +85,11 @@ impl Want {
 
     /// Further columns.
     fn with(&self, more: &VarSet) -> Self {
-        self.of(self.vars.union(more))
+        self.with_only(self.vars.union(more))
     }
 
     /// Other columns.
-    fn of(&self, vars: VarSet) -> Self {
+    fn with_only(&self, vars: VarSet) -> Self {
         Self { vars, copies: self.copies }
     }
 }
@@ -174,9 +174,9 @@ impl<'a> Planner<'a> {
             | Node::Values { .. } => self.join_group(std::slice::from_ref(node), &[], input, want),
             Node::Join(nodes) => self.join_group(nodes, &[], input, want),
             Node::Filter { inner, conditions } => self.conditioned(node, inner, conditions, input, want),
-            Node::Extend { inner, var, expr } => self.extend(node, inner, (*var, expr), input, want),
+            Node::Extend { inner, var, expr } => self.extend(node, inner, *var, expr, input, want),
             Node::LeftJoin { left, right, conditions } => {
-                self.optional(node, (left, right, conditions), input, want)
+                self.optional(node, left, right, conditions, input, want)
             }
             Node::Exists { left, right, conditions, kind } => {
                 let reads = right.scope().possible.union(&self.reads(conditions));
@@ -195,7 +195,7 @@ impl<'a> Planner<'a> {
                     return self.apart(node, input, want);
                 }
                 let left = self.lower(left, input, &want.with(&reads))?;
-                self.correlated(left, right, (*row, vars), *kind, want)
+                self.correlated(left, right, *row, vars, *kind, want)
             }
             Node::Minus { left, right, apart } => {
                 let (of_left, of_right) = (left.scope(), right.scope());
@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
                 // hidden variables have numbers of their own, so the input may flow past
                 let shown: VarSet = vars.iter().copied().collect();
                 let outside = input.as_ref().map(Subplan::vars).unwrap_or_default();
-                self.lower(inner, input, &want.of(want.vars.intersection(&shown.union(&outside))))
+                self.lower(inner, input, &want.with_only(want.vars.intersection(&shown.union(&outside))))
             }
             Node::Reduced(inner) => self.lower(inner, input, want),
             Node::Distinct(_) | Node::Sort { .. } | Node::Slice { .. } | Node::Group { .. } => match input {
@@ -226,7 +226,7 @@ impl<'a> Planner<'a> {
     fn apart(&mut self, node: &'a Node, input: Option<Subplan>, want: &Want) -> Result<Subplan> {
         let Some(input) = input else { return self.lower(node, None, want) };
         let inside = want.vars.union(&input.vars()).intersection(&node.scope().possible);
-        let built = self.lower(node, None, &want.of(inside))?;
+        let built = self.lower(node, None, &want.with_only(inside))?;
         Ok(self.hash(input, built, JoinKind::Inner, &want.vars))
     }
 

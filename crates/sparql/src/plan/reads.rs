@@ -22,7 +22,7 @@ pub(crate) enum Residency {
 
 impl Residency {
     /// Of an index with so many pages, of which a visit finds so great a share absent.
-    pub fn of(pages: u64, absent: f64) -> Self {
+    pub fn new(pages: u64, absent: f64) -> Self {
         match absent {
             _ if pages <= FEW_PAGES => Self::Warm,
             absent if absent <= 0.1 => Self::Warm,
@@ -72,7 +72,7 @@ impl Reads {
     }
 
     /// Of these indexes; `times` are asked for only if one is not warm.
-    pub fn of(indexes: [IndexPages; Index::ALL.len()], times: impl FnOnce() -> PageTimes) -> Self {
+    pub fn new(indexes: [IndexPages; Index::ALL.len()], times: impl FnOnce() -> PageTimes) -> Self {
         let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
         Self { indexes, times: is_cold.then(times) }
     }
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn residency_has_three_steps() {
-        let of = |absent| Residency::of(1000, absent);
+        let of = |absent| Residency::new(1000, absent);
         assert_eq!([of(1.0), of(0.95)], [Residency::Cold; 2]);
         assert_eq!([of(0.9), of(0.11)], [Residency::Half; 2]);
         assert_eq!([of(0.1), of(0.0)], [Residency::Warm; 2]);
-        assert_eq!(Residency::of(FEW_PAGES, 1.0), Residency::Warm);
+        assert_eq!(Residency::new(FEW_PAGES, 1.0), Residency::Warm);
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
             indexes[1].residency = residency;
             let times = || PageTimes { lone_us, request_us: 1.0, page_us };
             let mut key = vec![7];
-            Reads::of(indexes, times).push_key(&mut key);
+            Reads::new(indexes, times).push_key(&mut key);
             key
         };
         let key = |residency, lone_us| key_of(residency, lone_us, 1.0);

@@ -22,7 +22,7 @@ pub(super) fn resolved<'a>(text: &'a str, base: Option<&str>) -> Cow<'a, str> {
     }
     let mut base = base.and_then(|base| Iri::parse(base.to_owned()).ok());
     let (mut out, mut copied, mut declares) = (String::new(), 0, false);
-    for (at, token) in Tokens::of(text) {
+    for (at, token) in Tokens::new(text) {
         let begin = if token.starts_with(['"', '\'']) { token.rfind("^^<").map(|i| i + 2) } else { Some(0) };
         let reference = begin.and_then(|i| Some((at + i, token[i..].strip_prefix('<')?.strip_suffix('>')?)));
         if let Some((at, reference)) = reference {

@@ -31,7 +31,7 @@ impl<'a> ParsedApart<'a> {
     }
 
     /// Takes the list out of a text if it has a long one.
-    pub fn of(text: &'a str) -> Self {
+    pub fn split(text: &'a str) -> Self {
         let Some((keyword, iris)) = listed(text) else { return Self::whole(text) };
         let [_, rest @ ..] = &iris[..] else { return Self::whole(text) };
         if rest.len() < FEW {
@@ -66,7 +66,7 @@ impl<'a> ParsedApart<'a> {
 
 /// The place of DESCRIBE, and the IRIs behind it with theirs.
 fn listed(text: &str) -> Option<(usize, Vec<(usize, &str)>)> {
-    let mut tokens = Tokens::of(text).peekable();
+    let mut tokens = Tokens::new(text).peekable();
     let keyword = loop {
         let (at, token) = tokens.next()?;
         let is = |keyword: &str| token.eq_ignore_ascii_case(keyword);
@@ -93,7 +93,7 @@ mod tests {
         let text = format!(
             "BASE <urn:b/> PREFIX e: <urn:e/> # DESCRIBE <x>\nDESCRIBE {iris} FROM <g> {{ ?v1 <p> <o> }}"
         );
-        let cut = ParsedApart::of(&text);
+        let cut = ParsedApart::split(&text);
         assert_eq!(cut.text.len(), text.len());
         assert_eq!(cut.text.find("FROM"), text.find("FROM"));
         assert_eq!(cut.text.matches('\n').count(), text.matches('\n').count());
@@ -112,7 +112,7 @@ mod tests {
             format!("DESCRIBE ?x {{ VALUES ?x {{ {many} }} }}"),
             String::new(),
         ] {
-            let cut = ParsedApart::of(&text);
+            let cut = ParsedApart::split(&text);
             assert!(cut.rows.is_none() && cut.text == text, "{text}");
         }
     }

@@ -127,7 +127,7 @@ pub(crate) struct Pieces<R> {
 
 impl<R: Read> Pieces<R> {
     /// A text that cannot be cut into pieces of at most `longest` bytes is an error.
-    pub fn of(source: R, longest: usize) -> Self {
+    pub fn new(source: R, longest: usize) -> Self {
         Self {
             source,
             has_ended: false,
@@ -265,10 +265,10 @@ impl<R: Read> Pieces<R> {
                 State::Between
             }
             State::Verb { is_insert } if is("DATA") => State::Opening { is_insert: *is_insert },
-            State::Opening { is_insert } if token == "{" => State::Data(Block::of(*is_insert, None)),
+            State::Opening { is_insert } if token == "{" => State::Data(Block::new(*is_insert, None)),
             State::Verb { .. } | State::Opening { .. } => State::Other { depth: 0 }.after(token),
             State::Name { is_insert, name } if token == "{" => {
-                State::Data(Block::of(*is_insert, Some(name.as_str().into())))
+                State::Data(Block::new(*is_insert, Some(name.as_str().into())))
             }
             State::Name { name, .. } => {
                 *name += token;
@@ -304,7 +304,7 @@ impl<R: Read> Pieces<R> {
         match token {
             "{" | "[" | "(" => data.depth += 1,
             "}" if data.depth == 0 && data.graph.is_some() => {
-                *data = Block { after_block: true, ..Block::of(data.is_insert, None) };
+                *data = Block { after_block: true, ..Block::new(data.is_insert, None) };
             }
             "}" if data.depth == 0 => self.state = State::Other { depth: 0 },
             "}" | "]" | ")" => data.depth = data.depth.saturating_sub(1),
@@ -422,7 +422,7 @@ impl Declarations {
 }
 
 impl Block {
-    fn of(is_insert: bool, graph: Option<Rc<str>>) -> Self {
+    fn new(is_insert: bool, graph: Option<Rc<str>>) -> Self {
         Self { is_insert, graph, depth: 0, after_block: false }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn keep_order(text: &str, query: &mut Query) {
     let Query::Select { pattern, .. } = query else { return };
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     let mut stage = Stage::Prologue;
-    for (place, word) in Tokens::of(text) {
+    for (place, word) in Tokens::new(text) {
         let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
         stage = match (stage, word) {
             (Stage::Prologue, _) if is("SELECT") => Stage::Select,

@@ -47,7 +47,7 @@ fn parse_declared(
 ) -> Option<Result<Update, QueryError>> {
     /// Each piece repeats the declarations before it.
     const MOST_REPEATED: usize = 8;
-    let mut pieces = Pieces::of(text.as_bytes(), text.len()).uncut();
+    let mut pieces = Pieces::new(text.as_bytes(), text.len()).uncut();
     let mut left = text.len().max(1 << 10) * MOST_REPEATED;
     let mut all: Option<Update> = None;
     while let Some(piece) = pieces.next().ok()? {

@@ -16,14 +16,14 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    pub fn of(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         Self::from(text, 0, false)
     }
 
     /// Those of a text in which the signs at these places compare: what stands between one and
     /// a `>` is no IRI.
     pub fn comparing(text: &'a str, comparisons: &'a [usize]) -> Self {
-        Self { comparisons, ..Self::of(text) }
+        Self { comparisons, ..Self::new(text) }
     }
 
     /// Those from an offset on. One that is not whole because the text is cut off, which `has_more`
@@ -230,7 +230,7 @@ mod tests {
     /// The parser wants no blanks between tokens, and reads three quotes in two ways.
     #[test]
     fn tokens_end_where_those_of_the_parser_do() {
-        let tokens = |text| Tokens::of(text).map(|(_, token)| token).collect::<Vec<&str>>();
+        let tokens = |text| Tokens::new(text).map(|(_, token)| token).collect::<Vec<&str>>();
         assert_eq!(tokens("1x:1y:"), ["1", "x:1y:"]);
         assert_eq!(tokens("1.5e3x: 1ex: .5x:"), ["1.5e3", "x:", "1", "ex:", ".5", "x:"]);
         assert_eq!(tokens("'a'@b1x: 'a'@b-1-x:"), ["'a'@b", "1", "x:", "'a'@b-1-x", ":"]);
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn tokens_are_whole() {
         let text = "SELECT * # ?c\n{?s a:b.c-d. _:x <urn:p> 1.5,\"a\"@en-GB;'b'^^x:y\"c\"^^<urn:t>?a<3}";
-        let tokens: Vec<&str> = Tokens::of(text).map(|(_, token)| token).collect();
+        let tokens: Vec<&str> = Tokens::new(text).map(|(_, token)| token).collect();
         let expected = [
             "SELECT",
             "*",
@@ -268,15 +268,15 @@ mod tests {
             "}",
         ];
         assert_eq!(tokens, expected);
-        assert!(Tokens::of(text).all(|(at, token)| text[at..].starts_with(token)));
+        assert!(Tokens::new(text).all(|(at, token)| text[at..].starts_with(token)));
         let numbers = "<urn:s>a:b\\.\\'c.1.e5,.5,1.5E-3 .";
         let expected = ["<urn:s>", "a:b\\.\\'c.1.e5", ",", ".5", ",", "1.5E-3", "."];
-        assert_eq!(Tokens::of(numbers).map(|(_, token)| token).collect::<Vec<_>>(), expected);
+        assert_eq!(Tokens::new(numbers).map(|(_, token)| token).collect::<Vec<_>>(), expected);
         let escaped = "<http://a/\\u00e9.b> 1.e5 x:a\\. .";
         let expected = ["<http://a/\\u00e9.b>", "1.e5", "x:a\\.", "."];
-        assert_eq!(Tokens::of(escaped).map(|(_, token)| token).collect::<Vec<_>>(), expected);
+        assert_eq!(Tokens::new(escaped).map(|(_, token)| token).collect::<Vec<_>>(), expected);
         for odd in ["", "é", "\"", "'''", ":", "a:", "?", "1.", "\"\\", "\"a\"^^", "<", "@", "\\"] {
-            let all: usize = Tokens::of(odd).map(|(_, token)| token.len()).sum();
+            let all: usize = Tokens::new(odd).map(|(_, token)| token.len()).sum();
             assert_eq!(all, odd.len(), "{odd}");
         }
     }

@@ -31,7 +31,7 @@ struct TermCount {
 pub(super) fn unfinished(text: &str, at: usize) -> Option<(usize, &'static str)> {
     let mut open: Vec<TermCount> = Vec::new();
     let mut is_data = false;
-    for (place, token) in Tokens::of(text) {
+    for (place, token) in Tokens::new(text) {
         if place > at {
             return None;
         }

@@ -54,8 +54,8 @@ pub(crate) struct Weight {
 
 impl Weight {
     /// Weighs a text.
-    pub fn of(text: &str) -> Self {
-        let (weight, is_sure) = Scale::weigh(text, Tokens::of(text));
+    pub fn from_text(text: &str) -> Self {
+        let (weight, is_sure) = Scale::weigh(text, Tokens::new(text));
         if is_sure {
             return weight;
         }
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     fn grown(text: &str) -> usize {
-        Weight::of(text).grown
+        Weight::from_text(text).grown
     }
 
     #[test]
@@ -361,13 +361,13 @@ mod tests {
     #[test]
     fn quads_are_counted_in_data_and_where_they_are_short() {
         let data = "INSERT DATA { <s> <p> 1, 2 ; <q> 3 . <t> <p> (1 'a' <b> _:c true) }";
-        let weight = Weight::of(data);
+        let weight = Weight::from_text(data);
         assert!((12..=20).contains(&weight.quads), "{weight:?}");
         assert!(weight.data > 40 && weight.data < data.len(), "{weight:?}");
         let template = "INSERT { <s> <p> 1, 2, 3 } WHERE { <t> <p> (1 2 3) }";
-        let weight = Weight::of(template);
+        let weight = Weight::from_text(template);
         assert_eq!((weight.quads, weight.data), (2 + 2 + 6, 0));
         let both = format!("{data} ; {template}");
-        assert_eq!(Weight::of(&both).data, Weight::of(data).data, "what follows is no data");
+        assert_eq!(Weight::from_text(&both).data, Weight::from_text(data).data, "what follows is no data");
     }
 }

@@ -54,7 +54,7 @@ impl UpdateRun<'_> {
         using: Option<QueryDataset>,
         pattern: &GraphPattern,
     ) -> Result<Changed, QueryError> {
-        let templates = Templates::of(delete, insert);
+        let templates = Templates::new(delete, insert);
         self.check_constants(&templates)?;
         let mut session = self.txn.session();
         let consts: Vec<TermRef<'_>> =
@@ -164,7 +164,7 @@ impl UpdateRun<'_> {
 }
 
 impl Templates {
-    fn of(delete: &[GroundQuadPattern], insert: &[QuadPattern]) -> Self {
+    fn new(delete: &[GroundQuadPattern], insert: &[QuadPattern]) -> Self {
         let mut templates = Templates::default();
         for quad in delete {
             let subject = templates.ground(&quad.subject);

@@ -9,7 +9,7 @@ use spargebra::GraphUpdateOperation;
 use super::data::stage;
 use super::{Begun, UpdateOptions, Updated, parse_bound};
 use crate::bounds::{Limits, TextKind, document_failed, with_room};
-use crate::engine::{Engine, sign_of};
+use crate::engine::Engine;
 use crate::error::QueryError;
 use crate::text::pieces::{PIECE_BYTES, Piece, Pieces};
 
@@ -34,7 +34,7 @@ impl Engine {
     ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         options.progress.enter(ChangePhase::Parsing);
-        let mut pieces = Pieces::of(source, longest).of_about(self.piece_bytes());
+        let mut pieces = Pieces::new(source, longest).of_about(self.piece_bytes());
         // one with parameters stays whole
         if options.bindings.is_empty() {
             pieces = pieces.of_tokens(self.piece_tokens());
@@ -125,8 +125,7 @@ impl<'a> PieceLine<'a> {
         let (engine, staged, text) = (self.engine, &mut self.staged, &piece.text);
         let room = engine.text_limits().measure(text)?.stack_bytes();
         with_room(room, || {
-            let asked = (None, sign_of(&options.account));
-            let _text = engine.reserve_text(TextKind::Bounded, (text, 0), asked, limits)?;
+            let _text = engine.reserve_update(text, TextKind::Bounded, options, limits)?;
             let update = parse_bound(text, options)?;
             let all = update.operations.iter().map(|operation| match operation {
                 GraphUpdateOperation::InsertData { data } => Some(data),
@@ -162,8 +161,8 @@ impl<'a> PieceLine<'a> {
                     let text = std::str::from_utf8(&bytes);
                     let text = text.map_err(|error| QueryError::Spill { what: error.to_string() })?;
                     begun.goes_on = piece.goes_on;
-                    let text = (text, TextKind::Bounded);
-                    let done = self.engine.piece_in(txn, text, options, limits, &mut begun);
+                    let kind = TextKind::Bounded;
+                    let done = self.engine.piece_in(txn, text, kind, options, limits, &mut begun);
                     done.map_err(|error| piece.placed(error))?
                 }
             };

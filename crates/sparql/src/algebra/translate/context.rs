@@ -309,7 +309,7 @@ impl Translator<'_> {
         let apart: Vec<Var> = graph.into_iter().chain(row).collect();
         keys.extend(&apart);
         if variables.is_empty() && !apart.is_empty() {
-            return Ok(self.group_of_all(node, (keys, list), visible, select));
+            return Ok(self.group_of_all(node, keys, list, visible, select));
         }
         Ok(Node::Group { inner: Box::new(node), keys, aggregates: list, visible })
     }
@@ -340,7 +340,8 @@ impl Translator<'_> {
     fn group_of_all(
         &mut self,
         inner: Node,
-        (keys, mut aggregates): (Vec<Var>, Vec<(Var, AggregateExpression)>),
+        keys: Vec<Var>,
+        mut aggregates: Vec<(Var, AggregateExpression)>,
         visible: VarSet,
         select: &mut SelectNames,
     ) -> Node {

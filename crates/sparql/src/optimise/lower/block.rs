@@ -23,9 +23,9 @@ impl<'a> Planner<'a> {
                 Ok(self.trim(built, need))
             }
             Node::Sort { inner, keys } => self.sort(inner, keys, None, need),
-            Node::Slice { inner, offset, limit, per } => self.slice(inner, (*offset, *limit), per, need),
+            Node::Slice { inner, offset, limit, per } => self.slice(inner, *offset, *limit, per, need),
             Node::Group { inner, keys, aggregates, visible } => {
-                self.group(node, inner, (keys, aggregates, visible), need)
+                self.group(node, inner, keys, aggregates, visible, need)
             }
             _ => self.lower(node, None, want),
         }
@@ -36,7 +36,8 @@ impl<'a> Planner<'a> {
     fn slice(
         &mut self,
         inner: &'a Node,
-        (offset, limit): (u64, Option<u64>),
+        offset: u64,
+        limit: Option<u64>,
         per: &[Var],
         need: &VarSet,
     ) -> Result<Subplan> {
@@ -92,7 +93,9 @@ impl<'a> Planner<'a> {
         &mut self,
         node: &'a Node,
         inner: &'a Node,
-        (keys, aggregates, visible): (&[Var], &[(Var, AggregateExpression)], &VarSet),
+        keys: &[Var],
+        aggregates: &[(Var, AggregateExpression)],
+        visible: &VarSet,
         need: &VarSet,
     ) -> Result<Subplan> {
         let used: Vec<&(Var, AggregateExpression)> =

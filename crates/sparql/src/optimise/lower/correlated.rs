@@ -20,7 +20,8 @@ impl<'a> Planner<'a> {
         &mut self,
         left: Subplan,
         right: &'a Node,
-        (row, vars): (Var, &VarSet),
+        row: Var,
+        vars: &VarSet,
         kind: ApplyKind,
         want: &Want,
     ) -> Result<Subplan> {
@@ -69,7 +70,7 @@ impl<'a> Planner<'a> {
         let pairs = Box::new(join(vec![context, right.clone()]));
         let pairs = self.made.keep(Node::Filter { inner: pairs, conditions: conditions.to_vec() });
         let left = self.lower(left, input, &want.with(&reads))?;
-        self.correlated(left, pairs, (row, &vars), ApplyKind::Left, want)
+        self.correlated(left, pairs, row, &vars, ApplyKind::Left, want)
     }
 
     pub(super) fn context(

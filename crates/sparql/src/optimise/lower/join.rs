@@ -249,7 +249,7 @@ impl<'a> Planner<'a> {
                     None => self.trim(values, &live),
                 }
             }
-            other => self.lower(other, current, &want.of(live.clone()))?,
+            other => self.lower(other, current, &want.with_only(live.clone()))?,
         };
         let live = want.vars.union(later).union(&self.reads(open));
         if !ready.is_empty() {

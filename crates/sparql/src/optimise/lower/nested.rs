@@ -149,7 +149,9 @@ impl<'a> Planner<'a> {
     pub(super) fn optional(
         &mut self,
         node: &'a Node,
-        (left, right, conditions): (&'a Node, &'a Node, &'a [Expression]),
+        left: &'a Node,
+        right: &'a Node,
+        conditions: &'a [Expression],
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {

@@ -13,7 +13,8 @@ impl<'a> Planner<'a> {
         &mut self,
         node: &'a Node,
         inner: &'a Node,
-        (var, expr): (Var, &Expression),
+        var: Var,
+        expr: &Expression,
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {

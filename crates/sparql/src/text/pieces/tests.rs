@@ -115,7 +115,7 @@ impl Writer {
 }
 
 fn pieces(text: &str, piece_bytes: usize, read_bytes: usize) -> Result<Vec<Piece>, QueryError> {
-    let mut pieces = Pieces { piece_bytes, read_bytes, ..Pieces::of(text.as_bytes(), 1 << 20) };
+    let mut pieces = Pieces { piece_bytes, read_bytes, ..Pieces::new(text.as_bytes(), 1 << 20) };
     let mut all = Vec::new();
     while let Some(piece) = pieces.next()? {
         all.push(piece);
@@ -194,7 +194,7 @@ fn what_cannot_be_cut_or_read_is_an_error() {
     assert!(matches!(error, QueryError::OperationTooLong { line: 1 | 2, .. }), "{error}");
     let open = format!("INSERT DATA {{ <urn:s> <urn:p> \"{}", "x".repeat(3 << 20));
     assert!(matches!(pieces(&open, 1 << 10, 1 << 16), Err(QueryError::OperationTooLong { .. })));
-    let mut bytes = Pieces::of(&b"CLEAR ALL ;\n\xFFCLEAR ALL"[..], 1 << 20);
+    let mut bytes = Pieces::new(&b"CLEAR ALL ;\n\xFFCLEAR ALL"[..], 1 << 20);
     assert_eq!(bytes.next().unwrap_err().to_string(), "line 2, column 1: the text is not UTF-8");
 }
 
