@@ -18,9 +18,9 @@
 //! | [`BlankNodeCalls`] | counts of the calls of BNODE(string) |
 //! | [`TermGuard`] | bounds on all of these, and on time |
 //!
-//! What is too much for a batch is done in fewer rows ([`Terms::in_parts`]), down to one. Functions
-//! that cannot fail note why they gave up ([`Terms::fits`], [`Terms::poll`]); their caller asks
-//! [`Terms::fault`].
+//! Texts that are too much for a batch are done in fewer rows ([`Terms::in_parts`]), down to one.
+//! Functions that cannot fail note why they gave up ([`Terms::fits`], [`Terms::poll`]); their
+//! caller asks [`Terms::fault`].
 
 use std::borrow::Cow;
 use std::ops::Range;
