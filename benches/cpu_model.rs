@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use snowmelt_bsbm::{DEFAULT_SEED, QueryKind, UseCase, Workload};
 use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, QueryOptions, ResultFormat};
+use snowmelt_sparql::{QueryEngine, QueryOptions, ResultFormat};
 use snowmelt_workload::bench::count_products;
 use snowmelt_workload::cpu_model::CpuModel;
 
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     let mixes: usize = args.next().map_or(Ok(200), |text| text.parse())?;
     let options = OpenOptions::default();
     let products = count_products(&db, &options)?;
-    let engine = Engine::new(Database::open(&db, &options)?);
+    let engine = QueryEngine::new(Database::open(&db, &options)?);
     let all: Vec<_> = Workload::new(products, DEFAULT_SEED, UseCase::Explore)?.take(mixes).collect();
     // Once to warm, once to measure.
     observe(&engine, &all)?;
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn observe(engine: &Engine, mixes: &[snowmelt_bsbm::Mix]) -> Result<Vec<Observed>> {
+fn observe(engine: &QueryEngine, mixes: &[snowmelt_bsbm::Mix]) -> Result<Vec<Observed>> {
     let options = QueryOptions { threads: 1, ..QueryOptions::default() };
     let mut observed = Vec::new();
     let mut answer = Vec::with_capacity(1 << 20);

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, UpdateOptions};
 use snowmelt_store::{Checkpoints, JournalConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let dir = Path::new(&dir);
     let journal = JournalConfig { checkpoints, ..JournalConfig::default() };
-    let engine = Engine::new(Database::create(dir, &[], &OpenOptions { journal, ..OpenOptions::default() })?);
+    let engine =
+        QueryEngine::new(Database::create(dir, &[], &OpenOptions { journal, ..OpenOptions::default() })?);
     let options = UpdateOptions::default();
     let (mut parse, mut whole) = (Duration::ZERO, Vec::with_capacity(requests));
     for request in 0..requests {

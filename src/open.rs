@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use snowmelt_graph::Database as Graph;
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::QueryEngine;
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
 
 /// An open database. The engine closes before its directory goes: fields are dropped in order.
 pub(crate) struct Open {
-    pub engine: Engine,
+    pub engine: QueryEngine,
     /// the directory of a database in memory
     pub in_memory: Option<TempDir>,
     /// who has the transaction under way
@@ -56,7 +56,7 @@ impl Drop for Writing {
 
 impl Open {
     pub fn new(graph: Arc<Graph>, in_memory: Option<TempDir>) -> Arc<Self> {
-        Arc::new(Open { engine: Engine::new(graph), in_memory, writer: Mutex::default() })
+        Arc::new(Open { engine: QueryEngine::new(graph), in_memory, writer: Mutex::default() })
     }
 
     /// Refuses to wait for the writer before when that is this thread.

@@ -17,7 +17,7 @@ use snowmelt_graph::Database;
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_io::{Clock, DeviceModel, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
 use snowmelt_io_experiments::PolicyName;
-use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_sparql::{QueryEngine, QueryOptions};
 use snowmelt_store::StoreConfig;
 use snowmelt_workload::dataset::generate_and_load;
 use snowmelt_workload::drive::{Drive, Mixes, Record, Stream};
@@ -81,7 +81,7 @@ impl Case {
         };
         let database = Database::open(&data.db, &config).unwrap();
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };
-        let target = InProcess::new(Arc::new(Engine::new(database)), clock.clone(), options);
+        let target = InProcess::new(Arc::new(QueryEngine::new(database)), clock.clone(), options);
         let workload = Workload::new(PRODUCTS, DEFAULT_SEED, UseCase::Explore).unwrap();
         let end_ns = clock.now_ns() + self.ns;
         let mixes = Mixes::new(Stream::Drawn(Box::new(workload)), u64::MAX, &[]).until(end_ns);

@@ -21,7 +21,7 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 use snowmelt_base::output::Stdout;
 use snowmelt_sparql::{
-    Engine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
+    QueryEngine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
 };
 use snowmelt_switches::advice::Told;
 use snowmelt_switches::program;
@@ -43,7 +43,7 @@ Ctrl-C ends a query under way. Tab completes keywords, prefixes, predicates and 
 
 /// A session at the prompt.
 pub struct Prompt {
-    engine: Arc<Engine>,
+    engine: Arc<QueryEngine>,
     options: QueryOptions,
     format: Option<AnswerFormat>,
     is_timing: bool,
@@ -62,7 +62,7 @@ pub enum Then {
 
 impl Prompt {
     /// A session that runs queries with these options.
-    pub fn new(engine: Arc<Engine>, options: QueryOptions, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(engine: Arc<QueryEngine>, options: QueryOptions, stop: Arc<AtomicBool>) -> Self {
         let options = QueryOptions { cancel: Some(stop.clone()), ..options };
         Prompt { engine, options, format: None, is_timing: false, prefixes: Vec::new(), width: None, stop }
     }
@@ -111,8 +111,8 @@ impl Prompt {
     fn input(&mut self, text: &str, out: &mut dyn Write) -> std::io::Result<Then> {
         match Entry::parse(text) {
             Entry::Query(query) => self.query(query, out)?,
-            Entry::Explain(query) => self.report(query, out, Engine::explain)?,
-            Entry::Analyze(query) => self.report(query, out, Engine::analyze)?,
+            Entry::Explain(query) => self.report(query, out, QueryEngine::explain)?,
+            Entry::Analyze(query) => self.report(query, out, QueryEngine::analyze)?,
             Entry::Format(name) => match AnswerFormat::named(name) {
                 Some(format) => self.format = Some(format),
                 None => {
@@ -170,7 +170,7 @@ impl Prompt {
         &self,
         query: &str,
         out: &mut dyn Write,
-        report: impl Fn(&Engine, &str, &QueryOptions) -> Result<String, QueryError>,
+        report: impl Fn(&QueryEngine, &str, &QueryOptions) -> Result<String, QueryError>,
     ) -> std::io::Result<()> {
         let (text, lines) = self.with_prefixes(query);
         self.stop.store(false, Ordering::Relaxed);
@@ -241,7 +241,7 @@ mod tests {
     fn prompt() -> (tempfile::TempDir, Prompt) {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
         let data = "INSERT DATA { <urn:ann> <http://xmlns.com/foaf/0.1/name> 'Ann' ; <urn:age> 30 }";
         engine.update(data, &UpdateOptions::default()).unwrap();
         (dir, Prompt::new(Arc::new(engine), QueryOptions::default(), Arc::default()))

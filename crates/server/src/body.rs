@@ -387,12 +387,12 @@ mod tests {
     use crate::slots::Slots;
     use hyper::header::CONTENT_TYPE;
     use snowmelt_graph::{Database, OpenOptions};
-    use snowmelt_sparql::{Engine, QueryOptions};
+    use snowmelt_sparql::{QueryEngine, QueryOptions};
 
     fn turn() -> Turn {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
         let memory = engine.query("ASK {}", &QueryOptions::default()).unwrap().memory();
         Turn { slot: Slots::new(1).try_take().unwrap(), memory: Some(memory) }
     }

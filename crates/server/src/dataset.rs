@@ -6,7 +6,7 @@ pub mod folder;
 use std::sync::{Arc, Mutex};
 
 use snowmelt_graph::{Account, GraphError, Summary};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::QueryEngine;
 
 use crate::advice::Advisor;
 use crate::description;
@@ -18,13 +18,13 @@ pub use folder::{Folder, Opener};
 #[derive(Clone)]
 pub enum Served {
     /// one database, at the root
-    One(Arc<Engine>),
+    One(Arc<QueryEngine>),
     /// the databases in a folder, each below its name
     Many(Folder),
 }
 
-impl From<Arc<Engine>> for Served {
-    fn from(engine: Arc<Engine>) -> Self {
+impl From<Arc<QueryEngine>> for Served {
+    fn from(engine: Arc<QueryEngine>) -> Self {
         Self::One(engine)
     }
 }
@@ -33,7 +33,7 @@ impl From<Arc<Engine>> for Served {
 pub struct Dataset {
     /// empty: the only one
     pub name: String,
-    pub engine: Arc<Engine>,
+    pub engine: Arc<QueryEngine>,
     pub states: Arc<States>,
     /// of the newest state that was described
     summary: Mutex<Option<Arc<Summary>>>,
@@ -44,7 +44,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    pub fn new(name: String, engine: Arc<Engine>) -> Self {
+    pub fn new(name: String, engine: Arc<QueryEngine>) -> Self {
         let database = engine.database();
         let states = Arc::new(States::new(database.newest(), database.changed_at()));
         Self {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use hyper::{HeaderMap, Method, StatusCode, header};
 use snowmelt_graph::load::{Contexts, LoadError, Source, format_of_media_type};
 use snowmelt_graph::{Account, GraphDocument, GraphError, GraphView, GraphWrite};
-use snowmelt_sparql::{Engine, QueryError};
+use snowmelt_sparql::{QueryEngine, QueryError};
 
 use crate::multipart::{self, BodyPart};
 use crate::refusal::Refusal;
@@ -85,7 +85,7 @@ fn named(iri: &str) -> Result<Target, Refusal> {
 
 /// The query whose answer is the graph, or 404.
 pub fn query_of(
-    engine: &Engine,
+    engine: &QueryEngine,
     target: &Target,
     view: Option<&GraphView>,
     account: &Arc<Account>,
@@ -125,7 +125,7 @@ pub struct Upload<'a> {
 /// PUT (replace) or POST (add): the body's triples become the graph's, or are added to it; the
 /// same for all graphs.
 pub fn store(
-    engine: &Engine,
+    engine: &QueryEngine,
     target: &Target,
     write: GraphWrite,
     Upload { headers, body, root, contexts }: Upload<'_>,
@@ -200,7 +200,7 @@ fn document(part: BodyPart, contexts: &Contexts) -> Result<GraphDocument, Refusa
 }
 
 /// DELETE: the graph is emptied; 404 if it has no quads, the default graph excepted.
-pub fn delete(engine: &Engine, target: &Target, asker: &Asker) -> Result<(), Refusal> {
+pub fn delete(engine: &QueryEngine, target: &Target, asker: &Asker) -> Result<(), Refusal> {
     let graph = match target {
         Target::Default => None,
         Target::Named(graph) => Some(graph.as_str()),

@@ -12,18 +12,18 @@ use serde_json::Value;
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::{Keeper, Rights, Token, TokenFile};
 use snowmelt_server::{Folder, Opener, ServerConfig};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::QueryEngine;
 use support::{Running, config};
 
 const MIB: u64 = 1 << 20;
 
-fn open(path: &Path, memory_bytes: u64, make: bool) -> Result<Arc<Engine>, String> {
+fn open(path: &Path, memory_bytes: u64, make: bool) -> Result<Arc<QueryEngine>, String> {
     let options = OpenOptions { memory_bytes, direct: false, extent_pages: 8, ..OpenOptions::default() };
     let database = match make {
         true => Database::create(path, &[], &options),
         false => Database::open(path, &options),
     };
-    Ok(Arc::new(Engine::new(database.map_err(|error| error.to_string())?)))
+    Ok(Arc::new(QueryEngine::new(database.map_err(|error| error.to_string())?)))
 }
 
 /// The memory is enough for two of the least.

@@ -118,7 +118,7 @@ pub struct QueryOptions {
 }
 
 /// Answers SPARQL queries on one database. Shared by all threads.
-pub struct Engine {
+pub struct QueryEngine {
     db: Arc<Database>,
     templates: RwLock<FxHashMap<Box<str>, Arc<Template>>>,
     predicates: Mutex<facts::Predicates>,
@@ -169,7 +169,7 @@ pub(crate) fn sign_of(account: &Option<Arc<Account>>) -> Option<&WaitSign> {
     account.as_deref().map(Account::sign)
 }
 
-impl Engine {
+impl QueryEngine {
     /// An engine on an open database.
     pub fn new(db: Arc<Database>) -> Self {
         Self::with_text_limits(db, TextLimits::default())
@@ -234,7 +234,7 @@ impl Engine {
     /// each time.
     ///
     /// # Errors
-    /// As [`Engine::query`].
+    /// As [`QueryEngine::query`].
     pub fn query_on(
         &self,
         session: Session,
@@ -310,7 +310,7 @@ impl Engine {
     /// The plan of a query, with estimates; nothing is executed.
     ///
     /// # Errors
-    /// As [`Engine::explain`].
+    /// As [`QueryEngine::explain`].
     pub fn explanation(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let limits = limits(options);
         refuse_under_view(options)?;
@@ -331,7 +331,7 @@ impl Engine {
     /// happened.
     ///
     /// # Errors
-    /// As [`Engine::analyze`].
+    /// As [`QueryEngine::analyze`].
     pub fn analysis(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let start = Instant::now();
         let limits = limits(options);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Database, OpenOptions};
 
-use crate::{Engine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
+use crate::{QueryEngine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 
 pub use results::results;
 
@@ -19,23 +19,23 @@ pub use results::results;
 ///
 /// # Panics
 /// When there is no room for one.
-pub fn engine(dir: &Path) -> Engine {
+pub fn engine(dir: &Path) -> QueryEngine {
     let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.join("db"), &[], &options).expect("a new database"));
+    let engine = QueryEngine::new(Database::create(&dir.join("db"), &[], &options).expect("a new database"));
     let data = "INSERT DATA { <e:a> <e:p> <e:b>, 1, 2.5, 'x'@en . <e:b> <e:p> <e:c> . GRAPH <e:g> { <e:a> <e:q> 'y' } }";
     engine.update(data, &UpdateOptions::default()).expect("an update");
     engine
 }
 
 /// Parsed, rewritten, planned; not run.
-pub fn query(engine: &Engine, data: &[u8]) {
+pub fn query(engine: &QueryEngine, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let options = QueryOptions { timeout: Some(Duration::from_secs(5)), ..QueryOptions::default() };
     let _ = engine.explain(text, &options);
 }
 
 /// Parsed and carried out; a LOAD is refused.
-pub fn update(engine: &Engine, data: &[u8]) {
+pub fn update(engine: &QueryEngine, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = engine.update(text, &UpdateOptions::default());
 }
@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 30 } else { 0 });
 ///
 /// # Panics
 /// When it takes longer.
-pub fn plan(engine: &Engine, data: &[u8]) {
+pub fn plan(engine: &QueryEngine, data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let begun = Instant::now();
     let (text, ended) = if first % 4 == 0 {

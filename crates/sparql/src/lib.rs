@@ -41,7 +41,7 @@ pub mod value;
 
 pub use bounds::TextLimits;
 pub use engine::{
-    Assumptions, Engine, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryKind,
+    Assumptions, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryEngine, QueryKind,
     QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};

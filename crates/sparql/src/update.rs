@@ -31,7 +31,7 @@ use spargebra::algebra::{GraphTarget, QueryDataset};
 use spargebra::term::NamedNode;
 
 use crate::bounds::{Limits, TextKind, TextMemory, stopped, with_room};
-use crate::engine::{Engine, Parsed, TextDemand, sign_of};
+use crate::engine::{Parsed, QueryEngine, TextDemand, sign_of};
 use crate::error::QueryError;
 use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
@@ -86,7 +86,7 @@ pub struct Updated {
 
 /// An update under way.
 struct UpdateRun<'a> {
-    engine: &'a Engine,
+    engine: &'a QueryEngine,
     options: &'a UpdateOptions,
     parsed: Parsed<'a>,
     base: Option<oxiri::Iri<String>>,
@@ -106,7 +106,7 @@ struct Begun {
     goes_on: bool,
 }
 
-impl Engine {
+impl QueryEngine {
     /// Runs an update; when it returns, what it did is durable.
     ///
     /// # Errors

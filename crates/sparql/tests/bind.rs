@@ -1,7 +1,7 @@
 //! Parameters by name: a bound variable answers as the text with the constant in its place.
 
 use snowmelt_graph::{Database, OpenOptions, Term};
-use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
 const DATA: &str = r#"INSERT DATA {
@@ -11,11 +11,11 @@ const DATA: &str = r#"INSERT DATA {
     GRAPH <urn:g> { <urn:ann> <urn:name> "Anna" }
 }"#;
 
-fn engine() -> (TempDir, Engine) {
+fn engine() -> (TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options =
         OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update(DATA, &UpdateOptions::default()).unwrap();
     (dir, engine)
 }
@@ -29,7 +29,7 @@ fn typed(lexical: &str, datatype: &str) -> Term {
     Term::Literal { lexical: lexical.into(), lang: None, datatype }
 }
 
-fn rows(engine: &Engine, text: &str, bindings: &[(&str, Term)]) -> Result<Vec<String>, QueryError> {
+fn rows(engine: &QueryEngine, text: &str, bindings: &[(&str, Term)]) -> Result<Vec<String>, QueryError> {
     let bindings = bindings.iter().map(|(name, term)| ((*name).to_owned(), term.clone())).collect();
     let result = engine.query(text, &QueryOptions { bindings, ..QueryOptions::default() })?;
     let format = match result.kind() {

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use snowmelt_graph::load::{LoadOptions, Source, format_named, load};
 use snowmelt_graph::{Database, Index, OpenOptions};
 use snowmelt_io::{Clock, DeviceModel, SimulatedDevice};
-use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
+use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::{Background, DeviceWrap, ReadAhead, Seams, StoreConfig};
 
 const ITEMS: u64 = 600_000;
@@ -47,11 +47,11 @@ fn database(path: &Path) {
     load(path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
 }
 
-fn open(path: &Path, model: &DeviceModel, clock: &Clock) -> Engine {
+fn open(path: &Path, model: &DeviceModel, clock: &Clock) -> QueryEngine {
     open_with(path, model, clock, 128 << 20)
 }
 
-fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -> Engine {
+fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -> QueryEngine {
     let (model, in_time_of) = (model.clone(), clock.clone());
     let config = OpenOptions {
         read_ahead: ReadAhead { planned: true, scan: true, ..ReadAhead::none() },
@@ -67,7 +67,7 @@ fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -
         },
         ..StoreConfig::default()
     };
-    Engine::new(Database::open(path, &config).unwrap())
+    QueryEngine::new(Database::open(path, &config).unwrap())
 }
 
 fn options(costs: PlanCosts) -> QueryOptions {
@@ -75,7 +75,7 @@ fn options(costs: PlanCosts) -> QueryOptions {
 }
 
 /// Rows, pages read and microseconds of a query, its planning included.
-fn run(engine: &Engine, clock: &Clock, costs: PlanCosts) -> (u64, u64, u64) {
+fn run(engine: &QueryEngine, clock: &Clock, costs: PlanCosts) -> (u64, u64, u64) {
     let _in_time = clock.enter();
     let (begun, before) = (clock.now_ns(), engine.activity().disk);
     let mut result = engine.query(QUERY, &options(costs)).unwrap();
@@ -87,7 +87,7 @@ fn run(engine: &Engine, clock: &Clock, costs: PlanCosts) -> (u64, u64, u64) {
     (rows, engine.activity().disk - before, (clock.now_ns() - begun) / 1000)
 }
 
-fn read_everything(engine: &Engine) {
+fn read_everything(engine: &QueryEngine) {
     let mut session = engine.database().session().unwrap();
     for index in Index::ALL {
         let mut scan = session.scan(index, &[], None);
@@ -112,7 +112,7 @@ fn cold(path: &Path, model: &DeviceModel, costs: PlanCosts) -> (String, (u64, u6
     (plan, run(&engine, &clock, costs))
 }
 
-fn plan(engine: &Engine, clock: &Clock, costs: PlanCosts) -> String {
+fn plan(engine: &QueryEngine, clock: &Clock, costs: PlanCosts) -> String {
     let _in_time = clock.enter();
     engine.explain(QUERY, &options(costs)).unwrap()
 }
@@ -177,7 +177,7 @@ fn two_scans_read_little_more_than_one() {
         let engine = open(&path, &DeviceModel::hdd(), &Clock::virtual_time(1));
         engine.database().state().unwrap().index(Index::Psog).unwrap().leaves()
     };
-    let sum = |engine: &Engine| {
+    let sum = |engine: &QueryEngine| {
         let mut rows = Vec::new();
         engine
             .query(SUM, &options(PlanCosts::Device))

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
-use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 const MEMORY: u64 = 64 << 20;
 
 struct Fixture {
-    engine: Engine,
+    engine: QueryEngine,
     _dir: tempfile::TempDir,
 }
 
@@ -42,7 +42,7 @@ fn fixture(things: usize) -> Fixture {
     let source =
         Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
     load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
-    Fixture { engine: Engine::new(Database::open(&path, &store).unwrap()), _dir: dir }
+    Fixture { engine: QueryEngine::new(Database::open(&path, &store).unwrap()), _dir: dir }
 }
 
 /// All that is written is counted.
@@ -125,12 +125,12 @@ fn names_a_limit(error: &QueryError) -> bool {
     )
 }
 
-fn run(engine: &Engine, text: &str, timeout: Duration) -> Result<u64, QueryError> {
+fn run(engine: &QueryEngine, text: &str, timeout: Duration) -> Result<u64, QueryError> {
     run_counted(engine, text, timeout).0
 }
 
 /// The output of a query, and the most bytes it held.
-fn run_counted(engine: &Engine, text: &str, timeout: Duration) -> (Result<u64, QueryError>, usize) {
+fn run_counted(engine: &QueryEngine, text: &str, timeout: Duration) -> (Result<u64, QueryError>, usize) {
     let options = QueryOptions { timeout: Some(timeout), ..QueryOptions::default() };
     let format = if text.starts_with("SELECT") { ResultFormat::Tsv } else { ResultFormat::NTriples };
     let mut out = Counted(0);
@@ -242,7 +242,7 @@ fn graphs_lists_and_the_greatest_value_cost_what_they_have() {
     let read = Box::new(std::io::Cursor::new(text.into_bytes()));
     load(&path, vec![Source::Reader { name: "test".into(), read }], &options, &(), &AtomicBool::new(false))
         .unwrap();
-    let engine = Engine::new(Database::open(&path, &store).unwrap());
+    let engine = QueryEngine::new(Database::open(&path, &store).unwrap());
     let list: Vec<String> = (0..39).map(|i| format!("<e:s{i}>")).collect();
     for (query, expected) in [
         ("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }".to_owned(), 2000),

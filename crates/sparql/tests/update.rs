@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use snowmelt_graph::{CompactOptions, CompactTerms, Database, OpenOptions, Term};
-use snowmelt_sparql::{Engine, LoadPermission, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{LoadPermission, QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
 struct Bench {
     db: Arc<Database>,
-    engine: Engine,
+    engine: QueryEngine,
     dir: TempDir,
 }
 
@@ -28,7 +28,7 @@ impl Bench {
         let options =
             OpenOptions { memory_bytes: 256 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
         let db = Database::create(&dir.path().join("db"), &[], &options).unwrap();
-        Bench { engine: Engine::new(db.clone()), db, dir }
+        Bench { engine: QueryEngine::new(db.clone()), db, dir }
     }
 
     fn update(&self, text: &str) -> (u64, u64) {
@@ -49,7 +49,7 @@ impl Bench {
 }
 
 /// The rows of an answer, sorted.
-fn rows(engine: &Engine, query: &str) -> Vec<String> {
+fn rows(engine: &QueryEngine, query: &str) -> Vec<String> {
     let mut bytes = Vec::new();
     let result = engine.query(query, &QueryOptions::default()).unwrap_or_else(|e| panic!("{query}: {e}"));
     result.write(ResultFormat::Tsv, &mut bytes).unwrap();
@@ -137,7 +137,7 @@ fn what_the_engine_keeps_never_shows() {
         if below(4) == 0 {
             bench.compact();
         }
-        let fresh = Engine::new(bench.db.clone());
+        let fresh = QueryEngine::new(bench.db.clone());
         for query in QUERIES {
             assert_eq!(bench.rows(query), rows(&fresh, query), "round {round}, after {text}: {query}");
         }

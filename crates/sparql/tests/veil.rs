@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use snowmelt_graph::{Account, Activity, Database, GraphView, OpenOptions};
-use snowmelt_sparql::{Engine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 use snowmelt_store::ReadAhead;
 
 /// A graph that is there and hidden, and two names of nothing. All are equally long.
@@ -75,7 +75,7 @@ fn options() -> OpenOptions {
 /// A database whose indexes have several leaves; half of it is in the hidden graph, whose name is
 /// in no quad besides.
 fn fill(path: &Path) {
-    let engine = Engine::new(Database::create(path, &[], &options()).unwrap());
+    let engine = QueryEngine::new(Database::create(path, &[], &options()).unwrap());
     for graph in ["http://open/a", "http://open/b", HIDDEN] {
         let mut data = String::new();
         for i in 0..4000 {
@@ -88,7 +88,7 @@ fn fill(path: &Path) {
 }
 
 /// Its answer, the rows that were moved over for it, and what else was done.
-fn ask(engine: &Engine, text: &str, view: &Arc<GraphView>) -> (String, u64, [u64; 3]) {
+fn ask(engine: &QueryEngine, text: &str, view: &Arc<GraphView>) -> (String, u64, [u64; 3]) {
     let account = Account::alone();
     let options = QueryOptions {
         view: Some(view.clone()),
@@ -124,7 +124,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
         // Each name on a database of its own that has just been opened: nothing is in memory.
         let mut found = Vec::new();
         for text in queries() {
-            let engine = Engine::new(Database::open(&path, &options()).unwrap());
+            let engine = QueryEngine::new(Database::open(&path, &options()).unwrap());
             let text = text.replace('@', name);
             // The name in the query may come back in the answer: it tells nothing of others.
             let mut cold = ask(&engine, &text, &view);
@@ -157,7 +157,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
 #[test]
 fn labels_of_blank_nodes_do_not_count_hidden_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options()).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options()).unwrap());
     let insert = |graph: &str| {
         let update = format!("INSERT DATA {{ GRAPH <{graph}> {{ [] <urn:p> 1 }} }}");
         engine.update(&update, &UpdateOptions::default()).unwrap();

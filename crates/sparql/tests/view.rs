@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_graph::{Database, DumpFormat, GraphView, OpenOptions};
-use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
 /// Graphs and their triples; hidden ones have the same subjects, predicates and classes, and some
@@ -86,11 +86,11 @@ const QUERIES: &[&str] = &[
 const VIEWS: [&[&str]; 5] =
     [&["http://open/"], &["default"], &["default", "http://open/"], &["http://open/a", "urn:none"], &[]];
 
-fn engine(has: impl Fn(Option<&str>) -> bool) -> (TempDir, Engine) {
+fn engine(has: impl Fn(Option<&str>) -> bool) -> (TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options =
         OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     for (name, triples) in GRAPHS {
         let graph = (!name.is_empty()).then_some(name);
         if has(graph) {
@@ -102,7 +102,7 @@ fn engine(has: impl Fn(Option<&str>) -> bool) -> (TempDir, Engine) {
     (dir, engine)
 }
 
-fn rows(engine: &Engine, text: &str, view: Option<&Arc<GraphView>>) -> Vec<String> {
+fn rows(engine: &QueryEngine, text: &str, view: Option<&Arc<GraphView>>) -> Vec<String> {
     let options = QueryOptions { view: view.cloned(), ..QueryOptions::default() };
     let result = engine.query(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
     let format = match result.kind() {
@@ -134,7 +134,7 @@ fn a_view_answers_as_a_database_of_its_graphs_alone() {
         for text in QUERIES.iter().chain(QUERIES) {
             assert_eq!(rows(&all, text, Some(&of)), rows(&alone, text, None), "{view:?}: {text}");
         }
-        let dump = |engine: &Engine, view| {
+        let dump = |engine: &QueryEngine, view| {
             let mut out = Vec::new();
             let session = engine.database().session().unwrap();
             session.dump(DumpFormat::NQuads, view, &mut out, &AtomicBool::new(false)).unwrap();
@@ -174,8 +174,9 @@ fn plans_are_not_shown_under_a_view() {
 fn an_update_changes_graphs_of_its_view_alone() {
     let (_dir, engine) = engine(|_| true);
     let view = Arc::new(GraphView::of(&["http://open/"]));
-    let all =
-        |engine: &Engine| rows(engine, "SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", None);
+    let all = |engine: &QueryEngine| {
+        rows(engine, "SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", None)
+    };
     let run = |text: &str| {
         engine.update(text, &UpdateOptions { view: Some(view.clone()), ..UpdateOptions::default() })
     };

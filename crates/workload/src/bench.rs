@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{QueryKind, UseCase, Workload};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_io::Clock;
-use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
+use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::ReadAhead;
 
 use super::beliefs::DeviceState;
@@ -114,7 +114,7 @@ impl Bench {
     pub fn with_stream(db: &Path, options: &OpenOptions, load: ClientLoad, stream: Stream) -> Result<Self> {
         let database = Database::open(db, options)?;
         let clock = options.seams.clock.clone();
-        let engine = Arc::new(Engine::new(database.clone()));
+        let engine = Arc::new(QueryEngine::new(database.clone()));
         let queries = QueryOptions { threads: load.threads, costs: load.costs, ..QueryOptions::default() };
         let target = InProcess::new(engine, clock.clone(), queries);
         Ok(Self { database, load, target, clock, stream, queries: AtomicU64::new(0) })
@@ -168,7 +168,7 @@ impl Bench {
 /// How many products the database in `db` holds. Reads a few pages.
 pub fn count_products(db: &Path, options: &OpenOptions) -> Result<u32> {
     let options = OpenOptions { read_ahead: ReadAhead::none(), ..options.clone() };
-    let engine = Engine::new(Database::open(db, &options)?);
+    let engine = QueryEngine::new(Database::open(db, &options)?);
     let target = InProcess::new(Arc::new(engine), options.seams.clock.clone(), QueryOptions::default());
     products_of(&target).with_context(|| db.display().to_string())
 }

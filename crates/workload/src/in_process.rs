@@ -5,14 +5,14 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use snowmelt_bsbm::{Query, QueryKind};
 use snowmelt_io::Clock;
-use snowmelt_sparql::{Engine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 use super::cpu_model::CpuModel;
 use super::target::{Answered, Failure, Target};
 
 /// The engine in this process.
 pub struct InProcess {
-    engine: Arc<Engine>,
+    engine: Arc<QueryEngine>,
     clock: Clock,
     options: QueryOptions,
     model: CpuModel,
@@ -20,7 +20,7 @@ pub struct InProcess {
 
 impl InProcess {
     /// An engine whose database runs in `clock`'s time.
-    pub fn new(engine: Arc<Engine>, clock: Clock, options: QueryOptions) -> Self {
+    pub fn new(engine: Arc<QueryEngine>, clock: Clock, options: QueryOptions) -> Self {
         Self { engine, clock, options, model: CpuModel::default() }
     }
 }

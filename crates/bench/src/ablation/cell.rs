@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde::Serialize;
 use snowmelt_io::{Class, Clock, Device, SimulatedDevice};
-use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
+use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::{IDLE_NS, PAGE_BYTES, Report, Seams, Store, StoreConfig};
 
 use super::view::View;
@@ -121,8 +121,11 @@ pub(super) fn run(
         move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
     let database = view.open(config, modelled, list)?;
     let store = database.store().clone();
-    let target =
-        InProcess::new(Engine::new(database).into(), clock.clone(), options(setting.costs, setting.threads));
+    let target = InProcess::new(
+        QueryEngine::new(database).into(),
+        clock.clone(),
+        options(setting.costs, setting.threads),
+    );
     let (stream, count) = conditions.load.stream(ablation)?;
     let mixes = Mixes::new(stream, count, &[ablation.stop]);
     let drive = Drive::new(&target, &clock, conditions.clients);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use snowmelt_io::{Clock, Device, SimulatedDevice};
-use snowmelt_sparql::{Engine, PlanCosts};
+use snowmelt_sparql::{PlanCosts, QueryEngine};
 use snowmelt_store::{ReadAhead, Seams, StoreConfig};
 
 use super::view::SharedDatabase;
@@ -42,7 +42,7 @@ impl WarmLists {
                 Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>)
             };
             let opened = view.open(config, modelled, None)?;
-            let engine = Arc::new(Engine::new(opened));
+            let engine = Arc::new(QueryEngine::new(opened));
             let target = InProcess::new(engine, clock.clone(), cell::options(PlanCosts::Device, 1));
             let (stream, count) = QueryLoad::Mixes.stream(ablation)?;
             let mixes = Mixes::new(stream, count, &[ablation.stop]);

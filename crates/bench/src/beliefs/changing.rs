@@ -11,7 +11,7 @@ use anyhow::Result;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, Workload};
 use snowmelt_graph::Database;
 use snowmelt_io::{Clock, CostModel, DeviceModel, QueueConfig, Troubles, VolumeModel};
-use snowmelt_sparql::{Engine, QueryOptions};
+use snowmelt_sparql::{QueryEngine, QueryOptions};
 use snowmelt_store::{ReadAhead, Store, StoreConfig};
 
 use crate::modelled;
@@ -69,7 +69,7 @@ impl Changing<'_> {
         let database = Database::open(self.db, &self.config(&clock))?;
         let store = database.store().clone();
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };
-        let target = InProcess::new(Arc::new(Engine::new(database)), clock.clone(), options);
+        let target = InProcess::new(Arc::new(QueryEngine::new(database)), clock.clone(), options);
         let workload = Workload::new(self.products, DEFAULT_SEED, UseCase::Explore)?;
         let end_ns = clock.now_ns() + (self.seconds * 1e9) as u64;
         let mixes = Mixes::new(Stream::Drawn(Box::new(workload)), u64::MAX, &[self.stop]).until(end_ns);

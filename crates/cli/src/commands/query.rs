@@ -10,7 +10,7 @@ use crate::answer::AnswerFormat;
 use crate::prompt::{Prompt, terminal_width};
 use snowmelt_base::output::Stdout;
 use snowmelt_base::signals;
-use snowmelt_sparql::{Engine, QueryOptions, Shortener, TableStyle, declared_prefixes};
+use snowmelt_sparql::{QueryEngine, QueryOptions, Shortener, TableStyle, declared_prefixes};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
 use snowmelt_switches::texts::{self, TextArgs};
@@ -61,7 +61,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     let database = args.open.open_to_read(&args.db)?;
     let _meters = args.meters.at_end(&database);
     let logged = args.session.account(&database, "query")?;
-    let engine = Engine::with_text_limits(database, args.texts.limits());
+    let engine = QueryEngine::with_text_limits(database, args.texts.limits());
     let stop = signals::stop_flag()?;
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
@@ -77,7 +77,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     logged.finish().and(answered)
 }
 
-fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
+fn answer(args: &QueryArgs, engine: &QueryEngine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
     if args.explain || args.analyze {
         return explain(args, engine, text, options);
     }
@@ -91,7 +91,7 @@ fn answer(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions)
 }
 
 /// The plan, and with --analyze what it did.
-fn explain(args: &QueryArgs, engine: &Engine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
+fn explain(args: &QueryArgs, engine: &QueryEngine, text: &str, options: &QueryOptions) -> anyhow::Result<()> {
     let is_json = match args.format {
         None | Some(AnswerFormat::Table) => false,
         Some(AnswerFormat::Json) => true,

@@ -18,7 +18,7 @@ use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerLimits, serve};
-use snowmelt_sparql::{Engine, LoadPermission};
+use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
 use snowmelt_switches::open::{OpenArgs, open, open_or_create};
@@ -337,13 +337,13 @@ fn options(args: &ServeArgs) -> StoreConfig {
     StoreConfig { close_ms, mode, ..args.open.config_to_create(&args.create) }
 }
 
-fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<Engine>> {
+fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<QueryEngine>> {
     let options = options(args);
     let database = match args.read_only {
         true => open(dir, &options)?,
         false => open_or_create(dir, &args.create, &options)?,
     };
-    Ok(Arc::new(Engine::with_text_limits(database, args.texts.limits())))
+    Ok(Arc::new(QueryEngine::with_text_limits(database, args.texts.limits())))
 }
 
 /// Whether there are databases below a directory that is none.
@@ -374,7 +374,7 @@ fn folder(args: &ServeArgs, dir: &Path) -> anyhow::Result<Folder> {
             false => open(path, &options),
         };
         let database = database.map_err(|error| format!("{error:#}"))?;
-        Ok(Arc::new(Engine::with_text_limits(database, texts)))
+        Ok(Arc::new(QueryEngine::with_text_limits(database, texts)))
     };
     Ok(Folder {
         dir: dir.to_owned(),

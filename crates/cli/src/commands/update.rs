@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanCount;
 use snowmelt_base::{signals, tell};
-use snowmelt_sparql::{Engine, LoadPermission, UpdateOptions};
+use snowmelt_sparql::{LoadPermission, QueryEngine, UpdateOptions};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
 use snowmelt_switches::texts::{self, TextArgs};
@@ -44,7 +44,7 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     let database = args.open.open(&args.db)?;
     let _meters = args.meters.at_end(&database);
     let logged = args.session.account(&database, "update")?;
-    let engine = Engine::with_text_limits(database, args.texts.limits());
+    let engine = QueryEngine::with_text_limits(database, args.texts.limits());
     let options = UpdateOptions {
         timeout: args.timeout.map(Duration::from_secs_f64),
         cancel: Some(Arc::clone(&signals::stop_flag()?)),

@@ -10,7 +10,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 use snowmelt_graph::Term;
-use snowmelt_sparql::{Engine, KNOWN_PREFIXES, QueryOptions, Shortener};
+use snowmelt_sparql::{KNOWN_PREFIXES, QueryEngine, QueryOptions, Shortener};
 
 use super::input;
 
@@ -67,14 +67,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The editor's helper.
 pub struct Completion {
-    engine: Arc<Engine>,
+    engine: Arc<QueryEngine>,
     /// as they are written in a query; read at the first Tab
     predicates: OnceCell<Vec<String>>,
 }
 
 impl Completion {
     /// Offers what the engine's database has.
-    pub fn new(engine: Arc<Engine>) -> Self {
+    pub fn new(engine: Arc<QueryEngine>) -> Self {
         Completion { engine, predicates: OnceCell::new() }
     }
 
@@ -180,7 +180,7 @@ mod tests {
     fn words_are_offered_by_their_beginning() {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
         let data = "INSERT DATA { <urn:a> <http://xmlns.com/foaf/0.1/name> 'Ann' ; <urn:age> 30 }";
         engine.update(data, &UpdateOptions::default()).unwrap();
         let completion = Completion::new(Arc::new(engine));

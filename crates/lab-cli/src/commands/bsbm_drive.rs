@@ -27,7 +27,7 @@ use snowmelt_bench::verify::{AnswerLine, Verification, answers, read_answers};
 use snowmelt_bsbm::{UseCase, read_update_transactions};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_lab::Run;
-use snowmelt_sparql::{Engine, PlanCosts, QueryOptions};
+use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::{MemoryBudget, Store};
 use snowmelt_workload::bench::{ClientLoad, products_of};
 use snowmelt_workload::drive::{Rules, Run as Records};
@@ -134,7 +134,7 @@ impl BsbmDriveArgs {
         options.budget = Some(MemoryBudget::new(options.memory_bytes));
         let clock = options.seams.clock.clone();
         let database = snowmelt_switches::open::open(path, &options)?;
-        let engine: Arc<Engine> = Arc::new(Engine::new(Arc::<Database>::clone(&database)));
+        let engine: Arc<QueryEngine> = Arc::new(QueryEngine::new(Arc::<Database>::clone(&database)));
         let queries = QueryOptions { timeout: self.timeout(), ..QueryOptions::default() };
         let target = Box::new(InProcess::new(engine, clock, queries));
         Ok(Opened { target, store: Some(database.store().clone()) })

@@ -17,13 +17,13 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use snowmelt_graph::{Database, StoreError, is_vacant, remove_database, rename_database, stripe_elsewhere};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::QueryEngine;
 use tokio::task::AbortHandle;
 
 use super::Dataset;
 
 /// Opens, or makes, a database with so many bytes of memory.
-pub type Opener = Arc<dyn Fn(&Path, u64, bool) -> Result<Arc<Engine>, String> + Send + Sync>;
+pub type Opener = Arc<dyn Fn(&Path, u64, bool) -> Result<Arc<QueryEngine>, String> + Send + Sync>;
 
 /// Most letters of a name.
 const NAME_LETTERS: usize = 64;

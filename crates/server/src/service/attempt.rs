@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use snowmelt_graph::Priority;
-use snowmelt_sparql::{Engine, QueryError, QueryOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions};
 use tokio::sync::oneshot;
 
 use super::answers::{Failure, lost};
@@ -68,7 +68,7 @@ impl Attempts {
 
 impl Thread {
     /// The one for a query, by how long those of its shape took.
-    pub fn choose(engine: &Engine, query: &ProtocolRequest, options: &QueryOptions) -> Self {
+    pub fn choose(engine: &QueryEngine, query: &ProtocolRequest, options: &QueryOptions) -> Self {
         let is_plain = query.explain.is_none()
             && query.priority == Priority::Normal
             && options.timeout.is_none_or(|most| most > MOMENT);

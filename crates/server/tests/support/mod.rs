@@ -15,12 +15,12 @@ use snowmelt_graph::load::{Contexts, LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerError, ServerLimits, serve};
-use snowmelt_sparql::Engine;
+use snowmelt_sparql::QueryEngine;
 use tempfile::TempDir;
 
 pub struct Running {
     pub address: SocketAddr,
-    engine: Option<Arc<Engine>>,
+    engine: Option<Arc<QueryEngine>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
     dir: TempDir,
@@ -61,7 +61,7 @@ impl Running {
 
     /// A server of an open database.
     pub fn with_database(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
-        let engine = Arc::new(Engine::new(db));
+        let engine = Arc::new(QueryEngine::new(db));
         Self::serving(engine.clone(), Some(engine), dir, config)
     }
 
@@ -72,7 +72,7 @@ impl Running {
 
     fn serving(
         served: impl Into<Served>,
-        engine: Option<Arc<Engine>>,
+        engine: Option<Arc<QueryEngine>>,
         dir: TempDir,
         config: ServerConfig,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Running {
     }
 
     /// The engine of its one database.
-    pub fn engine(&self) -> &Arc<Engine> {
+    pub fn engine(&self) -> &Arc<QueryEngine> {
         self.engine.as_ref().expect("it serves one database")
     }
 

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Columns, CompareOp, Index, Kind, TermId, ids_of_kind};
 
-use super::Engine;
+use super::QueryEngine;
 use crate::algebra::Const;
 use crate::bounds::Limits;
 use crate::error::QueryError;
@@ -18,7 +18,7 @@ const SAMPLED_VALUES: u64 = 16;
 
 /// The data, with one query's constants.
 pub(super) struct Data<'a> {
-    engine: &'a Engine,
+    engine: &'a QueryEngine,
     source: &'a mut GraphSource,
     params: &'a [GroundTerm],
     ids: Vec<Option<TermId>>,
@@ -30,7 +30,7 @@ pub(super) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub fn new(engine: &'a Engine, source: &'a mut GraphSource, params: &'a [GroundTerm]) -> Self {
+    pub fn new(engine: &'a QueryEngine, source: &'a mut GraphSource, params: &'a [GroundTerm]) -> Self {
         Self {
             engine,
             source,
@@ -81,7 +81,7 @@ impl Predicates {
 
 /// Rows and distinct values of a predicate, sampled once.
 pub(super) fn predicate(
-    engine: &Engine,
+    engine: &QueryEngine,
     source: &mut GraphSource,
     p: TermId,
 ) -> Result<PredicateStatistics, QueryError> {

@@ -10,7 +10,7 @@ use snowmelt_base::random::lcg;
 use snowmelt_grammar::{Language, Site, languages};
 use snowmelt_graph::{Database, OpenOptions};
 
-use super::{Engine, QueryOptions};
+use super::{QueryEngine, QueryOptions};
 use crate::bounds::text_limits::BASE_BYTES;
 use crate::bounds::with_room;
 use crate::results::ResultFormat;
@@ -31,16 +31,16 @@ const FLOOR_BYTES: u64 = 64 << 20;
 const LOOK_BYTES: u64 = 64 << 20;
 const PARSED_BYTES: u64 = 1 << 10;
 
-fn engine() -> (tempfile::TempDir, Engine) {
+fn engine() -> (tempfile::TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update("INSERT DATA { <urn:o0> <urn:p0> <urn:o0> }", &UpdateOptions::default()).unwrap();
     (dir, engine)
 }
 
 /// A text's way from its characters to its printed result; whether a limit refused it.
-fn run(engine: &Engine, language: &str, text: &str) -> Result<bool, QueryError> {
+fn run(engine: &QueryEngine, language: &str, text: &str) -> Result<bool, QueryError> {
     let ended = if language == "update" {
         engine.update(text, &UpdateOptions { threads: 1, ..UpdateOptions::default() }).map(drop)
     } else {
@@ -212,7 +212,7 @@ fn a_disguise_takes_no_more_than_what_is_reserved_for_it() {
 }
 
 /// Makes the trees of a text, and what is made of them before anything runs.
-fn trees(engine: &Engine, language: &str, text: &str) -> Result<(), QueryError> {
+fn trees(engine: &QueryEngine, language: &str, text: &str) -> Result<(), QueryError> {
     if language == "query" {
         return engine.explain(text, &QueryOptions::default()).map(drop);
     }

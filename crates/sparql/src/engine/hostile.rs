@@ -8,7 +8,7 @@
 
 use snowmelt_graph::{Database, OpenOptions};
 
-use super::{Engine, QueryOptions};
+use super::{QueryEngine, QueryOptions};
 use crate::bounds::text_limits::BASE_BYTES;
 use crate::{QueryError, UpdateOptions};
 use snowmelt_query::scarcity;
@@ -35,11 +35,11 @@ const PARSING: End = Limit("query_parsing");
 
 const DATA: &str = "INSERT DATA { <e:z> <e:p> <e:z> . GRAPH <e:g> { <e:z> <e:p> <e:z> } }";
 
-fn engine() -> (tempfile::TempDir, Engine) {
+fn engine() -> (tempfile::TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     // Limits on texts are asked for, and not memory.
     let options = OpenOptions { memory_bytes: 4 << 30, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update(DATA, &UpdateOptions::default()).unwrap();
     (dir, engine)
 }
@@ -54,7 +54,7 @@ fn ended(result: Result<End, QueryError>) -> End {
     }
 }
 
-fn query(engine: &Engine, text: &str) -> End {
+fn query(engine: &QueryEngine, text: &str) -> End {
     let run = || {
         let options = QueryOptions::default();
         engine.explain(text, &options)?;
@@ -68,7 +68,7 @@ fn query(engine: &Engine, text: &str) -> End {
     ended(run())
 }
 
-fn update(engine: &Engine, text: &str) -> End {
+fn update(engine: &QueryEngine, text: &str) -> End {
     ended(engine.update(text, &UpdateOptions::default()).map(|_| Done))
 }
 
@@ -77,7 +77,7 @@ type Case = (&'static str, String, End);
 /// Runs the cases on a thread with a small stack, the answered ones also with little of what
 /// they ask for.
 #[track_caller]
-fn check(run: fn(&Engine, &str) -> End, cases: Vec<Case>) {
+fn check(run: fn(&QueryEngine, &str) -> End, cases: Vec<Case>) {
     let small = std::thread::Builder::new().stack_size(2 << 20);
     let body = move || {
         let (_dir, engine) = engine();

@@ -11,7 +11,7 @@ use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
 
 use super::view::graph_consts;
-use super::{Engine, Parsed, PlanCosts, QueryRequest, facts, output, reads};
+use super::{Parsed, PlanCosts, QueryEngine, QueryRequest, facts, output, reads};
 use crate::algebra::translate::translate;
 use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
@@ -78,7 +78,7 @@ impl Template {
         parsed: Parsed<'_>,
         request: QueryRequest<'_>,
         params: &[GroundTerm],
-        engine: &Engine,
+        engine: &QueryEngine,
         source: &mut GraphSource,
     ) -> Result<Self, QueryError> {
         let QueryRequest { options, visible, limits } = request;
@@ -214,7 +214,7 @@ impl Template {
     /// The plan for these constants and what is in memory now.
     pub fn plan(
         &self,
-        engine: &Engine,
+        engine: &QueryEngine,
         params: &[GroundTerm],
         consts: &[Option<TermId>],
         source: &mut GraphSource,
@@ -262,7 +262,7 @@ impl Template {
 
     fn find_probes(
         &self,
-        engine: &Engine,
+        engine: &QueryEngine,
         source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<Vec<CountedPrefix>, QueryError> {
@@ -295,7 +295,7 @@ impl Template {
     fn is_even(
         &self,
         pattern: &Pattern,
-        engine: &Engine,
+        engine: &QueryEngine,
         source: &mut GraphSource,
     ) -> Result<bool, QueryError> {
         let Slot::Const(p) = pattern.p else { return Ok(false) };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{Database, OpenOptions, Term, TermId, WaitFor};
 
-use super::{Engine, QueryOptions};
+use super::{QueryEngine, QueryOptions};
 use crate::{QueryError, ResultFormat, UpdateOptions};
 
 const DATA: &str = r#"
@@ -26,7 +26,7 @@ const DATA: &str = r#"
 
 struct Fixture {
     _dir: tempfile::TempDir,
-    engine: Engine,
+    engine: QueryEngine,
 }
 
 fn open(data: &str) -> Fixture {
@@ -40,7 +40,7 @@ fn open(data: &str) -> Fixture {
     let source =
         Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
     load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
-    let engine = Engine::new(Database::open(&path, &OpenOptions::default()).unwrap());
+    let engine = QueryEngine::new(Database::open(&path, &OpenOptions::default()).unwrap());
     Fixture { _dir: dir, engine }
 }
 
@@ -88,7 +88,7 @@ fn how_long_a_shape_took_is_remembered() {
 }
 
 /// The rows, sorted, cells by spaces.
-fn rows(engine: &Engine, text: &str, options: &QueryOptions) -> Result<Vec<String>, QueryError> {
+fn rows(engine: &QueryEngine, text: &str, options: &QueryOptions) -> Result<Vec<String>, QueryError> {
     let mut rows = Vec::new();
     engine
         .query(text, options)?
@@ -97,7 +97,7 @@ fn rows(engine: &Engine, text: &str, options: &QueryOptions) -> Result<Vec<Strin
 }
 
 #[track_caller]
-fn case(engine: &Engine, query: &str, expected: &[&str]) {
+fn case(engine: &QueryEngine, query: &str, expected: &[&str]) {
     for batch_rows in [None, Some(1)] {
         let options = QueryOptions { batch_rows, ..QueryOptions::default() };
         // twice: planned, and from the cache
@@ -322,7 +322,7 @@ fn parameters_of_one_shape_do_not_mix() {
 }
 
 /// Bytes that queries have put aside so far, and read back.
-fn spilled(engine: &Engine) -> [u64; 2] {
+fn spilled(engine: &QueryEngine) -> [u64; 2] {
     let stripe = &engine.database().store().device_counters()[0];
     ["spill-write", "spill-read"].map(|name| {
         let class = stripe.classes.iter().find(|class| class.class.name() == name);
@@ -703,7 +703,7 @@ fn sides_with_many_columns_in_common_are_joined() {
 fn a_long_list_is_described_as_each_of_its_members() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
-    let engine = Engine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
     let data: String = (0..3000).map(|n| format!("<urn:r/{n}> <urn:p> {n} .")).collect();
     engine
         .update(

@@ -14,7 +14,7 @@ use spargebra::term::{GraphName, NamedNode};
 
 use super::{UpdateOptions, UpdateRun};
 use crate::bounds::{Limits, document_failed};
-use crate::engine::Engine;
+use crate::engine::QueryEngine;
 use crate::error::{LoadRefusal, QueryError};
 
 /// A directory that LOAD may read from, or a single file.
@@ -50,7 +50,7 @@ impl LoadPermission {
 /// The documents of the LOADs of an update, in their order, parsed as far as they can be.
 pub(super) type Loads = VecDeque<Result<Staged, QueryError>>;
 
-impl Engine {
+impl QueryEngine {
     /// Parses the documents of an update before its turn. What is wrong with one is told when it is
     /// the turn of its operation; limits that are reached, at once.
     pub(super) fn stage_loads(

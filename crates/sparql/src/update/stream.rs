@@ -9,11 +9,11 @@ use spargebra::GraphUpdateOperation;
 use super::data::stage;
 use super::{Begun, UpdateOptions, Updated, parse_bound};
 use crate::bounds::{Limits, TextKind, document_failed, with_room};
-use crate::engine::Engine;
+use crate::engine::QueryEngine;
 use crate::error::QueryError;
 use crate::text::pieces::{PIECE_BYTES, Piece, Pieces};
 
-impl Engine {
+impl QueryEngine {
     /// Runs an update of any length, of which about a MiB is in memory at a time; when it
     /// returns, what it did is durable. The data of INSERT DATA and DELETE DATA is cut between
     /// its triples; any other operation may have `longest` bytes.
@@ -64,7 +64,7 @@ impl Engine {
     }
 }
 
-impl Engine {
+impl QueryEngine {
     /// Bytes of a piece of an update; where there is little memory, little.
     pub(super) fn piece_bytes(&self) -> usize {
         // The trees of dense data are some fifty times its text.
@@ -86,7 +86,7 @@ impl Engine {
 
 /// The pieces of an update that wait for their turn.
 struct PieceLine<'a> {
-    engine: &'a Engine,
+    engine: &'a QueryEngine,
     staged: Staged,
     /// of texts
     space: TempSpace,
@@ -102,7 +102,7 @@ enum WaitingPiece {
 }
 
 impl<'a> PieceLine<'a> {
-    fn new(engine: &'a Engine) -> Result<Self, QueryError> {
+    fn new(engine: &'a QueryEngine) -> Result<Self, QueryError> {
         let (staged, space) = (Staged::new(engine.database(), None), engine.database().temp_space()?);
         Ok(Self { engine, staged, space, pieces: VecDeque::new() })
     }

@@ -10,7 +10,7 @@ use snowmelt_graph::load::{self, LoadOptions, Source};
 use snowmelt_graph::{Database, DumpFormat, OpenOptions};
 use snowmelt_io::{IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
-use snowmelt_sparql::{Engine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};
 use sparesults::QueryResultsFormat;
 
@@ -107,7 +107,7 @@ impl Stored {
 
 /// An engine on a database opened with some settings. One at a time per database.
 pub struct Fixture {
-    engine: Engine,
+    engine: QueryEngine,
     options: QueryOptions,
     _stored: Arc<Stored>,
 }
@@ -123,7 +123,7 @@ impl Fixture {
         let db = Database::open(&stored.path, &settings.store)
             .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
         let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
-        Fixture { engine: Engine::new(db), options, _stored: stored }
+        Fixture { engine: QueryEngine::new(db), options, _stored: stored }
     }
 
     /// The answer to a query, by way of the text it is written as.
