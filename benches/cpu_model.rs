@@ -16,7 +16,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use snowmelt_bsbm::{DEFAULT_SEED, QueryKind, UseCase, Workload};
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_sparql::{QueryEngine, QueryOptions, ResultFormat};
 use snowmelt_workload::bench::count_products;
 use snowmelt_workload::cpu_model::CpuModel;
@@ -35,7 +36,7 @@ fn main() -> Result<()> {
     let mixes: usize = args.next().map_or(Ok(200), |text| text.parse())?;
     let options = OpenOptions::default();
     let products = count_products(&db, &options)?;
-    let engine = QueryEngine::new(Database::open(&db, &options)?);
+    let engine = QueryEngine::new(GraphDatabase::open(&db, &options)?);
     let all: Vec<_> = Workload::new(products, DEFAULT_SEED, UseCase::Explore)?.take(mixes).collect();
     // Once to warm, once to measure.
     observe(&engine, &all)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use snowmelt_bench::ablation::{Ablation, Conditions, Model, Outcome, QueryLoad, Setting};
 use snowmelt_bsbm::DEFAULT_SEED;
-use snowmelt_graph::OpenOptions;
+use snowmelt_database::OpenOptions;
 use snowmelt_io_experiments::PolicyName;
 use snowmelt_workload::bench::count_products;
 

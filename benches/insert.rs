@@ -13,7 +13,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_sparql::{QueryEngine, UpdateOptions};
 use snowmelt_store::{Checkpoints, JournalConfig};
 
@@ -33,13 +34,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let dir = Path::new(&dir);
     let journal = JournalConfig { checkpoints, ..JournalConfig::default() };
-    let engine =
-        QueryEngine::new(Database::create(dir, &[], &OpenOptions { journal, ..OpenOptions::default() })?);
+    let engine = QueryEngine::new(GraphDatabase::create(
+        dir,
+        &[],
+        &OpenOptions { journal, ..OpenOptions::default() },
+    )?);
     let options = UpdateOptions::default();
     let (mut parse, mut whole) = (Duration::ZERO, Vec::with_capacity(requests));
     for request in 0..requests {
         if mode.as_deref() == Some("once") && request == requests / 4 * 3 {
-            engine.database().store().checkpoint()?;
+            engine.graph().database().store().checkpoint()?;
         }
         let text = text(request, quads);
         let begun = Instant::now();
@@ -64,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         some[some.len() / 2].as_secs_f64() * 1e3
     };
     let quarter = requests / 4;
-    let stats = engine.database().store().journal_stats();
+    let stats = engine.graph().database().store().journal_stats();
     println!(
         "medians of the four quarters: {} ms; {} pages have versions that are not checkpointed, {:.0} MB of journal",
         whole.chunks(quarter).map(|q| format!("{:.1}", median(q))).collect::<Vec<_>>().join(", "),

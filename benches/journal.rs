@@ -77,7 +77,7 @@ fn run(
     quads: usize,
     pairs: &[(String, String)],
 ) -> Result<(), Failed> {
-    let store = db.store();
+    let store = db.database().store();
     let (begin, begun) = (store.journal_stats(), Instant::now());
     let (mut first, mut half) = (begin.clone(), begin.clone());
     store.reset_meters();

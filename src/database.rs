@@ -328,7 +328,7 @@ impl Database {
     /// # Ok::<(), snowmelt::Error>(())
     /// ```
     pub fn meters(&self) -> Meters {
-        self.open.graph().report()
+        self.open.graph().database().report()
     }
 
     /// The plan of a query with its estimates, as text. Nothing is executed.
@@ -358,13 +358,13 @@ impl Database {
         if self.open.in_memory.is_some() {
             return Err(Error::InMemory);
         }
-        self.open.graph().store().backup(target.as_ref(), &[], |_| {})?;
+        self.open.graph().database().store().backup(target.as_ref(), &[], |_| {})?;
         Ok(())
     }
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Database").field(&self.open.graph().store().dir()).finish()
+        f.debug_tuple("Database").field(&self.open.graph().database().store().dir()).finish()
     }
 }

@@ -61,6 +61,8 @@ pub use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad
 pub use prepared::Prepared;
 pub use quads::{QuadPattern, Quads};
 pub use rows::{Answer, Row, Rows, Triples};
-pub use snowmelt_graph::{Activity, CheckReport, Priority, Report as Meters, Stats};
+pub use snowmelt_database::Priority;
+pub use snowmelt_database::meters::{Activity, Report as Meters};
+pub use snowmelt_graph::{CheckReport, Stats};
 pub use transaction::{Changes, Transaction};
 pub use value::{FromTerm, IntoTerm};

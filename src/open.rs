@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use snowmelt_graph::Database as Graph;
+use snowmelt_graph::GraphDatabase as Graph;
 use snowmelt_sparql::QueryEngine;
 use tempfile::TempDir;
 
@@ -67,6 +67,6 @@ impl Open {
     }
 
     pub fn graph(&self) -> &Arc<Graph> {
-        self.engine.database()
+        self.engine.graph()
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use snowmelt_graph::{Database as Graph, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase as Graph;
 use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead};
 
 use crate::database::Database;

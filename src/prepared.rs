@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use snowmelt_graph::{Account, Priority};
+use snowmelt_database::{Account, Priority};
 use snowmelt_sparql::{QueryKind, QueryOptions, QueryResult, UpdateOptions};
 
 use crate::error::{Error, Result};
@@ -254,7 +254,7 @@ impl<'a> Prepared<'a> {
 
     /// On whose behalf it reads: an account of its own below the one of that name.
     fn account(&self, name: &str) -> Arc<Account> {
-        let named = self.target.on(|open| open.engine.database().account(name));
+        let named = self.target.on(|open| open.engine.graph().database().account(name));
         Account::prioritized(&named, &[], self.priority, None)
     }
 

@@ -4,7 +4,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
-use snowmelt_graph::Activity;
+use snowmelt_database::meters::Activity;
 use snowmelt_sparql::{QueryKind, QueryResult, TermRows as EngineRows};
 
 use crate::error::{Error, Result};

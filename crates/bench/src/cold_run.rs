@@ -14,7 +14,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
-use snowmelt_graph::{OpenOptions, Report};
+use snowmelt_database::OpenOptions;
+use snowmelt_database::meters::Report;
 use snowmelt_store::{FirstUses, PAGE_BYTES, Seams, Store};
 
 use super::optimum::{Caps, Optimum};
@@ -111,7 +112,7 @@ impl Plan<'_> {
         };
         let mut bench = Bench::open(self.db, &options, self.load)?;
         let open_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
-        let store = bench.database.store().clone();
+        let store = bench.database.database().store().clone();
         let mut course = Course { intervals: vec![opening(&store, open_s, cpu_s)], done: Vec::new() };
         let bandwidth = self.bandwidth.or_else(|| Bandwidth::of_store(&store));
         let rules = self.warm;

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use snowmelt_graph::OpenOptions;
+use snowmelt_database::OpenOptions;
 use snowmelt_store::{Activity, Report, Store};
 
 use super::report::{self, Throughput};
@@ -129,7 +129,7 @@ impl ScalePlan<'_> {
         let mut options = self.options.clone();
         options.read_ahead.warm_list = false;
         let mut bench = Bench::open(self.db, &options, self.load)?;
-        let store = bench.database.store().clone();
+        let store = bench.database.database().store().clone();
         let first = self.phase(&mut bench, self.warmup, &store)?;
         store.reset_meters();
         let profiler = self.flame.map(|_| Profiler::attach()).transpose()?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use snowmelt_bench::ablation::Setting;
 use snowmelt_bench::modelled;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists, Workload};
-use snowmelt_graph::Database;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_io::{Clock, DeviceModel, QueueConfig, Stalls, Troubles, VolumeModel, test_seed};
 use snowmelt_io_experiments::PolicyName;
@@ -79,7 +79,7 @@ impl Case {
             read_ahead: Setting::parse("auto -warm-list").unwrap().rules,
             ..modelled::store_config(&clock, self.frames, move |stripe| devices(stripe))
         };
-        let database = Database::open(&data.db, &config).unwrap();
+        let database = GraphDatabase::open(&data.db, &config).unwrap();
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };
         let target = InProcess::new(Arc::new(QueryEngine::new(database)), clock.clone(), options);
         let workload = Workload::new(PRODUCTS, DEFAULT_SEED, UseCase::Explore).unwrap();

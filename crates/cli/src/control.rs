@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use snowmelt_graph::{Database, GraphError};
+use snowmelt_graph::{GraphDatabase, GraphError};
 use snowmelt_server::control::{Address, Command, FILE_NAME, Reply, Request, VERSION};
 use snowmelt_store::{StoreConfig, StoreError};
 
@@ -22,14 +22,14 @@ use snowmelt_switches::open::open_to_read;
 /// A database as a command finds it.
 pub enum Found {
     /// it is free
-    Open(Arc<Database>),
+    Open(Arc<GraphDatabase>),
     /// a server has it, which does what it is asked
     Served(Client),
 }
 
 /// Opens a database, or finds the server that has it open.
 pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
-    found(path, Database::open(path, config))
+    found(path, GraphDatabase::open(path, config))
 }
 
 /// Opens a database to read it, or finds the server that has it open.
@@ -37,7 +37,7 @@ pub fn find_to_read(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> 
     found(path, open_to_read(path, config))
 }
 
-fn found(path: &Path, opened: Result<Arc<Database>, GraphError>) -> anyhow::Result<Found> {
+fn found(path: &Path, opened: Result<Arc<GraphDatabase>, GraphError>) -> anyhow::Result<Found> {
     let locked = matches!(opened, Err(GraphError::Store(StoreError::Locked { .. })));
     match (opened, locked) {
         (Err(error), true) if path.join(FILE_NAME).exists() => {

@@ -80,7 +80,7 @@ impl Prompt {
             // there is none the first time
             let _ = editor.load_history(file);
         }
-        let quads = self.engine.database().state()?.quads();
+        let quads = self.engine.graph().state()?.quads();
         writeln!(Stdout, "{}: {} quads. \\help tells more.", db.display(), indicatif::HumanCount(quads))?;
         loop {
             let text = match editor.readline("snowmelt> ") {
@@ -132,7 +132,7 @@ impl Prompt {
                 self.prefixes.retain(|(known, _)| known != name);
                 self.prefixes.push((name.to_owned(), iri.to_owned()));
             }
-            Entry::Stats => match self.engine.database().stats() {
+            Entry::Stats => match self.engine.graph().stats() {
                 Ok(stats) => write!(out, "{stats}")?,
                 Err(error) => writeln!(out, "{error}")?,
             },
@@ -235,13 +235,14 @@ pub fn terminal_width() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use snowmelt_graph::{Database, OpenOptions};
+    use snowmelt_database::OpenOptions;
+    use snowmelt_graph::GraphDatabase;
     use snowmelt_sparql::UpdateOptions;
 
     fn prompt() -> (tempfile::TempDir, Prompt) {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
         let data = "INSERT DATA { <urn:ann> <http://xmlns.com/foaf/0.1/name> 'Ann' ; <urn:age> 30 }";
         engine.update(data, &UpdateOptions::default()).unwrap();
         (dir, Prompt::new(Arc::new(engine), QueryOptions::default(), Arc::default()))

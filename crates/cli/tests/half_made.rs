@@ -25,7 +25,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use snowmelt_base::random::lcg;
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_io::{AtCall, KillAt, Traced};
 use support::snowmelt;
 
@@ -362,11 +363,12 @@ fn damaged_copy(source: &Path, db: &Path) {
     let place = {
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
         let options = OpenOptions { mode: snowmelt_store::Mode::ReadOnly, ..options };
-        let database = Database::open(db, &options).unwrap();
-        let catalog = database.store().catalog_all();
+        let database = GraphDatabase::open(db, &options).unwrap();
+        let catalog = database.database().store().catalog_all();
         let psog = catalog.trees.iter().find(|(_, name)| *name == "psog").map(|(id, _)| *id);
-        let (id, _) = database.store().extents().into_iter().find(|(_, e)| e.tree == psog).unwrap();
-        id * database.store().geometry().extent_bytes()
+        let (id, _) =
+            database.database().store().extents().into_iter().find(|(_, e)| e.tree == psog).unwrap();
+        id * database.database().store().geometry().extent_bytes()
     };
     let stripe = db.join("stripe-0");
     let mut bytes = std::fs::read(&stripe).unwrap();

@@ -136,11 +136,11 @@ impl GraphDatabase {
     /// `progress` says so.
     pub fn check_until(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
         // The map as of the same commit as the trees.
-        let (snapshot, pages) = self.store().page_use()?;
+        let (snapshot, pages) = self.database().store().page_use()?;
         let state = self.state_of(&snapshot)?;
         let mut session = Session::new(self.clone(), state, snapshot);
         let mut report = CheckReport::default();
-        if let Err(lost) = self.store().look() {
+        if let Err(lost) = self.database().store().look() {
             report.problem(lost.to_string());
         }
         check_pages(&mut session, &mut report, progress)?;
@@ -154,7 +154,7 @@ impl GraphDatabase {
 }
 
 fn check_pages(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<()> {
-    let store = session.db.store().clone();
+    let store = session.db.database().store().clone();
     let (mut damaged, mut said) = (Vec::new(), ControlFlow::Continue(()));
     let done = store.check_pages_until(
         |error| damaged.push(error.to_string()),

@@ -222,7 +222,7 @@ impl GraphDatabase {
     }
 
     fn compact_told(self: &Arc<Self>, options: &CompactOptions, told: Told<'_>) -> Result<Compacted> {
-        let before_bytes = self.store().stripe_bytes()?;
+        let before_bytes = self.database().store().stripe_bytes()?;
         let terms = self.compact_terms(options, told)?;
         let mut leaves = 0;
         let moved = |moved| {
@@ -237,14 +237,14 @@ impl GraphDatabase {
             Err(error) => return Err(error),
         };
         self.give_back(told)?;
-        let after_bytes = self.store().stripe_bytes()?;
+        let after_bytes = self.database().store().stripe_bytes()?;
         Ok(Compacted { before_bytes, after_bytes, terms, leaves, shortage })
     }
 
     /// Gives free space back to the system.
     fn give_back(&self, told: Told<'_>) -> Result<()> {
         go_on(told(CompactStep::WritingBack))?;
-        self.store().compact_while(&|| told(CompactStep::WritingBack).is_continue())?;
+        self.database().store().compact_while(&|| told(CompactStep::WritingBack).is_continue())?;
         go_on(told(CompactStep::WritingBack))
     }
 
@@ -266,16 +266,16 @@ impl GraphDatabase {
             other => other?,
         }
         let after = self.state()?.terms();
-        self.store().checkpoint_while(&|| told(CompactStep::WritingBack).is_continue())?;
-        let (free, _) = self.store().unused_bytes();
+        self.database().store().checkpoint_while(&|| told(CompactStep::WritingBack).is_continue())?;
+        let (free, _) = self.database().store().unused_bytes();
         let temporary = self.temporary_bytes(&*self.state()?);
-        let has_room = self.store().room_bytes().is_none_or(|room| room >= temporary);
+        let has_room = self.database().store().room_bytes().is_none_or(|room| room >= temporary);
         if free >= self.packed_bytes() && has_room {
             // Nothing can be cut off while the new trees lie at the end.
             self.rewrite((Keep::All, BuildPlace::Front), options, told)?;
             self.give_back(told)?;
         }
-        let (_, kept_bytes) = self.store().unused_bytes();
+        let (_, kept_bytes) = self.database().store().unused_bytes();
         Ok(TermsCompacted::Reclaimed { before, after, kept_bytes })
     }
 
@@ -295,11 +295,11 @@ impl GraphDatabase {
             Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
         // The last extent of each tree is not full.
         let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u64;
-        let slack = trees * self.store().geometry().extent_bytes();
+        let slack = trees * self.database().store().geometry().extent_bytes();
         let written = ((terms as f64 * live_share) as u64 + indexes) * PAGE_BYTES as u64 + slack;
-        let (free_inside, _) = self.store().unused_bytes();
+        let (free_inside, _) = self.database().store().unused_bytes();
         let temporary = self.temporary_bytes(&state);
-        let free = self.store().room_bytes();
+        let free = self.database().store().room_bytes();
         // Behind all there is the old trees leave a gap without holes.
         let (place, needed) = match written + temporary {
             behind if free.is_none_or(|free| free >= behind) => (BuildPlace::Behind, behind),
@@ -321,14 +321,14 @@ impl GraphDatabase {
 
     /// Bytes of the extents that all trees need when they are written without gaps.
     fn packed_bytes(&self) -> u64 {
-        let geometry = self.store().geometry();
-        let trees = self.store().catalog_all().trees;
+        let geometry = self.database().store().geometry();
+        let trees = self.database().store().catalog_all().trees;
         let extents = |tree: &TreeId| self.pages_of(*tree).div_ceil(geometry.extent_pages.into());
         trees.keys().map(extents).sum::<u64>() * geometry.extent_bytes()
     }
 
     fn pages_of(&self, tree: TreeId) -> u64 {
-        let extents = self.store().extents();
+        let extents = self.database().store().extents();
         let of_tree = extents.iter().filter(|(_, extent)| extent.tree == Some(tree));
         of_tree
             .map(|(_, extent)| extent.allocated.iter().map(|w| u64::from(w.count_ones())).sum::<u64>())
@@ -342,7 +342,7 @@ impl GraphDatabase {
         options: &CompactOptions,
         told: Told<'_>,
     ) -> Result<()> {
-        let memory = self.store().memory();
+        let memory = self.database().memory();
         // As a load beside queries; something is left for those who begin. With little it is done
         // in more and smaller pieces.
         let free = memory.free();
@@ -353,7 +353,7 @@ impl GraphDatabase {
         let done = self.write_and_switch(what, memory_bytes, options, told);
         if done.is_err() {
             // Where it cannot be dropped now, the next open does it.
-            let _ = drop_unfinished(self.store());
+            let _ = drop_unfinished(self.database().store());
         }
         done
     }
@@ -366,7 +366,8 @@ impl GraphDatabase {
         told: Told<'_>,
     ) -> Result<()> {
         let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
-        let begun = waiting(told, |waiter| self.store().begin_build_beside(trees, NEXT, place, waiter))?;
+        let begun =
+            waiting(told, |waiter| self.database().store().begin_build_beside(trees, NEXT, place, waiter))?;
         let build = begun.ok_or(GraphError::Stopped)?;
         let cancel = AtomicBool::new(false);
         let listener = Listener { told, cancel: &cancel };
@@ -384,7 +385,7 @@ impl GraphDatabase {
             rewrite.run(build, &listener)
         });
         rewritten.map_err(of_load)?;
-        let snapshot = self.store().snapshot();
+        let snapshot = self.database().store().snapshot();
         let next = GraphState::read_generation(&snapshot, snapshot.txn(), NEXT)?;
         self.catch_up(Arc::new(next), told)
     }

@@ -81,11 +81,6 @@ impl GraphDatabase {
         }))
     }
 
-    /// Whether a directory holds a database.
-    pub fn is_at(dir: &Path) -> bool {
-        Database::is_at(dir)
-    }
-
     /// The database below.
     pub fn database(&self) -> &Database {
         &self.database
@@ -144,13 +139,5 @@ impl GraphDatabase {
     /// Whether a new generation of the trees is written beside the writers.
     pub(crate) fn is_rewritten(&self) -> bool {
         self.changes.lock().is_some()
-    }
-}
-
-impl std::ops::Deref for GraphDatabase {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        &self.database
     }
 }

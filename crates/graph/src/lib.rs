@@ -73,12 +73,3 @@ pub use transaction::quads::Changed;
 pub use transaction::staged::Staged;
 pub use transaction::terms::BlankNodes;
 pub use transaction::whole_graph::{ChangeFor, GraphDocument, GraphStored, GraphWrite, StageInto};
-// Until all use them from their own crate.
-pub use database::GraphDatabase as Database;
-pub use snowmelt_database::meters::*;
-pub use snowmelt_database::{
-    Account, BackupPart, BackupSet, Charge, Clock, Committed, CopyProgress, EventCount, MemoryBudget,
-    MeteredWait, Mode, OpenOptions, Pending, Priority, Reservation, RestoreAt, ShownWait, StoreError,
-    TempBytes, TempSpace, WaitFor, WaitSign, Waiter, is_vacant, remove_database, remove_dropped,
-    rename_database, restore_backup, stripe_elsewhere,
-};

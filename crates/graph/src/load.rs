@@ -124,7 +124,7 @@ pub fn load_into(
     progress: &dyn LoadProgress,
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
-    let store = database.store();
+    let store = database.database().store();
     // Half of what is free, since queries go on; a load that gets too little for building
     // inserts.
     let share = (store.memory().free() / 2).max(LEAST_MEMORY);

@@ -73,7 +73,7 @@ impl GraphDatabase {
         cancel: &AtomicBool,
     ) -> Result<RepairReport, LoadError> {
         // It has the writers' turn: what is read is what is replaced.
-        let build = self.store().begin_build()?;
+        let build = self.database().store().begin_build()?;
         let mut session = self.session()?;
         let state = session.state().clone();
         let mut found = Vec::new();

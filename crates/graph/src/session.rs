@@ -42,7 +42,7 @@ impl GraphDatabase {
     /// # Errors
     /// A catalog record that cannot be read.
     pub fn session(self: &Arc<Self>) -> Result<Session> {
-        let snapshot = self.store().snapshot();
+        let snapshot = self.database().store().snapshot();
         let state = self.state_of(&snapshot)?;
         Ok(Session::new(self.clone(), state, snapshot))
     }
@@ -50,7 +50,7 @@ impl GraphDatabase {
 
 impl Session {
     pub(crate) fn new(db: Arc<GraphDatabase>, state: Arc<GraphState>, snapshot: Snapshot) -> Self {
-        let reader = Reader::new(db.store(), snapshot);
+        let reader = Reader::new(db.database().store(), snapshot);
         Session { db, state, reader, scratch: DecodeScratch::default(), veil: None }
     }
 
@@ -72,8 +72,8 @@ impl Session {
         &self.state
     }
 
-    /// The database.
-    pub fn database(&self) -> &Arc<GraphDatabase> {
+    /// The graphs that it works on.
+    pub fn graph(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
 
@@ -111,7 +111,7 @@ impl Session {
 
     /// Times of reading pages that are not in memory.
     pub fn page_times(&self) -> PageTimes {
-        self.db.store().page_times()
+        self.db.database().store().page_times()
     }
 
     /// Adds the activity to its account and sets it to zero; dropping the session does

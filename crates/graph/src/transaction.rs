@@ -178,7 +178,7 @@ impl GraphDatabase {
             return Ok(Transaction { db, txn, base, state, prefixes, literals, log, target });
         }
         let log = self.changes.lock().as_mut().map(|all| {
-            all.shrink(self.store());
+            all.shrink(self.database().store());
             ChangeLog::default()
         });
         let base = self.states.appended(&txn.snapshot(), txn.number() - 1)?;
@@ -236,8 +236,8 @@ impl Transaction {
         self.txn.number()
     }
 
-    /// The database.
-    pub fn database(&self) -> &Arc<GraphDatabase> {
+    /// The graphs that it works on.
+    pub fn graph(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
 
@@ -255,7 +255,7 @@ impl Transaction {
     fn log(&mut self, changes: impl Iterator<Item = Change>) {
         if let Some(log) = &mut self.log {
             changes.for_each(|change| log.push(change));
-            log.shrink(self.db.store());
+            log.shrink(self.db.database().store());
         }
     }
 

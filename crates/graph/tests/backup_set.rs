@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use world::*;
 
 fn add(set: &Path, database: &Arc<GraphDatabase>) -> Option<u64> {
-    let added = database.backup_to_set(set, |_| ControlFlow::Continue(())).unwrap();
+    let added = database.database().backup_to_set(set, |_| ControlFlow::Continue(())).unwrap();
     added.map(|(_, done)| done.pages)
 }
 
@@ -41,14 +41,14 @@ fn history(world: &mut World, set: &Path, rounds: usize) -> States {
         }
         match world.random.below(6) {
             0 => drop(world.compact()),
-            1 => drop(world.database.store().checkpoint().unwrap()),
+            1 => drop(world.database.database().store().checkpoint().unwrap()),
             2 => {
                 let quads = world.quads(300);
                 world.insert(quads);
             }
             _ => {}
         }
-        let txn = world.database.newest();
+        let txn = world.database.database().newest();
         let is_new = states.last().is_none_or(|(last, _)| *last != txn);
         assert_eq!(add(set, &world.database).is_some(), is_new);
         if is_new {
@@ -100,7 +100,7 @@ fn what_did_not_change_is_not_copied() {
     world.insert(quads);
     let changes = add(set.path(), &world.database).unwrap();
     assert!(whole > 100 && changes < 16, "{changes} pages after one quad, {whole} before");
-    world.database.store().checkpoint().unwrap();
+    world.database.database().store().checkpoint().unwrap();
     assert_eq!(add(set.path(), &world.database), None, "a checkpoint changes nothing");
 }
 
@@ -112,11 +112,12 @@ fn a_set_is_of_one_database() {
     world.insert(quads);
     let set = tempfile::tempdir().unwrap();
     add(set.path(), &world.database).unwrap();
-    let refused = second.backup_to_set(set.path(), |_| ControlFlow::Continue(())).unwrap_err().to_string();
+    let refused =
+        second.database().backup_to_set(set.path(), |_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(refused.contains("another database"), "{refused}");
     // Nor does a restored one go on with it.
     let (_dir, restored) = restored(set.path(), RestoreAt::Newest).unwrap();
-    assert!(restored.backup_to_set(set.path(), |_| ControlFlow::Continue(())).is_err());
+    assert!(restored.database().backup_to_set(set.path(), |_| ControlFlow::Continue(())).is_err());
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn an_unfinished_part_is_passed_over() {
     let quads = world.quads(50);
     world.insert(quads);
     let set = tempfile::tempdir().unwrap();
-    let stopped = world.database.backup_to_set(set.path(), |_| ControlFlow::Break(()));
+    let stopped = world.database.database().backup_to_set(set.path(), |_| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(e) if e.to_string().contains("stopped")));
     assert!(BackupSet::read(set.path()).unwrap().parts().is_empty());
     add(set.path(), &world.database).unwrap();
@@ -175,9 +176,10 @@ fn an_unfinished_part_is_passed_over() {
     world.insert(quads);
     // A cut leaves pages, and no head.
     fs::write(set.path().join("0002-changes.new"), vec![0; 30_000]).unwrap();
-    let stopped = world.database.backup_to_set(set.path(), |_| ControlFlow::Break(()));
+    let stopped = world.database.database().backup_to_set(set.path(), |_| ControlFlow::Break(()));
     assert!(stopped.is_err());
-    let added = world.database.backup_to_set(set.path(), |_| ControlFlow::Continue(())).unwrap().unwrap();
+    let added =
+        world.database.database().backup_to_set(set.path(), |_| ControlFlow::Continue(())).unwrap().unwrap();
     assert_eq!(added.0.name, "0002-changes");
     assert!(!set.path().join("0002-changes.new").exists());
     let (_dir, restored) = restored(set.path(), RestoreAt::Newest).unwrap();

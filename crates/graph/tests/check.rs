@@ -36,7 +36,7 @@ fn make(dir: &Path, subjects: u64) {
         txn.insert_source(source, format, None, None, &AtomicBool::new(false)).unwrap();
     }
     txn.commit().unwrap();
-    assert!(db.store().checkpoint().unwrap());
+    assert!(db.database().store().checkpoint().unwrap());
 }
 
 /// Problems that a check finds.
@@ -60,10 +60,10 @@ fn graphs(db: &Arc<GraphDatabase>) -> BTreeMap<String, usize> {
 /// The pages of a kind, and the name of their tree.
 fn pages_of(dir: &Path, kind: PageKind) -> Vec<(PageId, TreeId, String)> {
     let db = GraphDatabase::open(dir, &options()).unwrap();
-    let names = db.store().catalog_all().trees;
+    let names = db.database().store().catalog_all().trees;
     let bytes = std::fs::read(dir.join("stripe-0")).unwrap();
     let mut found = Vec::new();
-    for (extent, e) in db.store().extents() {
+    for (extent, e) in db.database().store().extents() {
         let Some(name) = e.tree.and_then(|t| names.get(&t)) else { continue };
         for index in (0..16).filter(|i| e.is_allocated(*i)) {
             let id = PageId(extent * 16 + u64::from(index));

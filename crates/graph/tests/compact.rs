@@ -96,7 +96,7 @@ fn small_budgets_are_enough() {
         let done = world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(done.terms, TermsCompacted::Reclaimed { before, after: live, kept_bytes: 0 });
         world.is_right();
-        assert!(world.database.memory().peak() <= memory_bytes);
+        assert!(world.database.database().memory().peak() <= memory_bytes);
         near_a_fresh_load(&world.database, &dir);
     }
 }
@@ -115,7 +115,7 @@ fn no_stripe_is_longer_afterwards() {
                     world.insert(quads);
                     world.delete(300);
                 }
-                world.database.store().checkpoint().unwrap();
+                world.database.database().store().checkpoint().unwrap();
                 let asked = CompactOptions { terms, ..small() };
                 let done = world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap();
                 let (before, after) = (done.before_bytes, done.after_bytes);
@@ -360,8 +360,11 @@ fn an_interruption_leaves_it_as_it_was() {
     world.churn();
     let before = terms(&world.database);
     for at in 0.. {
-        world.database.store().compact().unwrap();
-        let bytes = (world.database.store().bytes(), world.database.store().stripe_bytes().unwrap());
+        world.database.database().store().compact().unwrap();
+        let bytes = (
+            world.database.database().store().bytes(),
+            world.database.database().store().stripe_bytes().unwrap(),
+        );
         let (mut steps, mut switched) = (0, false);
         let result = world.database.compact(&small(), |_| {
             steps += 1;
@@ -369,12 +372,19 @@ fn an_interruption_leaves_it_as_it_was() {
             if steps > at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         world.is_right();
-        assert_eq!(world.database.memory().used(), world.database.pool_bytes(), "memory is given back");
+        assert_eq!(
+            world.database.database().memory().used(),
+            world.database.database().pool_bytes(),
+            "memory is given back"
+        );
         match result {
             Err(GraphError::Stopped) if !switched => {
                 assert_eq!(terms(&world.database), before);
-                world.database.store().compact().unwrap();
-                let after = (world.database.store().bytes(), world.database.store().stripe_bytes().unwrap());
+                world.database.database().store().compact().unwrap();
+                let after = (
+                    world.database.database().store().bytes(),
+                    world.database.database().store().stripe_bytes().unwrap(),
+                );
                 assert_eq!(after, bytes, "step {at}");
             }
             Err(GraphError::Stopped) => assert_eq!(terms(&world.database).0, before.1),

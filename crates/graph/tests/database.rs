@@ -453,7 +453,7 @@ fn damaged_pages_are_named() {
             }
         }
         let report = db.check(&mut |_| {}).unwrap();
-        let is_written = db.store().extents().iter().any(|(extent, map)| {
+        let is_written = db.database().store().extents().iter().any(|(extent, map)| {
             let place = page as u64 / 8;
             *extent == place && map.tree.is_some() && map.is_written(page as u32 % 8)
         });

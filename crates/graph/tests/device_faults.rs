@@ -141,7 +141,7 @@ impl History {
             change(random, &db, round);
             states.push(dump(&db).unwrap());
             if round % 5 == 4 {
-                db.store().checkpoint().unwrap();
+                db.database().store().checkpoint().unwrap();
             }
             if round % 4 == 1 {
                 older.push(files(&path));

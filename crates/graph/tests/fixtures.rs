@@ -61,7 +61,11 @@ fn databases_of_earlier_formats_open_and_go_on() {
             let text = std::fs::read_to_string(work.path().join(format!("{name}.nq"))).unwrap();
             let mut expected: Vec<String> = text.lines().map(str::to_owned).collect();
             let db = GraphDatabase::open(&dir, &options()).unwrap();
-            assert_eq!(db.store().recovery().commits > 0, name == "crashed", "the journal of one is needed");
+            assert_eq!(
+                db.database().store().recovery().commits > 0,
+                name == "crashed",
+                "the journal of one is needed"
+            );
             assert!(dump(&db) == expected);
             sound(&db);
             assert_eq!(db.state().unwrap().meta().format, GraphFormat::One);
@@ -72,7 +76,7 @@ fn databases_of_earlier_formats_open_and_go_on() {
                 insert(&db, &line);
                 expected.push(line);
                 if n == 2 {
-                    db.store().checkpoint().unwrap();
+                    db.database().store().checkpoint().unwrap();
                 }
             }
             expected.sort_unstable();

@@ -46,7 +46,7 @@ enum Tables {
 /// An empty database of a format.
 fn begun(path: &Path, format: GraphFormat, tables: Tables) -> Arc<GraphDatabase> {
     let database = GraphDatabase::create(path, &[], &options()).unwrap();
-    let mut txn = database.store().begin().unwrap();
+    let mut txn = database.database().store().begin().unwrap();
     txn.put_record(RECORD_META, 1, &GraphMeta { format, ..GraphMeta::default() }.to_bytes());
     if tables == Tables::Full {
         let mut codes = Codes::new();
@@ -213,7 +213,7 @@ fn restored(world: &World) -> (TempDir, Arc<GraphDatabase>) {
     let dir = tempfile::tempdir().unwrap();
     let (set, path) = (dir.path().join("set"), dir.path().join("db"));
     std::fs::create_dir(&set).unwrap();
-    world.database.backup_to_set(&set, |_| ControlFlow::Continue(())).unwrap();
+    world.database.database().backup_to_set(&set, |_| ControlFlow::Continue(())).unwrap();
     restore_backup(&set, RestoreAt::Newest, &path, &[], &options(), |_| ControlFlow::Continue(())).unwrap();
     let database = GraphDatabase::open(&path, &options()).unwrap();
     (dir, database)
@@ -270,10 +270,10 @@ fn annotations_in_the_strings_do_not_count() {
 /// Fills the pages of a tree with zeros.
 fn damage(path: &Path, tree: &str) {
     let database = GraphDatabase::open(path, &options()).unwrap();
-    database.store().checkpoint().unwrap();
-    let names = database.store().catalog_all().trees;
-    let pages = u64::from(database.store().geometry().extent_pages);
-    let extents = database.store().extents();
+    database.database().store().checkpoint().unwrap();
+    let names = database.database().store().catalog_all().trees;
+    let pages = u64::from(database.database().store().geometry().extent_pages);
+    let extents = database.database().store().extents();
     let is_of_tree = |id| names.get(&id).is_some_and(|name| name == tree);
     let of_tree = extents.iter().filter(|(_, extent)| extent.tree.is_some_and(is_of_tree));
     let starts: Vec<usize> = of_tree.map(|(extent, _)| (extent * pages) as usize * PAGE_BYTES).collect();
@@ -350,7 +350,7 @@ fn an_emptied_database_begins_anew() {
 /// Terms without quads, in a database that something else was written to before.
 fn with_terms_only(path: &Path) -> Arc<GraphDatabase> {
     let database = GraphDatabase::create(path, &[], &options()).unwrap();
-    let mut txn = database.store().begin().unwrap();
+    let mut txn = database.database().store().begin().unwrap();
     txn.put_record("other", 7, b"what a neighbour keeps");
     txn.append().unwrap().wait().unwrap();
     let mut txn = database.begin().unwrap();
@@ -373,11 +373,11 @@ fn the_first_terms_come_with_the_record() {
     let path = dir.path().join("db");
     let database = with_terms_only(&path);
     assert_eq!((database.state().unwrap().quads(), database.state().unwrap().terms()), (0, 3));
-    assert!(database.store().catalog(RECORD_META).is_some());
+    assert!(database.database().store().catalog(RECORD_META).is_some());
     assert_eq!(format_of(&database), GraphFormat::default());
     is_sound(&database);
     // Programs of format 1 left it out.
-    let mut txn = database.store().begin().unwrap();
+    let mut txn = database.database().store().begin().unwrap();
     txn.drop_record(RECORD_META);
     txn.append().unwrap().wait().unwrap();
     drop(database);

@@ -61,7 +61,7 @@ fn add(db: &Arc<GraphDatabase>, s: &str, p: &str, o: &str) {
 
 /// Bytes of records that each of these commits appended.
 fn each(db: &Arc<GraphDatabase>, commits: std::ops::Range<u64>, commit: impl Fn(u64)) -> u64 {
-    let stats = || -> JournalStats { db.store().journal_stats() };
+    let stats = || -> JournalStats { db.database().store().journal_stats() };
     let before = stats();
     let n = commits.end - commits.start;
     commits.for_each(commit);
@@ -71,7 +71,7 @@ fn each(db: &Arc<GraphDatabase>, commits: std::ops::Range<u64>, commit: impl Fn(
 }
 
 fn pages(db: &Arc<GraphDatabase>) -> (u64, u64) {
-    let trees = db.store().tree_stats();
+    let trees = db.database().store().tree_stats();
     let sum = |of: fn(&snowmelt_store::TreeStats) -> u64| trees.iter().map(of).sum();
     (sum(|t| t.journaled.images), sum(|t| t.journaled.diffs))
 }
@@ -106,7 +106,7 @@ fn a_quad_alone_is_few_bytes() {
     drop(db);
     // Changes logged by rows are read back by rows.
     let db = GraphDatabase::open(dir.path(), &options()).unwrap();
-    assert!(db.store().recovery().commits > 0);
+    assert!(db.database().store().recovery().commits > 0);
     let report = db.check(&mut |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!(db.begin().unwrap().state().quads(), SUBJECTS * 10 + 10_000);

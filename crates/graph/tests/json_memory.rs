@@ -40,11 +40,11 @@ fn no_production_takes_more_than_what_is_reserved_for_it() {
             let watch = (&AtomicBool::new(false) as &_, &ChangeProgress::default());
             database.stage(vec![document], into, None, watch).map(drop).map_err(|error| error.to_string())
         };
-        database.memory().forget_peak();
-        let before = database.memory().used();
+        database.database().memory().forget_peak();
+        let before = database.database().memory().used();
         let mut ended = Ok(());
         let most = allocation_counter::measure(|| ended = stage()).bytes_max;
-        let charged = database.memory().peak() - before;
+        let charged = database.database().memory().peak() - before;
         println!("{} of {} MiB, {} KiB: {name}: {ended:?}", most >> 20, charged >> 20, bytes >> 10);
         if most > charged + BESIDE {
             wrong.push(format!("{name}: {} MiB of {}: {ended:?}", most >> 20, charged >> 20));

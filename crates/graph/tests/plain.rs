@@ -266,7 +266,7 @@ fn after_random_changes_the_claim_is_right() {
 
 /// Writes what is to be the graph's record.
 fn forge(db: &Arc<GraphDatabase>, meta: GraphMeta) {
-    let mut txn = db.store().begin().unwrap();
+    let mut txn = db.database().store().begin().unwrap();
     txn.put_record(RECORD_META, 1, &meta.to_bytes());
     txn.append().unwrap().wait().unwrap();
 }
@@ -304,7 +304,8 @@ fn a_cold_open_with_the_claim_reads_no_page() {
         assert_eq!(meta.plain, claimed);
         let mut session = db.session().unwrap();
         assert!(session.is_plain().unwrap());
-        let reads: u64 = db.store().tree_stats().iter().filter(|t| t.name == "gs").map(|t| t.reads).sum();
+        let reads: u64 =
+            db.database().store().tree_stats().iter().filter(|t| t.name == "gs").map(|t| t.reads).sum();
         let Activity { pages, disk, .. } = session.activity();
         assert_eq!((reads > 0, pages > 0, disk > 0), (!claimed, !claimed, !claimed), "claimed: {claimed}");
         drop(session);

@@ -27,7 +27,7 @@ fn insert(db: &Arc<GraphDatabase>, lines: String) {
     let format = Some(oxrdfio::RdfFormat::NQuads);
     txn.insert_source(source, format, None, None, &AtomicBool::new(false)).unwrap();
     txn.commit().unwrap();
-    assert!(db.store().checkpoint().unwrap());
+    assert!(db.database().store().checkpoint().unwrap());
 }
 
 /// Quads whose order in PSOG and in POSG has little in common, in three graphs and the default.
@@ -61,10 +61,10 @@ impl World {
         // Into all leaves: what was there before is a version that counted.
         insert(&db, quads(20_000..24_000) + &quads(30_000..31_000));
         let content = content(&db);
-        let names = db.store().catalog_all().trees;
+        let names = db.database().store().catalog_all().trees;
         let mut pages: Vec<(String, Vec<PageId>)> =
             ["psog", "posg", "sp", "op", "gs"].map(|name| (name.to_owned(), Vec::new())).into();
-        for (extent, e) in db.store().extents() {
+        for (extent, e) in db.database().store().extents() {
             let name = e.tree.and_then(|tree| names.get(&tree));
             let Some((_, own)) = pages.iter_mut().find(|(tree, _)| Some(tree) == name) else { continue };
             let used = (0..EXTENT_PAGES).filter(|i| e.is_allocated(*i));

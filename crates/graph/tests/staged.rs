@@ -56,7 +56,7 @@ fn store(
     document: GraphDocument,
     (stop, progress): (&AtomicBool, &ChangeProgress),
 ) -> Result<GraphStored, LoadError> {
-    let account = db.account("test");
+    let account = db.database().account("test");
     let wanted = ChangeFor { account: &account, interrupt: stop, progress };
     db.store_graph(Some("http://garden/beds"), write, vec![document], "http://garden/", &wanted)
 }

@@ -357,7 +357,7 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
     sound(&db);
     assert!(dump(&db) == model);
     // Pages left behind belong to no tree: most pages of the trees' extents are in use.
-    let extents = db.store().extents().into_iter().filter(|(_, e)| e.tree.is_some());
+    let extents = db.database().store().extents().into_iter().filter(|(_, e)| e.tree.is_some());
     let used = extents.map(|(_, e)| (0..8).filter(|i| e.is_allocated(*i)).count()).collect::<Vec<_>>();
     let pages = used.iter().sum::<usize>();
     assert!(pages * 10 > used.len() * 8 * 6, "{pages} pages in {} extents of 8", used.len());
@@ -370,7 +370,7 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
 fn disorder(db: &Arc<GraphDatabase>, tree: Option<&TupleTree>) -> f64 {
     let tree = tree.unwrap();
     assert!(tree.leaves() > 10, "{} leaves are too few to be out of order", tree.leaves());
-    let mut txn = db.store().begin().unwrap();
+    let mut txn = db.database().store().begin().unwrap();
     tree.disorder(&mut txn).unwrap()
 }
 

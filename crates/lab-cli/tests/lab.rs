@@ -144,7 +144,7 @@ fn runs_on_a_model_are_compared_and_drawn() {
 fn an_index_is_scanned_in_every_order() {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("db");
-    drop(snowmelt_graph::Database::create(&db, &[], &Default::default()).unwrap());
+    drop(snowmelt_graph::GraphDatabase::create(&db, &[], &Default::default()).unwrap());
     for queue in ["elevator", "fifo", "deadline:batch=4", "anticipatory", "fair:quantum=5"] {
         ok(dir.path(), &["scan-index", "db", "psog", "--threads", "2", "--queue", queue]);
     }

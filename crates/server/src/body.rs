@@ -21,7 +21,8 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
-use snowmelt_graph::{Account, Activity, MemoryBudget, Reservation};
+use snowmelt_database::meters::Activity;
+use snowmelt_database::{Account, MemoryBudget, Reservation};
 use snowmelt_sparql::QueryMemory;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -386,13 +387,14 @@ mod tests {
     use super::*;
     use crate::slots::Slots;
     use hyper::header::CONTENT_TYPE;
-    use snowmelt_graph::{Database, OpenOptions};
+    use snowmelt_database::OpenOptions;
+    use snowmelt_graph::GraphDatabase;
     use snowmelt_sparql::{QueryEngine, QueryOptions};
 
     fn turn() -> Turn {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
         let memory = engine.query("ASK {}", &QueryOptions::default()).unwrap().memory();
         Turn { slot: Slots::new(1).try_take().unwrap(), memory: Some(memory) }
     }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use snowmelt_graph::{Account, AccountStats};
+use snowmelt_database::Account;
+use snowmelt_database::meters::AccountStats;
 
 /// Most connections that are shown.
 const SHOWN: usize = 100;

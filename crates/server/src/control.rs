@@ -20,7 +20,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use snowmelt_graph::{CompactTerms, MeterScope, Sample};
+use snowmelt_database::meters::{MeterScope, Sample};
+use snowmelt_graph::CompactTerms;
 
 pub use listen::ControlSocket;
 pub(crate) use listen::answer_until;

@@ -5,7 +5,8 @@ pub mod folder;
 
 use std::sync::{Arc, Mutex};
 
-use snowmelt_graph::{Account, GraphError, Summary};
+use snowmelt_database::Account;
+use snowmelt_graph::{GraphError, Summary};
 use snowmelt_sparql::QueryEngine;
 
 use crate::advice::Advisor;
@@ -45,11 +46,11 @@ pub struct Dataset {
 
 impl Dataset {
     pub fn new(name: String, engine: Arc<QueryEngine>) -> Self {
-        let database = engine.database();
-        let states = Arc::new(States::new(database.newest(), database.changed_at()));
+        let database = engine.graph();
+        let states = Arc::new(States::new(database.database().newest(), database.database().changed_at()));
         Self {
-            query_account: database.account("http query"),
-            update_account: database.account("http update"),
+            query_account: database.database().account("http query"),
+            update_account: database.database().account("http update"),
             name,
             engine,
             states,
@@ -65,9 +66,9 @@ impl Dataset {
 
     /// Counts of the newest state, made once for each.
     pub fn summary(&self) -> Result<Arc<Summary>, GraphError> {
-        let database = self.engine.database();
+        let database = self.engine.graph();
         let known = self.summary.lock().expect("no holder panics").clone();
-        if let Some(known) = known.filter(|known| known.txn == database.newest()) {
+        if let Some(known) = known.filter(|known| known.txn == database.database().newest()) {
             return Ok(known);
         }
         let made = Arc::new(database.summary(description::MOST_PARTS)?);

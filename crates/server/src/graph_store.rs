@@ -16,8 +16,9 @@
 use std::sync::Arc;
 
 use hyper::{HeaderMap, Method, StatusCode, header};
+use snowmelt_database::Account;
 use snowmelt_graph::load::{Contexts, LoadError, Source, format_of_media_type};
-use snowmelt_graph::{Account, GraphDocument, GraphError, GraphView, GraphWrite};
+use snowmelt_graph::{GraphDocument, GraphError, GraphView, GraphWrite};
 use snowmelt_sparql::{QueryEngine, QueryError};
 
 use crate::multipart::{self, BodyPart};
@@ -97,7 +98,7 @@ pub fn query_of(
         }
         Target::Default => Ok("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }".to_owned()),
         Target::Named(graph) => {
-            let session = engine.database().session().map_err(failed)?;
+            let session = engine.graph().session().map_err(failed)?;
             let mut session = session.charged_to(account);
             if !is_there(Some(graph)) || !session.has_graph(Some(graph)).map_err(failed)? {
                 return Err(not_found(graph));
@@ -131,10 +132,12 @@ pub fn store(
     Upload { headers, body, root, contexts }: Upload<'_>,
     asker: &Asker,
 ) -> Result<Stored, Refusal> {
-    let database = engine.database();
+    let database = engine.graph();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let parts = match multipart::boundary(content_type) {
-        Some(boundary) => multipart::parts(body, &boundary, database.memory(), &|| database.work_dir())?,
+        Some(boundary) => multipart::parts(body, &boundary, database.database().memory(), &|| {
+            database.database().work_dir()
+        })?,
         None => vec![BodyPart { content_type: content_type.to_owned(), body }],
     };
     let documents = parts.into_iter().map(|part| document(part, contexts));
@@ -207,7 +210,7 @@ pub fn delete(engine: &QueryEngine, target: &Target, asker: &Asker) -> Result<()
         Target::All => unreachable!("a graph was named"),
     };
     check_view(asker, graph)?;
-    match engine.database().delete_graph(graph, &asker.wanted()) {
+    match engine.graph().delete_graph(graph, &asker.wanted()) {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(not_found(graph.unwrap_or_default())),
         Err(GraphError::Stopped) => Err(crate::refusal::refusal(&QueryError::Cancelled)),

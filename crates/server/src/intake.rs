@@ -8,7 +8,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Incoming};
-use snowmelt_graph::{Database, Reservation};
+use snowmelt_database::Reservation;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_sparql::QueryError;
 use tokio::time::{Instant, timeout_at};
 
@@ -172,12 +173,12 @@ async fn take<W: Place>(
     mut intake: Intake<'_>,
     coding: Option<Coding>,
     to: W,
-    database: &Database,
+    database: &GraphDatabase,
 ) -> Result<W, Refusal> {
     let _memory = match coding {
         Some(coding) => {
             let bytes = coding.decoder_bytes();
-            Some(database.memory().reserve("a request", bytes).map_err(|e| no_memory(&e))?)
+            Some(database.database().memory().reserve("a request", bytes).map_err(|e| no_memory(&e))?)
         }
         None => None,
     };
@@ -255,12 +256,12 @@ pub async fn hold(
     body: Incoming,
     coding: Option<Coding>,
     limits: &ServerLimits,
-    database: &Database,
+    database: &GraphDatabase,
     watch: BodyWatch<'_>,
 ) -> Result<HeldBody, Refusal> {
     let most = SizeLimit { bytes: limits.body_bytes, switch: "--max-update" };
     let intake = Intake::new(body, most, limits, watch)?;
-    let memory = database.memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
+    let memory = database.database().memory().reserve("a request", 0).map_err(|e| no_memory(&e))?;
     take(intake, coding, HeldBody { bytes: Vec::new(), memory }, database).await
 }
 
@@ -269,12 +270,12 @@ pub async fn spool(
     body: Incoming,
     coding: Option<Coding>,
     limits: &ServerLimits,
-    database: &Database,
+    database: &GraphDatabase,
     watch: BodyWatch<'_>,
 ) -> Result<Spooled, Refusal> {
     let most = SizeLimit { bytes: limits.document_bytes, switch: "--max-document" };
     let intake = Intake::new(body, most, limits, watch)?;
-    let dir = || database.work_dir();
-    let spool = take(intake, coding, Spool::new(database.memory(), &dir), database).await?;
+    let dir = || database.database().work_dir();
+    let spool = take(intake, coding, Spool::new(database.database().memory(), &dir), database).await?;
     spool.finish().map_err(|e| unwritten(&e))
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use hyper::StatusCode;
 use memchr::memmem;
-use snowmelt_graph::MemoryBudget;
+use snowmelt_database::MemoryBudget;
 
 use crate::refusal::Refusal;
 use crate::request::media_type;

@@ -3,7 +3,7 @@
 //! itself).
 
 use hyper::{Method, StatusCode, header};
-use snowmelt_graph::Priority;
+use snowmelt_database::Priority;
 
 use crate::refusal::Refusal;
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use snowmelt_graph::{Account, ChangeFor, ChangeProgress, GraphView, WaitFor};
+use snowmelt_database::{Account, WaitFor};
+use snowmelt_graph::{ChangeFor, ChangeProgress, GraphView};
 
 use crate::durations::{Durations, RequestKind};
 

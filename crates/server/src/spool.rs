@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hyper::StatusCode;
-use snowmelt_graph::{MemoryBudget, Reservation};
+use snowmelt_database::{MemoryBudget, Reservation};
 
 use crate::refusal::{Refusal, Refused};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use snowmelt_graph::{Account, AccountStats};
+use snowmelt_database::Account;
+use snowmelt_database::meters::AccountStats;
 
 /// Their accounts, by name.
 #[derive(Default)]

@@ -5,7 +5,8 @@ mod support;
 
 use std::sync::Arc;
 
-use snowmelt_graph::{Database, OpenOptions, TermRef};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{GraphDatabase, TermRef};
 use snowmelt_io::PowerDisk;
 use snowmelt_store::{Background, FileOpener, Seams};
 
@@ -33,7 +34,7 @@ fn insert(name: &str) -> String {
     format!("INSERT DATA {{ <urn:{name}> <urn:p> <urn:o> }}")
 }
 
-fn has(db: &Arc<Database>, name: &str) -> bool {
+fn has(db: &Arc<GraphDatabase>, name: &str) -> bool {
     let found = db.session().unwrap().resolve_one(TermRef::Iri(&format!("urn:{name}")));
     found.unwrap().is_some()
 }
@@ -45,7 +46,7 @@ fn a_change_that_was_being_written_and_those_after_it_are_told_apart() {
         let at = tempfile::tempdir().unwrap();
         let path = at.path().join("db");
         let disk = PowerDisk::new(step);
-        let db = Database::create(&path, &[], &on(&disk)).unwrap();
+        let db = GraphDatabase::create(&path, &[], &on(&disk)).unwrap();
         let server = Running::with_database(db, tempfile::tempdir().unwrap(), config());
         let sound = server.update(&insert("before"));
         assert!(sound.0.starts_with("HTTP/1.1 200"), "{sound:?}");
@@ -74,7 +75,7 @@ fn a_change_that_was_being_written_and_those_after_it_are_told_apart() {
         assert!(read.0.starts_with("HTTP/1.1 200") && read.1.contains("true"), "reads go on: {read:?}");
         drop(server);
 
-        let db = Database::open(&path, &on(&disk)).unwrap();
+        let db = GraphDatabase::open(&path, &on(&disk)).unwrap();
         assert!(has(&db, "before") && !has(&db, "after"), "step {step}");
     }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::{Database, OpenOptions};
+use snowmelt_graph::GraphDatabase;
 use snowmelt_server::tokens::{Keeper, Rights, Token, TokenFile};
 use snowmelt_server::{Folder, Opener, ServerConfig};
 use snowmelt_sparql::QueryEngine;
@@ -20,8 +21,8 @@ const MIB: u64 = 1 << 20;
 fn open(path: &Path, memory_bytes: u64, make: bool) -> Result<Arc<QueryEngine>, String> {
     let options = OpenOptions { memory_bytes, direct: false, extent_pages: 8, ..OpenOptions::default() };
     let database = match make {
-        true => Database::create(path, &[], &options),
-        false => Database::open(path, &options),
+        true => GraphDatabase::create(path, &[], &options),
+        false => GraphDatabase::open(path, &options),
     };
     Ok(Arc::new(QueryEngine::new(database.map_err(|error| error.to_string())?)))
 }

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use snowmelt_graph::{Activity, Database, Mode, OpenOptions, SampleKind, SampleValue};
+use snowmelt_database::meters::{Activity, SampleKind, SampleValue};
+use snowmelt_database::{Mode, OpenOptions};
+use snowmelt_graph::GraphDatabase;
 use support::{Running, config};
 
 /// Names of all values, as paths: `a.b` for members, `a[].b` for those of a list's entries.
@@ -72,8 +74,8 @@ fn meters_are_those_of_the_book() {
     assert!(gone.is_empty(), "meters.md explains what is not shown: {gone:?}");
 
     let dir = tempfile::tempdir().unwrap();
-    let database = Database::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
-    for sample in database.report().samples() {
+    let database = GraphDatabase::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
+    for sample in database.database().report().samples() {
         assert_eq!(units.get(&*sample.name).map(String::as_str), Some(&*sample.unit), "{}", sample.name);
     }
 }
@@ -120,8 +122,8 @@ fn prometheus_has_every_meter_and_the_times_of_requests() {
     }
     // Names of the book, and how they are to be written.
     let dir = tempfile::tempdir().unwrap();
-    let database = Database::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
-    let samples = database.report().samples();
+    let database = GraphDatabase::create(&dir.path().join("db"), &[], &OpenOptions::default()).unwrap();
+    let samples = database.database().report().samples();
     let there = || samples.iter().filter(|sample| sample.value != SampleValue::Absent);
     let kind = |name: &str| there().find(|sample| sample.name == name).map(|sample| sample.kind);
     let mut compared = 0;
@@ -161,9 +163,9 @@ fn prometheus_has_every_meter_and_the_times_of_requests() {
 fn a_database_that_is_only_read_is_ready() {
     let dir = tempfile::tempdir().unwrap();
     let (path, options) = (dir.path().join("db"), OpenOptions::default());
-    drop(Database::create(&path, &[], &options).unwrap());
+    drop(GraphDatabase::create(&path, &[], &options).unwrap());
     let options = OpenOptions { mode: Mode::ReadOnly, ..options };
-    let server = Running::with_database(Database::open(&path, &options).unwrap(), dir, config());
+    let server = Running::with_database(GraphDatabase::open(&path, &options).unwrap(), dir, config());
     let (ready, text) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}{text}");
     let stats = stats(&server, "");

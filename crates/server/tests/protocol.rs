@@ -177,5 +177,5 @@ fn a_large_graph_passes_through_a_file() {
     assert!(count.1.contains("60000"), "{count:?}");
     assert_eq!(status(&server.send("DELETE", "/graphs?graph=urn:large", "", "")), "204");
     assert!(server.get("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", "text/csv").1.contains("5000"));
-    assert!(server.engine().database().check(&mut |_| {}).unwrap().is_sound());
+    assert!(server.engine().graph().check(&mut |_| {}).unwrap().is_sound());
 }

@@ -90,7 +90,7 @@ fn what_comes_in_is_listed_and_can_be_ended() {
 #[test]
 fn what_waits_for_its_turn_is_listed_and_can_be_ended() {
     let server = Running::start("", config());
-    let turn = server.engine().database().begin().unwrap();
+    let turn = server.engine().graph().begin().unwrap();
     for (head, body) in BODIES {
         let stream = send_part(&server, head, body.len(), body);
         let number = in_phase(&server, "waiting for its turn");
@@ -107,7 +107,7 @@ fn what_waits_for_its_turn_is_listed_and_can_be_ended() {
 fn what_waits_for_its_turn_ends_at_the_time_limit() {
     let limits = ServerLimits { timeout: Some(Duration::from_millis(200)), ..config().limits };
     let server = Running::start("", ServerConfig { limits, ..config() });
-    let _turn = server.engine().database().begin().unwrap();
+    let _turn = server.engine().graph().begin().unwrap();
     for (head, body) in BODIES {
         let answer = answer_of(send_part(&server, head, body.len(), body));
         assert_eq!(status(&answer), "503", "{answer:?}");
@@ -162,7 +162,7 @@ fn the_end_of_the_server_ends_changes_in_all_phases() {
     let load = format!("LOAD <file://{}>", path.display());
     streams.push(send_part(&server, "POST /update", load.len(), &load));
     in_phase(&server, "parsing");
-    let turn = server.engine().database().begin().unwrap();
+    let turn = server.engine().graph().begin().unwrap();
     streams.push(send_part(&server, head, body.len(), body));
     in_phase(&server, "waiting for its turn");
     // It is dropped, and with it all threads have ended; only a hang would keep it.
@@ -173,7 +173,7 @@ fn the_end_of_the_server_ends_changes_in_all_phases() {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
     }
-    assert_eq!(engine.database().state().unwrap().quads(), 0);
+    assert_eq!(engine.graph().state().unwrap().quads(), 0);
 }
 
 /// Some kilobytes that turn into gigabytes, in each place that decompresses.
@@ -208,8 +208,8 @@ fn texts_that_wait_for_their_turn_are_charged() {
     const BYTES: usize = 3 << 20;
     let limits = ServerLimits { body_bytes: 16 << 20, changes: 1, ..config().limits };
     let server = Running::start("", ServerConfig { limits, ..config() });
-    let memory = server.engine().database().memory().clone();
-    let turn = server.engine().database().begin().unwrap();
+    let memory = server.engine().graph().database().memory().clone();
+    let turn = server.engine().graph().begin().unwrap();
     // It has the only slot, and waits for the turn.
     let (head, body) = BODIES[1];
     let first = send_part(&server, head, body.len(), body);
@@ -248,7 +248,7 @@ fn changes_of_clients_that_have_left_are_in_the_audit_log() {
         drop(stream);
     }
     server.wait_until_idle();
-    let made = server.engine().database().state().unwrap().quads();
+    let made = server.engine().graph().state().unwrap().quads();
     assert!(made > 0, "some were quick enough");
     let lines = || std::fs::read_to_string(&path).unwrap().lines().count() as u64;
     let begun = Instant::now();
@@ -294,7 +294,7 @@ fn what_waits_to_be_parsed_is_listed_metered_and_ends() {
     let allow_load = vec![LoadPermission::new(dir.path().to_str().unwrap()).unwrap()];
     let server = Running::start("", ServerConfig { allow_load, ..config() });
     // Documents that never end, as many as are parsed at once.
-    let waits = || server.engine().database().report().parsing_waits;
+    let waits = || server.engine().graph().database().report().parsing_waits;
     let (mut slow, mut pipes) = (Vec::new(), Vec::new());
     while waits().now == 0 {
         assert!(slow.len() <= 8, "{:?}", listed(&server));

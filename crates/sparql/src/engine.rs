@@ -37,7 +37,9 @@ use std::time::{Duration, Instant};
 use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_graph::{Account, Activity, Database, GraphView, Reservation, Session, Term, WaitSign};
+use snowmelt_database::meters::Activity;
+use snowmelt_database::{Account, Reservation, WaitSign};
+use snowmelt_graph::{GraphDatabase, GraphView, Session, Term};
 use spargebra::Query;
 use spargebra::term::NamedNode;
 
@@ -119,7 +121,7 @@ pub struct QueryOptions {
 
 /// Answers SPARQL queries on one database. Shared by all threads.
 pub struct QueryEngine {
-    db: Arc<Database>,
+    db: Arc<GraphDatabase>,
     templates: RwLock<FxHashMap<Box<str>, Arc<Template>>>,
     predicates: Mutex<facts::Predicates>,
     /// queries under way
@@ -171,12 +173,12 @@ pub(crate) fn sign_of(account: &Option<Arc<Account>>) -> Option<&WaitSign> {
 
 impl QueryEngine {
     /// An engine on an open database.
-    pub fn new(db: Arc<Database>) -> Self {
+    pub fn new(db: Arc<GraphDatabase>) -> Self {
         Self::with_text_limits(db, TextLimits::default())
     }
 
     /// An engine on an open database, with limits on texts of one's own.
-    pub fn with_text_limits(db: Arc<Database>, text_limits: TextLimits) -> Self {
+    pub fn with_text_limits(db: Arc<GraphDatabase>, text_limits: TextLimits) -> Self {
         Self {
             text_limits,
             db,
@@ -192,14 +194,14 @@ impl QueryEngine {
         }
     }
 
-    /// The database.
-    pub fn database(&self) -> &Arc<Database> {
+    /// The graphs that it works on.
+    pub fn graph(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
 
     /// Reads and time of all finished queries, and of everything else on this database.
     pub fn activity(&self) -> Activity {
-        self.db.activity()
+        self.db.database().activity()
     }
 
     /// Scans that were handed out in pieces because much of them had to be read, and those of
@@ -361,7 +363,9 @@ impl QueryEngine {
             // A text beyond a limit is told which one.
             text.measure(&self.text_limits)?;
         }
-        let least = Shares::of(self.db.memory().total(), self.db.pool_bytes(), options.memory).least;
+        let least =
+            Shares::of(self.db.database().memory().total(), self.db.database().pool_bytes(), options.memory)
+                .least;
         let (wait, sign) = (options.memory_wait, sign_of(&options.account));
         let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
         let reserved = self.reserve_text(demand, || text.weight(), limits)?;
@@ -389,7 +393,7 @@ impl QueryEngine {
         if bytes <= SHORT_TEXT_BYTES {
             return Ok(None);
         }
-        let (budget, pool) = (self.db.memory(), self.db.pool_bytes());
+        let (budget, pool) = (self.db.database().memory(), self.db.database().pool_bytes());
         let room = TextRoom { total: budget.total(), pool, least };
         let bytes = text_bytes(kind, bytes, weigh().bytes(), room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
@@ -443,7 +447,7 @@ impl QueryEngine {
             active,
             // the calendar takes its time
             now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
-            longest: self.db.longest_string_bytes(),
+            longest: self.db.database().longest_string_bytes(),
             locals: Arc::new(LocalTerms::held_by(memory.held())),
             kept_patterns: self.patterns.clone(),
             shared_scans: self.scans.clone(),
@@ -459,8 +463,8 @@ impl QueryEngine {
         limits: &Limits,
         least: Option<Reservation>,
     ) -> Result<MemoryShare, QueryError> {
-        let budget = self.db.memory().clone();
-        let shares = Shares::of(budget.total(), self.db.pool_bytes(), options.memory);
+        let budget = self.db.database().memory().clone();
+        let shares = Shares::of(budget.total(), self.db.database().pool_bytes(), options.memory);
         if let Some(least) = least {
             return Ok(MemoryShare::of(shares, budget, least));
         }
@@ -471,7 +475,7 @@ impl QueryEngine {
 
     /// The wait for memory of a request whose waits are shown at `sign`.
     fn memory_waiting<'a>(&'a self, sign: Option<&'a WaitSign>) -> MemoryWait<'a> {
-        MemoryWait::new(&self.db.store().upper_waits().memory, self.db.clock(), sign)
+        MemoryWait::new(&self.db.database().store().upper_waits().memory, self.db.database().clock(), sign)
     }
 
     /// The template of a text, from the cache or new, and its parameters.

@@ -9,7 +9,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 
 use crate::{QueryEngine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 
@@ -21,7 +22,8 @@ pub use results::results;
 /// When there is no room for one.
 pub fn engine(dir: &Path) -> QueryEngine {
     let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.join("db"), &[], &options).expect("a new database"));
+    let engine =
+        QueryEngine::new(GraphDatabase::create(&dir.join("db"), &[], &options).expect("a new database"));
     let data = "INSERT DATA { <e:a> <e:p> <e:b>, 1, 2.5, 'x'@en . <e:b> <e:p> <e:c> . GRAPH <e:g> { <e:a> <e:q> 'y' } }";
     engine.update(data, &UpdateOptions::default()).expect("an update");
     engine

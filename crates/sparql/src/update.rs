@@ -21,10 +21,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use oxrdf::TermRef as RdfTerm;
+use snowmelt_database::Account;
 use snowmelt_graph::load::Contexts;
 use snowmelt_graph::{
-    Account, BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId,
-    TermRef, Transaction,
+    BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId, TermRef,
+    Transaction,
 };
 use spargebra::GraphUpdateOperation;
 use spargebra::algebra::{GraphTarget, QueryDataset};
@@ -164,8 +165,8 @@ impl QueryEngine {
         options.progress.enter(ChangePhase::Waiting);
         let go_on = || limits.check().is_ok();
         let begun = match &options.account {
-            Some(account) => self.database().begin_charged(account, &go_on)?,
-            None => self.database().begin_while(&go_on)?,
+            Some(account) => self.graph().begin_charged(account, &go_on)?,
+            None => self.graph().begin_while(&go_on)?,
         };
         if begun.is_none() {
             limits.check()?;

@@ -1,6 +1,7 @@
 //! Parameters by name: a bound variable answers as the text with the constant in its place.
 
-use snowmelt_graph::{Database, OpenOptions, Term};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{GraphDatabase, Term};
 use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
@@ -15,7 +16,7 @@ fn engine() -> (TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options =
         OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update(DATA, &UpdateOptions::default()).unwrap();
     (dir, engine)
 }

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, format_named, load};
-use snowmelt_graph::{Database, Index, OpenOptions};
+use snowmelt_graph::{GraphDatabase, Index};
 use snowmelt_io::{Clock, DeviceModel, SimulatedDevice};
 use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::{Background, DeviceWrap, ReadAhead, Seams, StoreConfig};
@@ -67,7 +68,7 @@ fn open_with(path: &Path, model: &DeviceModel, clock: &Clock, pool_bytes: u64) -
         },
         ..StoreConfig::default()
     };
-    QueryEngine::new(Database::open(path, &config).unwrap())
+    QueryEngine::new(GraphDatabase::open(path, &config).unwrap())
 }
 
 fn options(costs: PlanCosts) -> QueryOptions {
@@ -88,7 +89,7 @@ fn run(engine: &QueryEngine, clock: &Clock, costs: PlanCosts) -> (u64, u64, u64)
 }
 
 fn read_everything(engine: &QueryEngine) {
-    let mut session = engine.database().session().unwrap();
+    let mut session = engine.graph().session().unwrap();
     for index in Index::ALL {
         let mut scan = session.scan(index, &[], None);
         let mut columns = snowmelt_graph::Columns::new(index.arity());
@@ -175,7 +176,7 @@ fn two_scans_read_little_more_than_one() {
     const SUM: &str = "SELECT (SUM(?c) AS ?sum) (COUNT(?x) AS ?n) { ?x <e:code> ?c }";
     let pages = {
         let engine = open(&path, &DeviceModel::hdd(), &Clock::virtual_time(1));
-        engine.database().state().unwrap().index(Index::Psog).unwrap().leaves()
+        engine.graph().state().unwrap().index(Index::Psog).unwrap().leaves()
     };
     let sum = |engine: &QueryEngine| {
         let mut rows = Vec::new();

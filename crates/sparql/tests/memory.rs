@@ -8,8 +8,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 const MEMORY: u64 = 64 << 20;
@@ -42,7 +43,7 @@ fn fixture(things: usize) -> Fixture {
     let source =
         Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
     load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
-    Fixture { engine: QueryEngine::new(Database::open(&path, &store).unwrap()), _dir: dir }
+    Fixture { engine: QueryEngine::new(GraphDatabase::open(&path, &store).unwrap()), _dir: dir }
 }
 
 /// All that is written is counted.
@@ -146,7 +147,7 @@ fn run_counted(engine: &QueryEngine, text: &str, timeout: Duration) -> (Result<u
 #[test]
 fn each_class_stays_within_the_budget() {
     let fixture = fixture(4000);
-    let budget = fixture.engine.database().store().memory().clone();
+    let budget = fixture.engine.graph().database().memory().clone();
     let pool = budget.used();
     for (name, text) in hostile() {
         let (done, most) = run_counted(&fixture.engine, &text, Duration::from_secs(2));
@@ -162,7 +163,7 @@ fn each_class_stays_within_the_budget() {
 #[test]
 fn many_at_once_stay_within_the_budget() {
     let fixture = fixture(4000);
-    let budget = fixture.engine.database().store().memory().clone();
+    let budget = fixture.engine.graph().database().memory().clone();
     let pool = budget.used();
     let texts = hostile();
     std::thread::scope(|scope| {
@@ -190,7 +191,7 @@ fn sorts_at_once_spill_and_give_all_rows() {
             scope.spawn(|| assert_eq!(run(&fixture.engine, text, Duration::from_secs(600)).unwrap(), alone));
         }
     });
-    let store = fixture.engine.database().store();
+    let store = fixture.engine.graph().database().store();
     assert!(store.memory().peak() <= MEMORY);
 }
 
@@ -242,7 +243,7 @@ fn graphs_lists_and_the_greatest_value_cost_what_they_have() {
     let read = Box::new(std::io::Cursor::new(text.into_bytes()));
     load(&path, vec![Source::Reader { name: "test".into(), read }], &options, &(), &AtomicBool::new(false))
         .unwrap();
-    let engine = QueryEngine::new(Database::open(&path, &store).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::open(&path, &store).unwrap());
     let list: Vec<String> = (0..39).map(|i| format!("<e:s{i}>")).collect();
     for (query, expected) in [
         ("SELECT DISTINCT ?g { GRAPH ?g { ?s ?p ?o } }".to_owned(), 2000),
@@ -283,7 +284,7 @@ fn an_update_that_holds_its_quads_is_within_the_budget() {
     let options = UpdateOptions { timeout: Some(Duration::from_secs(600)), ..UpdateOptions::default() };
     let done = fixture.engine.update(text, &options);
     assert!(matches!(&done, Err(QueryError::Memory { .. } | QueryError::Store(_))), "{:?}", done.map(|_| ()));
-    assert!(fixture.engine.database().store().memory().peak() <= MEMORY);
+    assert!(fixture.engine.graph().database().memory().peak() <= MEMORY);
 }
 
 /// Not a measurement: a query that does not look at its limits for a second fails this,
@@ -322,5 +323,5 @@ fn a_sequence_in_a_closure_is_within_the_budget() {
     assert_eq!(count("SELECT ?b { <e:s1> (<e:v>/^<e:v>)+ ?b }").unwrap(), 2857);
     let all = rows("SELECT (COUNT(*) AS ?n) { ?a (<e:v>/^<e:v>)+ ?b }");
     assert!(all.as_ref().map_or_else(names_a_limit, |_| true), "{all:?}");
-    assert!(fixture.engine.database().store().memory().peak() <= MEMORY);
+    assert!(fixture.engine.graph().database().memory().peak() <= MEMORY);
 }

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use snowmelt_graph::{CompactOptions, CompactTerms, Database, OpenOptions, Term};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{CompactOptions, CompactTerms, GraphDatabase, Term};
 use snowmelt_sparql::{LoadPermission, QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
 struct Bench {
-    db: Arc<Database>,
+    db: Arc<GraphDatabase>,
     engine: QueryEngine,
     dir: TempDir,
 }
@@ -27,7 +28,7 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let options =
             OpenOptions { memory_bytes: 256 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-        let db = Database::create(&dir.path().join("db"), &[], &options).unwrap();
+        let db = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
         Bench { engine: QueryEngine::new(db.clone()), db, dir }
     }
 

@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use snowmelt_graph::{Account, Activity, Database, GraphView, OpenOptions};
+use snowmelt_database::meters::Activity;
+use snowmelt_database::{Account, OpenOptions};
+use snowmelt_graph::{GraphDatabase, GraphView};
 use snowmelt_sparql::{QueryEngine, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 use snowmelt_store::ReadAhead;
 
@@ -75,7 +77,7 @@ fn options() -> OpenOptions {
 /// A database whose indexes have several leaves; half of it is in the hidden graph, whose name is
 /// in no quad besides.
 fn fill(path: &Path) {
-    let engine = QueryEngine::new(Database::create(path, &[], &options()).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(path, &[], &options()).unwrap());
     for graph in ["http://open/a", "http://open/b", HIDDEN] {
         let mut data = String::new();
         for i in 0..4000 {
@@ -124,7 +126,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
         // Each name on a database of its own that has just been opened: nothing is in memory.
         let mut found = Vec::new();
         for text in queries() {
-            let engine = QueryEngine::new(Database::open(&path, &options()).unwrap());
+            let engine = QueryEngine::new(GraphDatabase::open(&path, &options()).unwrap());
             let text = text.replace('@', name);
             // The name in the query may come back in the answer: it tells nothing of others.
             let mut cold = ask(&engine, &text, &view);
@@ -157,7 +159,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
 #[test]
 fn labels_of_blank_nodes_do_not_count_hidden_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options()).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options()).unwrap());
     let insert = |graph: &str| {
         let update = format!("INSERT DATA {{ GRAPH <{graph}> {{ [] <urn:p> 1 }} }}");
         engine.update(&update, &UpdateOptions::default()).unwrap();

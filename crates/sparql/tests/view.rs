@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_graph::{Database, DumpFormat, GraphView, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{DumpFormat, GraphDatabase, GraphView};
 use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, ResultFormat, UpdateOptions};
 use tempfile::TempDir;
 
@@ -90,7 +91,7 @@ fn engine(has: impl Fn(Option<&str>) -> bool) -> (TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options =
         OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
     for (name, triples) in GRAPHS {
         let graph = (!name.is_empty()).then_some(name);
         if has(graph) {
@@ -136,7 +137,7 @@ fn a_view_answers_as_a_database_of_its_graphs_alone() {
         }
         let dump = |engine: &QueryEngine, view| {
             let mut out = Vec::new();
-            let session = engine.database().session().unwrap();
+            let session = engine.graph().session().unwrap();
             session.dump(DumpFormat::NQuads, view, &mut out, &AtomicBool::new(false)).unwrap();
             sorted(&out)
         };

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use snowmelt_base::tell;
-use snowmelt_graph::{Account, Database, Priority, Report};
+use snowmelt_database::meters::Report;
+use snowmelt_database::{Account, Priority};
+use snowmelt_graph::GraphDatabase;
 use snowmelt_store::WaitLog;
 
 /// `--meters`, of commands that open a database and end.
@@ -31,11 +33,11 @@ enum MetersFormat {
 }
 
 /// Shows the meters when it is dropped, however the command ended.
-pub struct AtEnd(Option<(Arc<Database>, MetersFormat)>);
+pub struct AtEnd(Option<(Arc<GraphDatabase>, MetersFormat)>);
 
 impl MetersArg {
     /// Watches a database that was just opened. To be dropped after all that reads from it.
-    pub fn at_end(&self, database: &Arc<Database>) -> AtEnd {
+    pub fn at_end(&self, database: &Arc<GraphDatabase>) -> AtEnd {
         AtEnd(self.meters.map(|format| (Arc::clone(database), format)))
     }
 
@@ -58,7 +60,7 @@ impl MetersArg {
 impl Drop for AtEnd {
     fn drop(&mut self) {
         if let Some((database, format)) = &self.0 {
-            say(&database.report(), *format);
+            say(&database.database().report(), *format);
         }
     }
 }
@@ -95,16 +97,19 @@ impl SessionArgs {
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn account(&self, database: &Database, name: &str) -> anyhow::Result<Logged> {
+    pub fn account(&self, database: &GraphDatabase, name: &str) -> anyhow::Result<Logged> {
         let log = self.waits.as_ref().map(|path| {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            let clock = &database.store().config().seams.clock;
+            let clock = &database.database().store().config().seams.clock;
             let log = WaitLog::new(clock, Box::new(BufWriter::new(file)));
             anyhow::Ok((path.clone(), Arc::new(log)))
         });
         let log = log.transpose()?;
         let lines = log.as_ref().map(|(_, log)| Arc::clone(log));
-        Ok(Logged { account: Account::prioritized(&database.account(name), &[], self.priority, lines), log })
+        Ok(Logged {
+            account: Account::prioritized(&database.database().account(name), &[], self.priority, lines),
+            log,
+        })
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use snowmelt_graph::{Database, GraphError, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::{GraphDatabase, GraphError};
 use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError, is_vacant};
 
 use crate::create::CreateArgs;
@@ -67,29 +68,29 @@ impl OpenArgs {
     }
 
     /// Opens a database; the error names the path.
-    pub fn open(&self, path: &Path) -> anyhow::Result<Arc<Database>> {
+    pub fn open(&self, path: &Path) -> anyhow::Result<Arc<GraphDatabase>> {
         open(path, &self.config())
     }
 
     /// Opens a database to read it; the error names the path.
-    pub fn open_to_read(&self, path: &Path) -> anyhow::Result<Arc<Database>> {
+    pub fn open_to_read(&self, path: &Path) -> anyhow::Result<Arc<GraphDatabase>> {
         open_to_read(path, &self.config()).with_context(|| format!("cannot open {}", path.display()))
     }
 }
 
 /// Opens a database without writing anything, unless its journal is too long for the memory:
 /// then it is opened as for writing.
-pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<Database>, GraphError> {
+pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<GraphDatabase>, GraphError> {
     let reading = OpenOptions { mode: Mode::ReadOnly, ..options.clone() };
-    match Database::open(path, &reading) {
-        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => Database::open(path, options),
+    match GraphDatabase::open(path, &reading) {
+        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => GraphDatabase::open(path, options),
         opened => opened,
     }
 }
 
 /// Opens a database; the error names the path and what to do.
-pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<Database>> {
-    Database::open(path, options).with_context(|| format!("cannot open {}", path.display()))
+pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
+    GraphDatabase::open(path, options).with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Opens a database for a server; makes one as `create` says where there is nothing: the
@@ -98,13 +99,13 @@ pub fn open_or_create(
     path: &Path,
     create: &CreateArgs,
     options: &OpenOptions,
-) -> anyhow::Result<Arc<Database>> {
+) -> anyhow::Result<Arc<GraphDatabase>> {
     create.check(path)?;
     // what this command itself reads from the directory is no data
     if !is_vacant(path, &[super::file::NAME]).unwrap_or(false) {
         return open(path, options);
     }
-    let made = Database::create(path, &create.paths(), options)
+    let made = GraphDatabase::create(path, &create.paths(), options)
         .with_context(|| format!("cannot make a database in {}", path.display()))?;
     tell!("snowmelt: {} is a new, empty database", path.display());
     Ok(made)

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use snowmelt_bsbm::{QueryKind, UseCase, Workload};
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_io::Clock;
 use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::ReadAhead;
@@ -95,7 +96,7 @@ impl<'a> Until<'a> {
 /// An open database and the queries it gets.
 pub struct Bench {
     /// The database.
-    pub database: Arc<Database>,
+    pub database: Arc<GraphDatabase>,
     load: ClientLoad,
     target: InProcess,
     clock: Clock,
@@ -112,7 +113,7 @@ impl Bench {
 
     /// Opens the database in `db`, in real time.
     pub fn with_stream(db: &Path, options: &OpenOptions, load: ClientLoad, stream: Stream) -> Result<Self> {
-        let database = Database::open(db, options)?;
+        let database = GraphDatabase::open(db, options)?;
         let clock = options.seams.clock.clone();
         let engine = Arc::new(QueryEngine::new(database.clone()));
         let queries = QueryOptions { threads: load.threads, costs: load.costs, ..QueryOptions::default() };
@@ -136,7 +137,7 @@ impl Bench {
         on_sample: &(dyn Fn(&Sample) + Sync),
     ) -> Result<(Run, Vec<Sample>)> {
         let over = AtomicBool::new(false);
-        let store = self.database.store().clone();
+        let store = self.database.database().store().clone();
         let queries_per_mix = self.load.queries_per_mix();
         let is_end = |samples: &[Sample]| {
             until.steady && is_steady(samples)
@@ -168,7 +169,7 @@ impl Bench {
 /// How many products the database in `db` holds. Reads a few pages.
 pub fn count_products(db: &Path, options: &OpenOptions) -> Result<u32> {
     let options = OpenOptions { read_ahead: ReadAhead::none(), ..options.clone() };
-    let engine = QueryEngine::new(Database::open(db, &options)?);
+    let engine = QueryEngine::new(GraphDatabase::open(db, &options)?);
     let target = InProcess::new(Arc::new(engine), options.seams.clock.clone(), QueryOptions::default());
     products_of(&target).with_context(|| db.display().to_string())
 }

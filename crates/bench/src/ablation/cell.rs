@@ -120,7 +120,7 @@ pub(super) fn run(
     let modelled =
         move |bytes| Ok(Arc::new(SimulatedDevice::new(model.clone(), bytes, &in_time_of)) as Arc<dyn Device>);
     let database = view.open(config, modelled, list)?;
-    let store = database.store().clone();
+    let store = database.database().store().clone();
     let target = InProcess::new(
         QueryEngine::new(database).into(),
         clock.clone(),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use snowmelt_graph::Database;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_io::{Device, MemoryDevice};
 use snowmelt_store::superblock::{SuperBlock, SuperBlockFile};
 use snowmelt_store::{Background, DeviceWrap, Geometry, ReadAhead, Store, StoreConfig};
@@ -115,7 +115,7 @@ impl View<'_> {
         mut config: StoreConfig,
         model: impl Fn(Arc<dyn Device>) -> Result<Arc<dyn Device>, snowmelt_io::IoError> + Send + Sync + 'static,
         list: Option<&[u8]>,
-    ) -> Result<Arc<Database>> {
+    ) -> Result<Arc<GraphDatabase>> {
         let memory = self.database.memory.get(&self.stripes).cloned().unwrap_or_default();
         config.seams.devices =
             Some(DeviceWrap::new(move |stripe, file| model(memory.get(stripe).cloned().unwrap_or(file))));
@@ -127,7 +127,7 @@ impl View<'_> {
             None if path.exists() => fs::remove_file(&path)?,
             None => {}
         }
-        Ok(Database::open(self.dir.path(), &config)?)
+        Ok(GraphDatabase::open(self.dir.path(), &config)?)
     }
 
     /// The warm list of the view.

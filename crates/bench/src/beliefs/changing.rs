@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, Workload};
-use snowmelt_graph::Database;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_io::{Clock, CostModel, DeviceModel, QueueConfig, Troubles, VolumeModel};
 use snowmelt_sparql::{QueryEngine, QueryOptions};
 use snowmelt_store::{ReadAhead, Store, StoreConfig};
@@ -66,8 +66,8 @@ impl Changing<'_> {
     /// Runs it, and returns the looks.
     pub fn run(&self) -> Result<Vec<Look>> {
         let clock = Clock::virtual_time(CORES);
-        let database = Database::open(self.db, &self.config(&clock))?;
-        let store = database.store().clone();
+        let database = GraphDatabase::open(self.db, &self.config(&clock))?;
+        let store = database.database().store().clone();
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };
         let target = InProcess::new(Arc::new(QueryEngine::new(database)), clock.clone(), options);
         let workload = Workload::new(self.products, DEFAULT_SEED, UseCase::Explore)?;

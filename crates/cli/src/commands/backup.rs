@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::control::{self, Client, Found};
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_base::{say, signals};
-use snowmelt_graph::CopyProgress;
+use snowmelt_database::CopyProgress;
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_switches::meters::MetersArg;
 use snowmelt_switches::open::OpenArgs;
@@ -46,15 +46,15 @@ pub fn run(args: BackupArgs) -> anyhow::Result<()> {
     let _meters = args.meters.at_end(&database);
     let mut bar = CopyBar::new()?;
     if args.incremental {
-        let added = database.backup_to_set(&args.target, |at| bar.show(at))?;
+        let added = database.database().backup_to_set(&args.target, |at| bar.show(at))?;
         bar.end();
         match added {
             Some((part, done)) => say_added(&args.target, Some(&part.name), done.pages, done.txn),
-            None => say_added(&args.target, None, 0, database.newest()),
+            None => say_added(&args.target, None, 0, database.database().newest()),
         }
         return Ok(());
     }
-    let done = database.backup_until(&args.target, &args.stripe, |at| bar.show(at))?;
+    let done = database.database().backup_until(&args.target, &args.stripe, |at| bar.show(at))?;
     bar.end();
     say_copied(&args.target, done.pages, done.txn);
     Ok(())

@@ -9,7 +9,7 @@ use crate::control::{self, Client, Found};
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use snowmelt_base::{say, signals};
-use snowmelt_graph::{CheckReport, Database, RepairReport};
+use snowmelt_graph::{CheckReport, GraphDatabase, RepairReport};
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::Salvage;
 use snowmelt_switches::meters::MetersArg;
@@ -55,7 +55,7 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     };
     let _meters = args.meters.at_end(&database);
     if args.salvage {
-        database.store().settle_salvage()?;
+        database.database().store().settle_salvage()?;
     }
     if args.repair {
         repair(&args, &database, config.memory_bytes)?;
@@ -74,7 +74,7 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
 }
 
 /// Writes damaged quad indexes anew, and says what it did. What is still wrong, the check says.
-fn repair(args: &CheckArgs, database: &Arc<Database>, memory_bytes: u64) -> anyhow::Result<()> {
+fn repair(args: &CheckArgs, database: &Arc<GraphDatabase>, memory_bytes: u64) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let done = database.repair(memory_bytes, &(), &stop)?;
     for damage in &done.damage {

@@ -15,8 +15,9 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use snowmelt_base::output::Stdout;
 use snowmelt_base::{say, signals, tell};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
+use snowmelt_database::OpenOptions;
+use snowmelt_database::meters::Report;
 use snowmelt_graph::load::{LoadOptions, LoadProgress, Progress};
-use snowmelt_graph::{OpenOptions, Report};
 use snowmelt_io::{Clock, Device, DeviceModel, SimulatedDevice};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_store::{DeviceWrap, ReadAhead, Seams};
@@ -206,7 +207,7 @@ impl Demo<'_> {
         };
         cold::make_cold(self.db)?;
         let (entry, bench) = self.run(title, &options, until)?;
-        Ok((entry, bench.database.report()))
+        Ok((entry, bench.database.database().report()))
     }
 
     fn warm(&self) -> Result<Entry> {

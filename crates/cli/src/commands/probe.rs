@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use snowmelt_base::{say, size, tell};
-use snowmelt_graph::as_json;
+use snowmelt_database::meters::as_json;
 use snowmelt_io::{KeptModel, KernelFiles, ProbeLimits, Profile, RatePoint};
 use snowmelt_server::control::{Command, Reply};
 use snowmelt_store::superblock::{self, SuperBlockFile};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::bail;
 use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
-use snowmelt_graph::{BackupSet, RestoreAt, restore_backup};
+use snowmelt_database::{BackupSet, RestoreAt, restore_backup};
 
 use super::backup::{CopyBar, say_copied};
 use snowmelt_base::{say, tell};
@@ -99,7 +99,7 @@ pub fn run(args: RestoreArgs) -> anyhow::Result<()> {
             bail!("{}: one backup, not a set: leave out --at", args.source.display());
         }
         let copy = args.open.open_to_read(&args.source)?;
-        copy.backup_until(&target, &args.stripe, |at| bar.show(at))?
+        copy.database().backup_until(&target, &args.stripe, |at| bar.show(at))?
     } else {
         let at = args.at.map_or(RestoreAt::Newest, |at| at.0);
         restore_backup(&args.source, at, &target, &args.stripe, &config, |at| bar.show(at))?

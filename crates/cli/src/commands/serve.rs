@@ -12,7 +12,7 @@ use anyhow::Context;
 
 use crate::running;
 use snowmelt_base::{signals, size, tell};
-use snowmelt_graph::Database;
+use snowmelt_database::Database;
 use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;

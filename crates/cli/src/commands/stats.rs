@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use snowmelt_base::output::Stdout;
 use snowmelt_base::{say, signals};
-use snowmelt_graph::{Database, MeterScope, Sample, TREE_COLUMNS, as_json, as_text, since, sort_trees};
+use snowmelt_database::meters::{MeterScope, Sample, TREE_COLUMNS, as_json, as_text, since, sort_trees};
+use snowmelt_graph::GraphDatabase;
 use snowmelt_server::control::{Command, Reply};
 
 use crate::control::{self, Client, Found};
@@ -109,7 +110,7 @@ fn stored(found: Found, format: StatsFormat) -> anyhow::Result<String> {
 /// Where meters come from.
 enum StatsSource {
     /// this process
-    Here(Arc<Database>),
+    Here(Arc<GraphDatabase>),
     /// a server, and a connection to it that was not used yet
     Server(PathBuf, Option<Client>),
 }
@@ -124,7 +125,7 @@ impl StatsSource {
 
     fn samples(&mut self) -> anyhow::Result<Vec<Sample>> {
         if let Self::Here(database) = self {
-            return Ok(database.report().samples());
+            return Ok(database.database().report().samples());
         }
         match self.ask(Command::Meters)? {
             Reply::Meters(samples) => Ok(samples),

@@ -173,14 +173,15 @@ impl Helper for Completion {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use snowmelt_graph::{Database, OpenOptions};
+    use snowmelt_database::OpenOptions;
+    use snowmelt_graph::GraphDatabase;
     use snowmelt_sparql::UpdateOptions;
 
     #[test]
     fn words_are_offered_by_their_beginning() {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
-        let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+        let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
         let data = "INSERT DATA { <urn:a> <http://xmlns.com/foaf/0.1/name> 'Ann' ; <urn:age> 30 }";
         engine.update(data, &UpdateOptions::default()).unwrap();
         let completion = Completion::new(Arc::new(engine));

@@ -44,7 +44,7 @@ pub(super) fn load(
     let memory = options.store.memory_bytes;
     let config = StoreConfig { pool_bytes: Some(filled_pool_bytes(memory)), ..options.store.clone() };
     let database = GraphDatabase::open(path, &config)?;
-    let build = database.store().begin_build()?;
+    let build = database.database().store().begin_build()?;
     fill(&database, build, sources, options, progress, cancel)
 }
 
@@ -63,7 +63,7 @@ pub(super) fn fill(
             insert(database, sources, options, progress, cancel)
         }
         Fill::Merge => {
-            let (old, store) = (Old::of(database)?, database.store());
+            let (old, store) = (Old::of(database)?, database.database().store());
             let sources = (sources, Sizes::new(options));
             super::run(build, store, Some(old), sources, options, progress, cancel)
         }
@@ -145,7 +145,7 @@ pub(super) fn insert(
             blank_nodes: state.meta().blank_nodes,
         },
         input_bytes: read_bytes.load(Ordering::Relaxed),
-        database_bytes: database.store().bytes(),
+        database_bytes: database.database().store().bytes(),
         seconds: teller.seconds,
         peak_bytes: peak_bytes(),
         meters: Some(database.database().report()),

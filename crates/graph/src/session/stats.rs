@@ -108,13 +108,13 @@ impl GraphDatabase {
 
     fn tree_sizes(&self, state: &GraphState) -> Vec<TreeSize> {
         let mut extents: BTreeMap<TreeId, u64> = BTreeMap::new();
-        for (_, extent) in self.store().extents() {
+        for (_, extent) in self.database().store().extents() {
             if let Some(tree) = extent.tree {
                 *extents.entry(tree).or_default() += 1;
             }
         }
-        let extent_bytes = self.store().geometry().extent_bytes();
-        let sizes = self.store().tree_stats().into_iter().map(|tree| TreeSize {
+        let extent_bytes = self.database().store().geometry().extent_bytes();
+        let sizes = self.database().store().tree_stats().into_iter().map(|tree| TreeSize {
             rows: rows_of(state, &tree.name),
             pages: tree.pages,
             bytes: extents.get(&TreeId(tree.tree)).map_or(0, |extents| extents * extent_bytes),

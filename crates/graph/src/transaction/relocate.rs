@@ -107,7 +107,7 @@ impl GraphDatabase {
             }
             txn.commit()?;
             // The next part may take the extents that this one has left.
-            self.store().checkpoint_while(waiter.go_on)?;
+            self.database().store().checkpoint_while(waiter.go_on)?;
             sum += done;
             go_on(moved(sum.leaves))?;
         }
@@ -117,8 +117,8 @@ impl GraphDatabase {
     fn leaves_for_free_extents(&self) -> u64 {
         /// Each tree begins an extent of its own; the catalog and the map take some.
         const BEGUN: u64 = (Tree::ALL.len() + Index::ALL.len() + 2) as u64;
-        let geometry = self.store().geometry();
-        let (free, _) = self.store().unused_bytes();
+        let geometry = self.database().store().geometry();
+        let (free, _) = self.database().store().unused_bytes();
         let extents = (free / geometry.extent_bytes()).saturating_sub(BEGUN);
         // An eighth of each stays free.
         extents * u64::from(geometry.extent_pages) * 7 / 8

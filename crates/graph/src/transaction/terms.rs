@@ -53,7 +53,7 @@ impl Transaction {
         parsed: &Parsed,
         blanks: &mut BlankNodes,
     ) -> Result<Vec<[u64; 4]>> {
-        let most = self.db.store().config().longest_string_bytes;
+        let most = self.db.database().store().config().longest_string_bytes;
         if parsed.longest > most {
             return Err(GraphError::TermTooLong { bytes: parsed.longest, most });
         }

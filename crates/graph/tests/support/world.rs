@@ -259,7 +259,7 @@ pub fn is_sound(database: &Arc<GraphDatabase>) {
 
 /// No tree or record of a half-made generation is left.
 pub fn nothing_is_left(database: &Arc<GraphDatabase>) {
-    let catalog = database.store().catalog_all();
+    let catalog = database.database().store().catalog_all();
     let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
     assert!(names.iter().all(|name| !name.contains("next")), "{names:?}");
     assert_eq!(catalog.trees.len(), 11);

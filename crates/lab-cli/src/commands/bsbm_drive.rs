@@ -25,7 +25,8 @@ use snowmelt_bench::report;
 use snowmelt_bench::summary::{Setup, Summary};
 use snowmelt_bench::verify::{AnswerLine, Verification, answers, read_answers};
 use snowmelt_bsbm::{UseCase, read_update_transactions};
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_lab::Run;
 use snowmelt_sparql::{PlanCosts, QueryEngine, QueryOptions};
 use snowmelt_store::{MemoryBudget, Store};
@@ -134,10 +135,10 @@ impl BsbmDriveArgs {
         options.budget = Some(MemoryBudget::new(options.memory_bytes));
         let clock = options.seams.clock.clone();
         let database = snowmelt_switches::open::open(path, &options)?;
-        let engine: Arc<QueryEngine> = Arc::new(QueryEngine::new(Arc::<Database>::clone(&database)));
+        let engine: Arc<QueryEngine> = Arc::new(QueryEngine::new(Arc::<GraphDatabase>::clone(&database)));
         let queries = QueryOptions { timeout: self.timeout(), ..QueryOptions::default() };
         let target = Box::new(InProcess::new(engine, clock, queries));
-        Ok(Opened { target, store: Some(database.store().clone()) })
+        Ok(Opened { target, store: Some(database.database().store().clone()) })
     }
 
     fn endpoint(&self, url: &str) -> Result<Endpoint> {

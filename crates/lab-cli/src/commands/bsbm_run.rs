@@ -24,7 +24,8 @@ use snowmelt_bench::measure::{Measurement, Streams, inserts_per_mix};
 use snowmelt_bench::optimum::Caps;
 use snowmelt_bench::report::{self, QueryReport, Throughput};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
-use snowmelt_graph::{OpenOptions, Report};
+use snowmelt_database::OpenOptions;
+use snowmelt_database::meters::Report;
 use snowmelt_sparql::PlanCosts;
 use snowmelt_switches::open::OpenArgs;
 use snowmelt_workload::bench::{Bench, ClientLoad, Until, count_products};
@@ -225,10 +226,10 @@ fn warm(
     let mut bench = Bench::open(db, options, load)?;
     args.say(&format!("{}; {}", machine(), settings_line(args, load)))?;
     bench.run(Until::mixes(args.warmup), 1.0, stop, &|_| {})?;
-    bench.database.store().reset_meters();
+    bench.database.database().store().reset_meters();
     let (run, _) = bench.run(Until::mixes(args.mixes), 1.0, stop, &|_| {})?;
     interrupted(stop)?;
-    let meters = bench.database.report();
+    let meters = bench.database.database().report();
     Ok(measured(load, &run, &meters, json!({})))
 }
 
@@ -264,10 +265,10 @@ fn with_updates(args: &BsbmRunArgs, stop: &AtomicBool) -> Result<Measured> {
     let db = args.db.as_ref().context("name a database or an --endpoint")?;
     let mut bench = Bench::with_stream(db, &options, load, stream)?;
     bench.warm_up(warm, args.warmup, stop)?;
-    bench.database.store().reset_meters();
+    bench.database.database().store().reset_meters();
     let (run, _) = bench.run(Until::mixes(mixes), 1.0, stop, &|_| {})?;
     interrupted(stop)?;
-    Ok(measured(load, &run, &bench.database.report(), json!({})))
+    Ok(measured(load, &run, &bench.database.database().report(), json!({})))
 }
 
 fn from_cold(

@@ -13,7 +13,7 @@ use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::scale::room::{self, Kept};
 use snowmelt_bench::scale::{Profiler, ScalePlan, ScaleRun, growth_text, growths, scale_text};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
-use snowmelt_graph::OpenOptions;
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_sparql::PlanCosts;
 use snowmelt_workload::bench::{ClientLoad, count_products};

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use snowmelt_base::{say, signals};
-use snowmelt_graph::{Columns, Database, Index, ScanPieces};
+use snowmelt_graph::{Columns, GraphDatabase, Index, ScanPieces};
 use snowmelt_store::PAGE_BYTES;
 use snowmelt_switches::open::{OpenArgs, open_to_read};
 
@@ -75,14 +75,14 @@ pub fn run(args: ScanIndexArgs) -> anyhow::Result<()> {
         args.index.name(),
         args.threads,
         mib / seconds.max(1e-9),
-        database.activity().disk
+        database.database().activity().disk
     );
     Ok(())
 }
 
 /// One thread: piece after piece until there are none.
 fn read(
-    database: &Arc<Database>,
+    database: &Arc<GraphDatabase>,
     index: Index,
     pieces: &ScanPieces,
     rows: &AtomicU64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{CompactOptions, CompactTerms, Database, GraphError};
+use snowmelt_graph::{CompactOptions, CompactTerms, GraphDatabase, GraphError};
 use tokio::sync::mpsc;
 
 use super::{Command, Reply};
@@ -47,7 +47,7 @@ pub struct CommandTarget {
 pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
     let teller = Teller { cancel, replies, last: None };
     let CommandTarget { admin, dataset } = target;
-    let database = dataset.engine.database();
+    let database = dataset.engine.graph();
     let done = match command {
         Command::Stats => stats(database),
         Command::Meters => {
@@ -70,13 +70,13 @@ pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, re
 
 type Done = Result<Reply, GraphError>;
 
-fn stats(database: &Arc<Database>) -> Done {
+fn stats(database: &Arc<GraphDatabase>) -> Done {
     let stats = database.stats()?;
     let json = serde_json::to_value(&stats).unwrap_or_default();
     Ok(Reply::Stats { table: stats.to_string(), json })
 }
 
-fn check(database: &Arc<Database>, mut teller: Teller<'_>) -> Done {
+fn check(database: &Arc<GraphDatabase>, mut teller: Teller<'_>) -> Done {
     let report = database.check_until(&mut |at| teller.tell(at.step, at.done, at.total))?;
     Ok(Reply::Checked {
         pages: report.pages,
@@ -87,7 +87,7 @@ fn check(database: &Arc<Database>, mut teller: Teller<'_>) -> Done {
     })
 }
 
-fn compact(database: &Arc<Database>, terms: CompactTerms, mut teller: Teller<'_>) -> Done {
+fn compact(database: &Arc<GraphDatabase>, terms: CompactTerms, mut teller: Teller<'_>) -> Done {
     let options = CompactOptions { terms, ..CompactOptions::default() };
     let done = database.compact(&options, |step| {
         let (step, done, total) = step.told();
@@ -101,17 +101,19 @@ fn compact(database: &Arc<Database>, terms: CompactTerms, mut teller: Teller<'_>
     })
 }
 
-fn backup(database: &Arc<Database>, target: &Path, stripes: &[PathBuf], mut teller: Teller<'_>) -> Done {
+fn backup(database: &Arc<GraphDatabase>, target: &Path, stripes: &[PathBuf], mut teller: Teller<'_>) -> Done {
     let done = database
+        .database()
         .backup_until(target, stripes, |at| teller.tell("copying extents", at.extents_done, at.extents))?;
     Ok(Reply::BackedUp { pages: done.pages, txn: done.txn })
 }
 
-fn backup_to_set(database: &Arc<Database>, set: &Path, mut teller: Teller<'_>) -> Done {
-    let added =
-        database.backup_to_set(set, |at| teller.tell("looking at extents", at.extents_done, at.extents))?;
+fn backup_to_set(database: &Arc<GraphDatabase>, set: &Path, mut teller: Teller<'_>) -> Done {
+    let added = database
+        .database()
+        .backup_to_set(set, |at| teller.tell("looking at extents", at.extents_done, at.extents))?;
     Ok(match added {
         Some((part, done)) => Reply::AddedToSet { name: Some(part.name), pages: done.pages, txn: done.txn },
-        None => Reply::AddedToSet { name: None, pages: 0, txn: database.newest() },
+        None => Reply::AddedToSet { name: None, pages: 0, txn: database.database().newest() },
     })
 }

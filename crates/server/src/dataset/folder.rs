@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Database, StoreError, is_vacant, remove_database, rename_database, stripe_elsewhere};
+use snowmelt_database::{
+    Database, StoreError, is_vacant, remove_database, rename_database, stripe_elsewhere,
+};
 use snowmelt_sparql::QueryEngine;
 use tokio::task::AbortHandle;
 

@@ -154,7 +154,7 @@ impl Admin {
     /// Whether queries and updates are worth sending.
     fn ready(&self) -> Result<HttpResponse, Refusal> {
         let datasets = self.context.catalog.open_ones();
-        let stores = || datasets.iter().map(|dataset| dataset.engine.database().store());
+        let stores = || datasets.iter().map(|dataset| dataset.engine.graph().database().store());
         let failed = stores().find_map(|store| store.poisoned());
         let failed = failed.map(|why| format!("updates fail until the server is started again: {why}"));
         let waits = || stores().find_map(|store| store.unready()).map(|why| format!("updates wait: {why}"));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use snowmelt_graph::Samples;
+use snowmelt_database::meters::Samples;
 
 use super::answers::{Failure, Why};
 use crate::limits::ServerLimits;

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use hyper::{HeaderMap, Response, StatusCode, header};
-use snowmelt_graph::{Account, Activity};
+use snowmelt_database::Account;
+use snowmelt_database::meters::Activity;
 
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::CODINGS;

@@ -11,7 +11,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use snowmelt_graph::Priority;
+use snowmelt_database::Priority;
 use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions};
 use tokio::sync::oneshot;
 

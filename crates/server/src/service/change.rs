@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
+use snowmelt_database::{Account, Priority, Reservation};
+use snowmelt_graph::ChangePhase;
 use snowmelt_graph::load::Contexts;
-use snowmelt_graph::{Account, ChangePhase, Priority, Reservation};
 use snowmelt_sparql::QueryError;
 
 use super::answers::{Failure, lost};
@@ -99,7 +100,7 @@ impl Changes {
         task.progress.enter(ChangePhase::Reading);
         let limits = &self.context.limits;
         let watch = BodyWatch { task: Some(task), most_work: limits.timeout };
-        Ok(intake::spool(body, coding, limits, request.dataset.engine.database(), watch).await?)
+        Ok(intake::spool(body, coding, limits, request.dataset.engine.graph(), watch).await?)
     }
 
     /// A slot for a change, unless it is ended before there is one.

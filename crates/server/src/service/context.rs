@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use snowmelt_graph::{Account, GraphView, Priority};
+use snowmelt_database::{Account, Priority};
+use snowmelt_graph::GraphView;
 
 use super::admission::Admission;
 use super::answers::Failure;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Account, DumpFormat, GraphError, GraphView, Interrupt};
+use snowmelt_database::Account;
+use snowmelt_graph::{DumpFormat, GraphError, GraphView, Interrupt};
 use snowmelt_sparql::{QueryError, ResultFormat};
 use tokio::sync::oneshot;
 
@@ -76,7 +77,7 @@ impl Dump {
             Ok(format) => format,
             Err(refusal) => return refuse(head, refusal),
         };
-        let database = dataset.engine.database();
+        let database = dataset.engine.graph();
         let session = match database.session() {
             Ok(session) => dataset.engine.seen_session(session.charged_to(account), limits.view.as_ref()),
             Err(error) => return refuse(head, internal(&error)),
@@ -95,7 +96,8 @@ impl Dump {
             return drop(head.send(Ok(Begun::kept(headers, Some(account)))));
         }
         let turn = Turn { slot, memory: None };
-        let mut writer = AnswerWriter::new(headers, head, turn).coded(wanted.coding, database.memory());
+        let mut writer =
+            AnswerWriter::new(headers, head, turn).coded(wanted.coding, database.database().memory());
         match session.dump(dump_format(format), limits.view.as_deref(), &mut writer, limits) {
             Ok(_) => drop(writer.finish(&account.activity())),
             Err(GraphError::Stopped) => writer.fail(refusal(&limits.error())),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, header};
-use snowmelt_graph::{Account, GraphWrite, Priority};
+use snowmelt_database::{Account, Priority};
+use snowmelt_graph::GraphWrite;
 
 use super::answers::{Answered, bad, empty, parameter, with_account, with_activity};
 use super::change::{Changes, ListedChange};

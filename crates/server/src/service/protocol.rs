@@ -48,7 +48,7 @@ impl Protocol {
         self.context.check_origin(&head, client, Wish::Read)?;
         let coding = Coding::of_body(&head.headers)?;
         let watch = BodyWatch { task: None, most_work: self.context.limits.timeout };
-        let database = request.dataset.engine.database();
+        let database = request.dataset.engine.graph();
         let body = intake::hold(body, coding, &self.context.limits, database, watch).await?;
         let operation = request::parse(&head.method, head.uri.query(), &head.headers, &body.bytes)?;
         let address = client.address(head.uri.path());

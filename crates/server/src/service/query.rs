@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hyper::StatusCode;
-use snowmelt_graph::Account;
+use snowmelt_database::Account;
 use snowmelt_sparql::{QueryKind, QueryOptions};
 use tokio::sync::oneshot;
 
@@ -168,7 +168,7 @@ impl QueryRun {
             return drop(head.send(Ok(Begun::kept(headers, options.account.as_deref()))));
         }
         let turn = Turn { slot, memory: Some(result.memory()) };
-        let budget = engine.database().memory();
+        let budget = engine.graph().database().memory();
         let mut writer = AnswerWriter::new(headers, head, turn).coded(self.wanted.coding, budget);
         if thread == Thread::Connection {
             writer = writer.at_once();

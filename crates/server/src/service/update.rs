@@ -6,7 +6,8 @@ use std::time::Instant;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use snowmelt_graph::{Changed, Priority};
+use snowmelt_database::Priority;
+use snowmelt_graph::Changed;
 use snowmelt_sparql::{LoadPermission, UpdateOptions, Updated};
 
 use super::answers::{Answered, internal, lost, response, with_account, with_activity};

@@ -11,8 +11,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 use snowmelt_graph::load::{Contexts, LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions};
 use snowmelt_server::tokens::Keeper;
 use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerError, ServerLimits, serve};
 use snowmelt_sparql::QueryEngine;
@@ -56,11 +57,11 @@ impl Running {
         let options = OpenOptions { memory_bytes: 128 << 20, direct: false, ..OpenOptions::default() };
         let load_options = LoadOptions { store: options.clone(), ..LoadOptions::default() };
         load(&db, vec![source], &load_options, &(), &AtomicBool::new(false)).unwrap();
-        Self::with_database(Database::open(&db, &options).unwrap(), dir, config)
+        Self::with_database(GraphDatabase::open(&db, &options).unwrap(), dir, config)
     }
 
     /// A server of an open database.
-    pub fn with_database(db: Arc<Database>, dir: TempDir, config: ServerConfig) -> Self {
+    pub fn with_database(db: Arc<GraphDatabase>, dir: TempDir, config: ServerConfig) -> Self {
         let engine = Arc::new(QueryEngine::new(db));
         Self::serving(engine.clone(), Some(engine), dir, config)
     }

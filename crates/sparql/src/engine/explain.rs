@@ -1,6 +1,7 @@
 //! EXPLAIN: a plan as an indented tree, the root first; with what really happened, when it was run.
 
-use snowmelt_graph::{Index, PageTimes, TermId};
+use snowmelt_database::meters::PageTimes;
+use snowmelt_graph::{Index, TermId};
 use spargebra::algebra::Expression;
 
 use super::explanation::{Assumptions, Explanation, Measured, PlanEstimate, PlanStep, Residence};

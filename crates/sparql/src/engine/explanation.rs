@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use snowmelt_graph::Activity;
+use snowmelt_database::meters::Activity;
 
 /// A plan, and what became of it.
 #[derive(Clone, Debug)]

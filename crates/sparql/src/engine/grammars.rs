@@ -7,8 +7,9 @@
 //! that on a real server.
 
 use snowmelt_base::random::lcg;
+use snowmelt_database::OpenOptions;
 use snowmelt_grammar::{Language, Site, languages};
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_graph::GraphDatabase;
 
 use super::{QueryEngine, QueryOptions};
 use crate::bounds::text_limits::BASE_BYTES;
@@ -34,7 +35,7 @@ const PARSED_BYTES: u64 = 1 << 10;
 fn engine() -> (tempfile::TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update("INSERT DATA { <urn:o0> <urn:p0> <urn:o0> }", &UpdateOptions::default()).unwrap();
     (dir, engine)
 }

@@ -6,7 +6,8 @@
 //! [`crate::bounds::text_limits`] reckons with: its figures hold a fourfold reserve in this
 //! build.
 
-use snowmelt_graph::{Database, OpenOptions};
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
 
 use super::{QueryEngine, QueryOptions};
 use crate::bounds::text_limits::BASE_BYTES;
@@ -39,7 +40,7 @@ fn engine() -> (tempfile::TempDir, QueryEngine) {
     let dir = tempfile::tempdir().unwrap();
     // Limits on texts are asked for, and not memory.
     let options = OpenOptions { memory_bytes: 4 << 30, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
     engine.update(DATA, &UpdateOptions::default()).unwrap();
     (dir, engine)
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::{Activity, Term, TermId, TermRef};
+use snowmelt_database::meters::Activity;
+use snowmelt_graph::{Term, TermId, TermRef};
 
 use super::graph::Triples;
 use super::template::Template;

@@ -173,7 +173,7 @@ impl Template {
         if (basis.txn..=checked).contains(&txn) {
             return Ok(true);
         }
-        let database = source.session.database();
+        let database = source.session.graph();
         let holds = txn > checked
             && !facts::drifted(basis.quads, basis.changed, source)
             && basis.resources.iter().all(|p| database.literals_since(*p) <= basis.txn)

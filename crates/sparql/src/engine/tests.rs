@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use snowmelt_database::{OpenOptions, WaitFor};
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{Database, OpenOptions, Term, TermId, WaitFor};
+use snowmelt_graph::{GraphDatabase, Term, TermId};
 
 use super::{QueryEngine, QueryOptions};
 use crate::{QueryError, ResultFormat, UpdateOptions};
@@ -40,7 +41,7 @@ fn open(data: &str) -> Fixture {
     let source =
         Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
     load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
-    let engine = QueryEngine::new(Database::open(&path, &OpenOptions::default()).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::open(&path, &OpenOptions::default()).unwrap());
     Fixture { _dir: dir, engine }
 }
 
@@ -323,7 +324,7 @@ fn parameters_of_one_shape_do_not_mix() {
 
 /// Bytes that queries have put aside so far, and read back.
 fn spilled(engine: &QueryEngine) -> [u64; 2] {
-    let stripe = &engine.database().store().device_counters()[0];
+    let stripe = &engine.graph().database().store().device_counters()[0];
     ["spill-write", "spill-read"].map(|name| {
         let class = stripe.classes.iter().find(|class| class.class.name() == name);
         class.expect("a class of the queue").bytes
@@ -458,12 +459,12 @@ fn limits_end_a_query() {
 #[test]
 fn a_wait_for_memory_is_shown_and_metered() {
     let Fixture { engine, _dir } = open(DATA);
-    let (db, account) = (engine.database(), engine.database().account("who waits"));
-    let waits = || db.report().memory_waits;
+    let (db, account) = (engine.graph(), engine.graph().database().account("who waits"));
+    let waits = || db.database().report().memory_waits;
     let options = QueryOptions { account: Some(account.clone()), ..QueryOptions::default() };
     let ask = || rows(&engine, "SELECT * { ?s <e:l> ?o }", &options).unwrap().len();
     assert_eq!((ask(), waits().count), (3, 0), "who need not wait is not counted");
-    let taken = db.memory().reserve("a test", db.memory().free()).unwrap();
+    let taken = db.database().memory().reserve("a test", db.database().memory().free()).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(ask);
         let begun = std::time::Instant::now();
@@ -703,7 +704,7 @@ fn sides_with_many_columns_in_common_are_joined() {
 fn a_long_list_is_described_as_each_of_its_members() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions { memory_bytes: 256 << 20, ..OpenOptions::default() };
-    let engine = QueryEngine::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
     let data: String = (0..3000).map(|n| format!("<urn:r/{n}> <urn:p> {n} .")).collect();
     engine
         .update(

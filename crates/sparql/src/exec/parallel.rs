@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use snowmelt_graph::{Activity, Index, TermId};
+use snowmelt_database::meters::Activity;
+use snowmelt_graph::{Index, TermId};
 
 use super::run::Part;
 use super::shared::SharedScan;
@@ -176,7 +177,7 @@ fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Opti
 impl Parallel {
     fn start(&mut self, run: &mut Run) -> Result<()> {
         assert!(self.running.is_none() && self.threads > 1, "a pipeline is forked once, to several threads");
-        let clock = run.source.session.database().clock().clone();
+        let clock = run.source.session.graph().database().clock().clone();
         let (senders, receiver) = channel(self.threads, self.threads * BATCHES, &clock);
         // before the first starts: those that did are joined when another does not
         let (_, handles) = self.running.insert((receiver, Vec::with_capacity(self.threads)));

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use snowmelt_graph::Activity;
+use snowmelt_database::meters::Activity;
 
 use super::shared::SharedNote;
 use super::{Boxed, Operator, Result, Run};

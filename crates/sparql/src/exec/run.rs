@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use oxsdatatypes::DateTime;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Activity, GraphError, Index, Keys, TermId};
+use snowmelt_database::meters::Activity;
+use snowmelt_graph::{GraphError, Index, Keys, TermId};
 use spargebra::algebra::Expression;
 
 use super::shared::{SharedScan, SharedScans};

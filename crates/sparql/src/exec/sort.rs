@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use snowmelt_graph::{Database, TermId};
+use snowmelt_graph::{GraphDatabase, TermId};
 use snowmelt_query::SpillSpace;
 
 use super::rows::{Queue, append};
@@ -145,7 +145,7 @@ struct Gather<'a> {
     limit: Option<usize>,
     limits: &'a Limits,
     memory: MemoryShare,
-    database: Arc<Database>,
+    database: Arc<GraphDatabase>,
 }
 
 impl Gather<'_> {
@@ -378,7 +378,7 @@ impl Sort {
             limit: self.limit,
             limits: &limits,
             memory: run.memory.clone(),
-            database: run.source.session.database().clone(),
+            database: run.source.session.graph().clone(),
         };
         while let Some(batch) = self.input.next(run)? {
             run.check()?;

@@ -3,7 +3,7 @@
 //! The head of a block is its rows and columns, four bytes each; its bytes are the columns,
 //! little-endian.
 
-use snowmelt_graph::{Database, TermId};
+use snowmelt_graph::{GraphDatabase, TermId};
 use snowmelt_query::{BlockReader, BlockWriter, SpillSpace};
 
 use super::rows::{append, columns, hash_row};
@@ -21,8 +21,8 @@ pub(super) struct Writer(BlockWriter);
 pub(super) struct Reader(BlockReader);
 
 /// Temporary space of one operator.
-pub(super) fn space(database: &Database) -> Result<SpillSpace> {
-    Ok(database.temp_space()?.into())
+pub(super) fn space(database: &GraphDatabase) -> Result<SpillSpace> {
+    Ok(database.database().temp_space()?.into())
 }
 
 impl Writer {
@@ -85,7 +85,7 @@ pub(super) struct Partitions {
 
 impl Partitions {
     pub fn new(run: &Run) -> Result<Self> {
-        let space = space(run.source.session.database())?;
+        let space = space(run.source.session.graph())?;
         Ok(Self {
             writers: (0..PARTITIONS).map(|_| Writer::new(&space)).collect(),
             waiting: vec![Batch::default(); PARTITIONS],

@@ -85,7 +85,7 @@ fn rows_per_leaf(of: IndexPages) -> f64 {
 mod tests {
     use super::*;
     use crate::plan::Residency;
-    use snowmelt_graph::PageTimes;
+    use snowmelt_database::meters::PageTimes;
 
     /// An index of 10,000 leaves with 700 rows each on a wide and slow volume.
     fn reads(residency: Residency) -> Reads {

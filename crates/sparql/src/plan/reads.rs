@@ -4,7 +4,8 @@
 //! Residency is known in three steps, so that a plan is good for all states of memory that a
 //! query may meet under the same key of the cache ([`Reads::push_key`]).
 
-use snowmelt_graph::{Index, PageTimes};
+use snowmelt_database::meters::PageTimes;
+use snowmelt_graph::Index;
 
 /// An index of no more pages counts as resident: any plan has read the whole MiB soon.
 const FEW_PAGES: u64 = 128;

@@ -88,12 +88,8 @@ impl QueryEngine {
         let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
         let contexts = options.contexts.clone();
         let document = GraphDocument { source: Source::File(path), format: None, contexts };
-        let staged = self.database().stage(
-            vec![document],
-            into,
-            options.account.as_ref(),
-            (limits, &options.progress),
-        );
+        let staged =
+            self.graph().stage(vec![document], into, options.account.as_ref(), (limits, &options.progress));
         staged.map_err(|error| document_failed(limits, error))
     }
 }

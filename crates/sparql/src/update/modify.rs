@@ -82,7 +82,7 @@ impl UpdateRun<'_> {
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
-        let budget = self.txn.database().memory();
+        let budget = self.txn.graph().database().memory();
         let share = self.options.memory.unwrap_or(budget.total() as usize / 4);
         // what changes it takes beside the quads: terms looked up, rows of each index
         const CHANGED: usize = 4;

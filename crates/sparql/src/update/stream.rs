@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use snowmelt_graph::{ChangePhase, Changed, GraphError, Interrupt, Staged, TempSpace, Transaction};
+use snowmelt_database::TempSpace;
+use snowmelt_graph::{ChangePhase, Changed, GraphError, Interrupt, Staged, Transaction};
 use spargebra::GraphUpdateOperation;
 
 use super::data::stage;
@@ -49,7 +50,7 @@ impl QueryEngine {
             return Err(QueryError::Parameter { name: name.clone(), why });
         }
         let mut line = PieceLine::new(self)?;
-        let mut memory = self.database().memory().charge("an update");
+        let mut memory = self.graph().database().memory().charge("an update");
         let mut next = first;
         while let Some(piece) = next {
             memory.set((pieces.held_bytes() + piece.text.len()) as u64).map_err(GraphError::from)?;
@@ -70,7 +71,7 @@ impl QueryEngine {
         // The trees of dense data are some fifty times its text.
         const OF_MEMORY: u64 = 256;
         const LEAST: u64 = 64 << 10;
-        (self.database().memory().total() / OF_MEMORY).clamp(LEAST, PIECE_BYTES as u64) as usize
+        (self.graph().database().memory().total() / OF_MEMORY).clamp(LEAST, PIECE_BYTES as u64) as usize
     }
 
     /// Tokens of a piece: no more than a quarter of what texts may take is weighed for it.
@@ -78,8 +79,8 @@ impl QueryEngine {
         // A comma and its object are weighed as a quad, with long names as more.
         const EACH_TOKEN: u64 = 1024;
         const LEAST: u64 = 1 << 10;
-        let database = self.database();
-        let room = database.memory().total().saturating_sub(database.pool_bytes());
+        let database = self.graph();
+        let room = database.database().memory().total().saturating_sub(database.database().pool_bytes());
         (room / 4 / EACH_TOKEN).max(LEAST) as usize
     }
 }
@@ -103,7 +104,7 @@ enum WaitingPiece {
 
 impl<'a> PieceLine<'a> {
     fn new(engine: &'a QueryEngine) -> Result<Self, QueryError> {
-        let (staged, space) = (Staged::new(engine.database(), None), engine.database().temp_space()?);
+        let (staged, space) = (Staged::new(engine.graph(), None), engine.graph().database().temp_space()?);
         Ok(Self { engine, staged, space, pieces: VecDeque::new() })
     }
 
@@ -146,7 +147,7 @@ impl<'a> PieceLine<'a> {
         limits: &Limits,
     ) -> Result<Changed, QueryError> {
         let (mut changed, mut begun) = (Changed::default(), Begun::default());
-        let mut memory = self.engine.database().memory().charge("an update");
+        let mut memory = self.engine.graph().database().memory().charge("an update");
         for piece in self.pieces {
             limits.check()?;
             changed += match piece {

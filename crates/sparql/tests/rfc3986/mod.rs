@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use oxrdf::{NamedNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
 use snowmelt_graph::load::{self, LoadOptions, Source};
-use snowmelt_graph::{Database, DumpFormat};
+use snowmelt_graph::{DumpFormat, GraphDatabase};
 
 use crate::support::answer::Answer;
 use crate::support::settings::{Fixture, Settings};
@@ -91,7 +91,7 @@ fn loaded(text: String, format: RdfFormat, base: Option<&str>) -> Vec<Quad> {
     };
     load::load(&path, vec![source], &options, &(), &AtomicBool::new(false)).expect("a document");
     let mut bytes = Vec::new();
-    Database::open(&path, &store)
+    GraphDatabase::open(&path, &store)
         .expect("it was loaded")
         .dump(DumpFormat::NQuads, &mut bytes)
         .expect("a dump");

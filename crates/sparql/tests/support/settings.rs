@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use oxrdf::{Quad, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
+use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{self, LoadOptions, Source};
-use snowmelt_graph::{Database, DumpFormat, OpenOptions};
+use snowmelt_graph::{DumpFormat, GraphDatabase};
 use snowmelt_io::{IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
 use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
@@ -120,7 +121,7 @@ impl Fixture {
 
     /// Opens a database that was loaded with the same extents.
     pub fn on(stored: Arc<Stored>, settings: &Settings) -> Self {
-        let db = Database::open(&stored.path, &settings.store)
+        let db = GraphDatabase::open(&stored.path, &settings.store)
             .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
         let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
         Fixture { engine: QueryEngine::new(db), options, _stored: stored }
@@ -162,7 +163,7 @@ impl Fixture {
     #[allow(dead_code, reason = "not all test programs change data")]
     pub fn quads(&self) -> Vec<Quad> {
         let mut bytes = Vec::new();
-        self.engine.database().dump(DumpFormat::NQuads, &mut bytes).expect("a dump of a sound database");
+        self.engine.graph().dump(DumpFormat::NQuads, &mut bytes).expect("a dump of a sound database");
         let parser = RdfParser::from_format(RdfFormat::NQuads);
         parser.for_slice(&bytes).map(|q| q.expect("what we write can be read")).collect()
     }
@@ -170,7 +171,7 @@ impl Fixture {
     /// A fault of the database, if it has one.
     #[allow(dead_code, reason = "not all test programs change data")]
     pub fn check(&self) -> Result<(), String> {
-        let report = self.engine.database().check(&mut |_| {}).map_err(|e| e.to_string())?;
+        let report = self.engine.graph().check(&mut |_| {}).map_err(|e| e.to_string())?;
         if report.is_sound() { Ok(()) } else { Err(format!("not sound: {:?}", report.problems)) }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde_json::Value;
 use snowmelt_base::{printable, size};
-use snowmelt_graph::as_json;
+use snowmelt_database::meters::as_json;
 use snowmelt_server::RESOURCES;
 use snowmelt_server::advice::{Signs, Topic, judged};
 use snowmelt_server::control::{Command, Reply};

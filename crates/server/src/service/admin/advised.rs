@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, Weak};
 
 use serde_json::{Value, json};
-use snowmelt_graph::{Sample, Samples, as_json};
+use snowmelt_database::meters::{Sample, Samples, as_json};
 
 use super::Admin;
 use crate::advice::{self, Advisor, Signs};
@@ -26,7 +26,7 @@ impl Admin {
         });
         let mut told = look(&self.advisor, &own);
         for dataset in self.context.catalog.open_ones() {
-            let meters = as_json(&dataset.engine.database().report().samples());
+            let meters = as_json(&dataset.engine.graph().database().report().samples());
             let of = if dataset.name.is_empty() { String::new() } else { format!("{}: ", dataset.name) };
             told.extend(look(&dataset.advisor, &meters).into_iter().map(|line| format!("{of}{line}")));
         }

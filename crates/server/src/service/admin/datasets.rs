@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use snowmelt_graph::{Account, CompactOptions, CompactStep, Database, GraphError, WaitFor};
+use snowmelt_database::{Account, WaitFor};
+use snowmelt_graph::{CompactOptions, CompactStep, GraphDatabase, GraphError};
 
 use crate::dataset::folder::{DatasetChange, Datasets};
 use crate::durations::RequestKind;
@@ -74,14 +75,14 @@ pub async fn change(context: &Context, head: &Parts, client: &Client<'_>) -> Ans
 /// Copies one below the folder of backups; ends when the client leaves.
 async fn back_up(context: &Context, name: &str, copy: &str, is_incremental: bool) -> Answered {
     let target = folder(context)?.backup_at(copy)?;
-    let work = move |database: &Arc<Database>, go_on: GoOn<'_>| {
+    let work = move |database: &Arc<GraphDatabase>, go_on: GoOn<'_>| {
         if !is_incremental {
-            let done = database.backup_until(&target, &[], |_| go_on(None))?;
+            let done = database.database().backup_until(&target, &[], |_| go_on(None))?;
             return Ok((None, done.pages, done.txn));
         }
-        Ok(match database.backup_to_set(&target, |_| go_on(None))? {
+        Ok(match database.database().backup_to_set(&target, |_| go_on(None))? {
             Some((part, done)) => (Some(part.name), done.pages, done.txn),
-            None => (None, 0, database.newest()),
+            None => (None, 0, database.database().newest()),
         })
     };
     let (part, pages, txn) = maintain(context, name, &format!("backup to {copy}"), work).await?;
@@ -94,7 +95,7 @@ async fn back_up(context: &Context, name: &str, copy: &str, is_incremental: bool
 
 /// Gives space back; ends when the client leaves.
 async fn compact_one(context: &Context, name: &str) -> Answered {
-    let work = |database: &Arc<Database>, go_on: GoOn<'_>| {
+    let work = |database: &Arc<GraphDatabase>, go_on: GoOn<'_>| {
         database.compact(&CompactOptions::default(), |step| match step {
             CompactStep::Waiting(what) => go_on(Some(what)),
             _ => go_on(None),
@@ -111,14 +112,14 @@ async fn maintain<T: Send + 'static>(
     context: &Context,
     name: &str,
     what: &str,
-    work: impl FnOnce(&Arc<Database>, GoOn<'_>) -> Result<T, GraphError> + Send + 'static,
+    work: impl FnOnce(&Arc<GraphDatabase>, GoOn<'_>) -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, Failure> {
     let dataset = folder(context)?.get(name).await?;
     let account = Account::alone();
     let running = context.running.enter(RequestKind::Command, name, what, &account);
     let cancel = Arc::clone(&running.task.cancel);
     let working = tokio::task::spawn_blocking(move || {
-        work(dataset.engine.database(), &|waits_for| {
+        work(dataset.engine.graph(), &|waits_for| {
             account.sign().set(waits_for);
             match cancel.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),

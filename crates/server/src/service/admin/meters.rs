@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use snowmelt_graph::{
+use snowmelt_database::meters::{
     MeterScope, Report, Sample, Samples, TREE_COLUMNS, as_json, as_prometheus, as_text, sort_trees,
 };
 
@@ -31,8 +31,8 @@ impl Admin {
             }
             return Ok(json(&stats));
         };
-        let database = dataset.engine.database().stats().map_err(|e| internal(&e))?;
-        let mut samples = dataset.engine.database().report().samples();
+        let database = dataset.engine.graph().stats().map_err(|e| internal(&e))?;
+        let mut samples = dataset.engine.graph().database().report().samples();
         if let Some(column) = asked("sort")
             && !sort_trees(&mut samples, &column)
         {
@@ -72,7 +72,7 @@ impl Admin {
     pub(super) fn metrics(&self) -> HttpResponse {
         let mut samples = self.own_samples();
         for dataset in self.context.catalog.open_ones() {
-            let mut of = dataset.engine.database().report().samples();
+            let mut of = dataset.engine.graph().database().report().samples();
             if !dataset.name.is_empty() {
                 let label = || ("dataset".into(), dataset.name.clone());
                 of.iter_mut().for_each(|sample| sample.labels.insert(0, label()));
@@ -119,7 +119,7 @@ impl Admin {
 
     /// All meters of a dataset, and the open connections and the users among the accounts.
     pub fn meters(&self, dataset: &Dataset) -> Report {
-        let mut report = dataset.engine.database().report();
+        let mut report = dataset.engine.graph().database().report();
         report.accounts.extend(self.connections.accounts());
         report.accounts.extend(self.users.accounts());
         report
@@ -129,7 +129,7 @@ impl Admin {
     pub fn reset_meters(&self, dataset: &Dataset, scope: &MeterScope) -> Result<(), String> {
         match scope {
             MeterScope::Account(name) if self.connections.reset(name) || self.users.reset(name) => Ok(()),
-            _ => dataset.engine.database().store().reset(scope).map_err(|error| error.to_string()),
+            _ => dataset.engine.graph().database().reset(scope).map_err(|error| error.to_string()),
         }
     }
 }
