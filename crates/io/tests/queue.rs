@@ -269,3 +269,34 @@ fn a_policy_that_holds_the_device_lets_go_in_real_time() {
         }
     }
 }
+
+/// The file below can be written: nothing but the adapter keeps a queue from it.
+#[test]
+fn no_queue_writes_past_a_device_that_is_only_read() {
+    let bytes = vec![7; 64 << 10];
+    for direct in [true, false] {
+        for engine in engines() {
+            let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let path = dir.path().join("data");
+            std::fs::write(&path, &bytes).unwrap();
+            let file = FileDevice::open(&path, Access::ReadWrite, direct).unwrap();
+            let clock = Clock::real();
+            let sink = Remember::new(&clock);
+            let config = QueueConfig { engine, ..QueueConfig::default() };
+            let device: Arc<dyn Device> = Arc::new(ReadOnly(file));
+            let queue = DeviceQueue::open(device, config, clock, sink.clone()).unwrap();
+            let mut buf = AlignedBuf::new(8 << 10);
+            // SAFETY: the buffer lives until the request is answered.
+            let raw = unsafe { RawBuf::write_from(buf.as_ptr(), buf.len()) };
+            let mut write = vec![Request { offset: 8192, buf: raw, class: Class::Journal, tag: 0 }];
+            queue.submit(&mut write);
+            sink.wait_for(1);
+            let refused = sink.result(0).unwrap().unwrap_err();
+            assert_eq!(refused.kind, IoErrorKind::Os { errno: libc::EROFS }, "{engine:?}");
+            queue.write_now(0, &[IoSlice::new(&buf[..])], Class::Journal).unwrap_err();
+            queue.read_now(0, &mut buf, Class::Demand).unwrap();
+            assert!(buf.iter().all(|byte| *byte == 7));
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        }
+    }
+}

@@ -2,16 +2,15 @@
 
 use std::io::IoSlice;
 use std::io::IoSliceMut;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use crate::cost::CostModel;
-use crate::device::timed::TimedDevice;
 use crate::device::{Alignment, Device, ReadDevice};
 use crate::error::{IoError, IoErrorKind, Operation};
 use crate::system::folder::FileId;
 
-/// A [`Device`] of which nothing can be written.
+/// A [`Device`] of which nothing can be written. A queue reads it by [`ReadDevice::read_at`] alone:
+/// through a descriptor, or a device beneath, it could write.
 pub struct ReadOnly<D>(pub D);
 
 impl<D: ReadDevice> ReadOnly<D> {
@@ -34,20 +33,12 @@ impl<D: ReadDevice> ReadDevice for ReadOnly<D> {
         self.0.read_at(bufs, offset)
     }
 
-    fn fd(&self) -> Option<RawFd> {
-        self.0.fd()
-    }
-
     fn file_id(&self) -> Option<FileId> {
         self.0.file_id()
     }
 
     fn alignment(&self) -> Alignment {
         self.0.alignment()
-    }
-
-    fn timed(&self) -> Option<Arc<dyn TimedDevice>> {
-        self.0.timed()
     }
 
     fn cost(&self) -> CostModel {
