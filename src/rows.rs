@@ -26,11 +26,11 @@ use crate::value::{FromTerm, to_oxrdf};
 /// They are read as they are asked for: to stop early, drop it. After an
 /// error there are no more.
 pub struct Rows {
-    source: Source,
+    source: RowSource,
     columns: Arc<[String]>,
 }
 
-enum Source {
+enum RowSource {
     Rows(Box<EngineRows>),
     /// of ASK
     Answer(Box<QueryResult>),
@@ -46,8 +46,8 @@ impl Rows {
             QueryKind::Graph => ["subject", "predicate", "object"].map(str::to_owned).into(),
         };
         let source = match result.kind() {
-            QueryKind::Boolean => Source::Answer(Box::new(result)),
-            _ => Source::Rows(Box::new(result.into_rows())),
+            QueryKind::Boolean => RowSource::Answer(Box::new(result)),
+            _ => RowSource::Rows(Box::new(result.into_rows())),
         };
         Rows { source, columns }
     }
@@ -60,24 +60,24 @@ impl Rows {
     /// The query's counters so far: look-ups, rows moved over, pages read.
     pub fn activity(&self) -> Activity {
         match &self.source {
-            Source::Rows(rows) => rows.result().activity(),
-            Source::Answer(result) => result.activity(),
-            Source::Done(activity) => *activity,
+            RowSource::Rows(rows) => rows.result().activity(),
+            RowSource::Answer(result) => result.activity(),
+            RowSource::Done(activity) => *activity,
         }
     }
 
     fn read(&mut self) -> Result<Option<Row>> {
         let terms: Box<[Option<Term>]> = match &mut self.source {
-            Source::Rows(rows) => {
+            RowSource::Rows(rows) => {
                 let Some(terms) = rows.next_row()? else { return Ok(None) };
                 terms.into_iter().map(|term| term.map(to_oxrdf)).collect()
             }
-            Source::Answer(result) => {
+            RowSource::Answer(result) => {
                 let answer = result.answer()?;
-                self.source = Source::Done(self.activity());
+                self.source = RowSource::Done(self.activity());
                 [Some(Literal::from(answer).into())].into()
             }
-            Source::Done(_) => return Ok(None),
+            RowSource::Done(_) => return Ok(None),
         };
         Ok(Some(Row { columns: self.columns.clone(), terms }))
     }
@@ -89,7 +89,7 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Result<Row>> {
         let read = self.read().transpose();
         if !matches!(read, Some(Ok(_))) {
-            self.source = Source::Done(self.activity());
+            self.source = RowSource::Done(self.activity());
         }
         read
     }

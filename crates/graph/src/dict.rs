@@ -29,7 +29,7 @@ use twox_hash::XxHash3_64;
 use crate::dict::code::{Annotation, Code, CodeSource, Codes, IN_STRING, PLAIN};
 use crate::error::{GraphError, Result};
 use crate::term::inline::{self, Inline};
-use crate::term::{Kind, TermId, TermRef};
+use crate::term::{TermId, TermKind, TermRef};
 
 pub use crate::dict::format::GraphFormat;
 
@@ -61,11 +61,11 @@ impl Tree {
 
     /// The tree of a kind of terms, if they are in the dictionary.
     #[inline]
-    pub const fn of(kind: Kind) -> Option<Tree> {
+    pub const fn holding(kind: TermKind) -> Option<Tree> {
         match kind {
-            Kind::Iri => Some(Tree::Iri),
-            Kind::String | Kind::Literal | Kind::Value => Some(Tree::Literal),
-            Kind::Text => Some(Tree::Text),
+            TermKind::Iri => Some(Tree::Iri),
+            TermKind::String | TermKind::Literal | TermKind::Value => Some(Tree::Literal),
+            TermKind::Text => Some(Tree::Text),
             _ => None,
         }
     }
@@ -114,7 +114,7 @@ pub enum Place<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry<'a> {
     /// Kind of its id.
-    pub kind: Kind,
+    pub kind: TermKind,
     /// Annotation code: [`PLAIN`] for strings, 0 for IRIs.
     pub code: u16,
     /// The IRI, or the string of the literal tree or text tree.
@@ -125,7 +125,7 @@ impl Entry<'_> {
     /// The tree of its string.
     #[inline]
     pub fn tree(&self) -> Tree {
-        Tree::of(self.kind).expect("entries are of dictionary kinds")
+        Tree::holding(self.kind).expect("entries are of dictionary kinds")
     }
 
     /// Its hash, 64 bits.
@@ -171,10 +171,10 @@ pub fn place<'a>(
     scratch: &'a mut Vec<u8>,
 ) -> Place<'a> {
     match *term {
-        TermRef::Iri(iri) => Place::Entry(Entry { kind: Kind::Iri, code: 0, string: iri.as_bytes() }),
+        TermRef::Iri(iri) => Place::Entry(Entry { kind: TermKind::Iri, code: 0, string: iri.as_bytes() }),
         TermRef::Blank(label) => Place::Blank(label),
         TermRef::Literal { lexical, lang: Some(lang), .. } => {
-            let kind = format.kind_by_length(Kind::Literal, lexical.len());
+            let kind = format.kind_by_length(TermKind::Literal, lexical.len());
             annotated(kind, lexical, Annotation::Language(lang), codes, scratch)
         }
         TermRef::Literal { lexical, lang: None, datatype } => {
@@ -195,19 +195,19 @@ fn typed<'a>(
         Inline::No(kind) => kind,
         Inline::Shaped(body) => match codes.decimal_datatype(datatype) {
             Code::Is(code) => return Place::Inline(inline::decimal_like(code, body)),
-            Code::Full => Kind::Literal,
+            Code::Full => TermKind::Literal,
             Code::Unknown => return Place::Unknown,
         },
     };
     let by_length = format.kind_by_length(kind, lexical.len());
-    if kind != Kind::String {
+    if kind != TermKind::String {
         return annotated(by_length, lexical, Annotation::Datatype(datatype), codes, scratch);
     }
     Place::Entry(Entry { kind: by_length, code: PLAIN, string: lexical.as_bytes() })
 }
 
 fn annotated<'a>(
-    kind: Kind,
+    kind: TermKind,
     lexical: &'a str,
     annotation: Annotation<'_>,
     codes: &mut impl CodeSource,
@@ -251,7 +251,7 @@ fn split_annotation(string: &[u8]) -> Option<(Annotation<'_>, &[u8])> {
 }
 
 pub(crate) fn dictionary_error(id: TermId, why: impl Into<String>) -> GraphError {
-    let tree = Tree::of(id.kind()).map_or("none", Tree::name);
+    let tree = Tree::holding(id.kind()).map_or("none", Tree::name);
     GraphError::Dictionary { tree, number: id.number(), why: why.into() }
 }
 
@@ -373,7 +373,7 @@ mod tests {
             return TermRef::typed(lexical, datatype.unwrap()).to_owned();
         }
         match id.kind() {
-            Kind::Iri => crate::Term::Iri(String::from_utf8(string.to_vec()).unwrap()),
+            TermKind::Iri => crate::Term::Iri(String::from_utf8(string.to_vec()).unwrap()),
             _ => literal(id, string, codes).unwrap().to_owned(),
         }
     }
@@ -416,9 +416,9 @@ mod tests {
                     Place::Entry(entry) => {
                         let bytes = entry.string.len();
                         let is_long = bytes > format.short_bytes();
-                        if entry.kind == Kind::Text {
+                        if entry.kind == TermKind::Text {
                             prop_assert!(is_long);
-                        } else if matches!(entry.kind, Kind::String | Kind::Literal) && entry.code != IN_STRING {
+                        } else if matches!(entry.kind, TermKind::String | TermKind::Literal) && entry.code != IN_STRING {
                             prop_assert!(!is_long, "{bytes} bytes in {format:?}");
                         }
                         (entry.id(77), entry.string.to_vec())
@@ -447,13 +447,13 @@ mod tests {
     #[test]
     fn damaged_strings_are_errors() {
         let codes = Codes::new();
-        let in_string = TermId::coded(Kind::Literal, IN_STRING, 3);
+        let in_string = TermId::coded(TermKind::Literal, IN_STRING, 3);
         for string in [&b""[..], b"@", b"@\x09en", b"?\x02enchat", b"@\x02\xFF\xFEchat", b"@\x02en\xFF"] {
             assert!(literal(in_string, string, &codes).is_err(), "{string:?}");
         }
         assert!(literal(in_string, b"@\x02enchat", &codes).is_ok());
-        assert!(literal(TermId::coded(Kind::Literal, 9, 3), b"chat", &codes).is_err());
-        assert!(literal(TermId::new(Kind::String, 3), b"\xFF", &codes).is_err());
+        assert!(literal(TermId::coded(TermKind::Literal, 9, 3), b"chat", &codes).is_err());
+        assert!(literal(TermId::new(TermKind::String, 3), b"\xFF", &codes).is_err());
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub use term::number::{InlineNumber, MICROS};
 pub use term::range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };
-pub use term::{Kind, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermRef};
+pub use term::{NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermKind, TermRef};
 pub use transaction::Transaction;
 pub use transaction::clear::Graphs;
 pub use transaction::document::{Document, DocumentReading};

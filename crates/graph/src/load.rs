@@ -47,7 +47,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use snowmelt_store::{Build, NewStore, Store, StoreConfig, StoreError, Waiter};
 
-use self::account::Account;
+use self::account::LoadMemory;
 use self::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use self::index::Indexer;
 use self::merge::Old;
@@ -169,7 +169,7 @@ fn run(
     let temp = TempSpace::create(&store.work_dir())?;
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
-    let report = Load { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
+    let report = Loading { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),
         seconds: teller.seconds,
@@ -210,7 +210,7 @@ fn open(path: &Path, options: &LoadOptions) -> Result<Opened, LoadError> {
     }
 }
 
-struct Load<'a> {
+struct Loading<'a> {
     options: &'a LoadOptions,
     sizes: Sizes,
     build: Build,
@@ -220,10 +220,10 @@ struct Load<'a> {
     cancel: &'a AtomicBool,
 }
 
-impl Load<'_> {
+impl Loading<'_> {
     fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
-        let Load { options, sizes, build, mut old, temp, cancel } = self;
-        let account = Account::new(sizes.run_bytes);
+        let Loading { options, sizes, build, mut old, temp, cancel } = self;
+        let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         // Hashes are sorted by the numbering thread alone, three trees at a time.
         let hash_rows = (sizes.batch_rows / 2).max(1);

@@ -2,7 +2,7 @@
 //!
 //! | bits    | meaning                                                            |
 //! |---------|--------------------------------------------------------------------|
-//! | 60..64  | [`Kind`]                                                           |
+//! | 60..64  | [`TermKind`]                                                           |
 //! | 0..60   | payload, by kind:                                                  |
 //!
 //! | kind            | payload                                                            |
@@ -41,7 +41,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum TermKind {
     Special = 0,
     Iri = 1,
     Blank = 2,
@@ -60,46 +60,46 @@ pub enum Kind {
     Local = 15,
 }
 
-impl Kind {
+impl TermKind {
     /// All kinds, by number.
-    pub const ALL: [Kind; 16] = [
-        Kind::Special,
-        Kind::Iri,
-        Kind::Blank,
-        Kind::String,
-        Kind::Literal,
-        Kind::Text,
-        Kind::ShortString,
-        Kind::Integer,
-        Kind::Decimal,
-        Kind::Double,
-        Kind::Float,
-        Kind::Boolean,
-        Kind::Date,
-        Kind::DateTime,
-        Kind::Value,
-        Kind::Local,
+    pub const ALL: [TermKind; 16] = [
+        TermKind::Special,
+        TermKind::Iri,
+        TermKind::Blank,
+        TermKind::String,
+        TermKind::Literal,
+        TermKind::Text,
+        TermKind::ShortString,
+        TermKind::Integer,
+        TermKind::Decimal,
+        TermKind::Double,
+        TermKind::Float,
+        TermKind::Boolean,
+        TermKind::Date,
+        TermKind::DateTime,
+        TermKind::Value,
+        TermKind::Local,
     ];
 
     /// A short name for tables and messages.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Special => "special",
-            Kind::Iri => "iri",
-            Kind::Blank => "blank node",
-            Kind::String => "string",
-            Kind::Literal => "literal",
-            Kind::Text => "text",
-            Kind::ShortString => "short string",
-            Kind::Integer => "integer",
-            Kind::Decimal => "decimal",
-            Kind::Double => "double",
-            Kind::Float => "float",
-            Kind::Boolean => "boolean",
-            Kind::Date => "date",
-            Kind::DateTime => "dateTime",
-            Kind::Value => "value",
-            Kind::Local => "local",
+            TermKind::Special => "special",
+            TermKind::Iri => "iri",
+            TermKind::Blank => "blank node",
+            TermKind::String => "string",
+            TermKind::Literal => "literal",
+            TermKind::Text => "text",
+            TermKind::ShortString => "short string",
+            TermKind::Integer => "integer",
+            TermKind::Decimal => "decimal",
+            TermKind::Double => "double",
+            TermKind::Float => "float",
+            TermKind::Boolean => "boolean",
+            TermKind::Date => "date",
+            TermKind::DateTime => "dateTime",
+            TermKind::Value => "value",
+            TermKind::Local => "local",
         }
     }
 
@@ -146,7 +146,7 @@ impl TermId {
 
     /// An id from its kind and payload (below 2^60, asserted).
     #[inline]
-    pub const fn new(kind: Kind, payload: u64) -> TermId {
+    pub const fn new(kind: TermKind, payload: u64) -> TermId {
         assert!(payload <= PAYLOAD_MASK);
         TermId(((kind as u64) << PAYLOAD_BITS) | payload)
     }
@@ -154,7 +154,7 @@ impl TermId {
     /// An id that carries an annotation code: kinds literal, text and value. The number is
     /// below 2^44 (asserted).
     #[inline]
-    pub const fn coded(kind: Kind, code: u16, number: u64) -> TermId {
+    pub const fn coded(kind: TermKind, code: u16, number: u64) -> TermId {
         assert!(kind.has_code() && number <= NUMBER_MASK);
         TermId(((kind as u64) << PAYLOAD_BITS) | ((code as u64) << NUMBER_BITS) | number)
     }
@@ -162,14 +162,14 @@ impl TermId {
     /// The id of a dictionary term: as [`TermId::coded`] where the kind has a code, which is
     /// ignored elsewhere.
     #[inline]
-    pub const fn dictionary(kind: Kind, code: u16, number: u64) -> TermId {
+    pub const fn dictionary(kind: TermKind, code: u16, number: u64) -> TermId {
         if kind.has_code() { TermId::coded(kind, code, number) } else { TermId::new(kind, number) }
     }
 
     /// The kind.
     #[inline]
-    pub const fn kind(self) -> Kind {
-        Kind::ALL[(self.0 >> PAYLOAD_BITS) as usize]
+    pub const fn kind(self) -> TermKind {
+        TermKind::ALL[(self.0 >> PAYLOAD_BITS) as usize]
     }
 
     /// The lower 60 bits.
@@ -184,7 +184,7 @@ impl TermId {
         if self.kind().has_code() { self.0 & NUMBER_MASK } else { self.payload() }
     }
 
-    /// The annotation code; meaningful where [`Kind::has_code`].
+    /// The annotation code; meaningful where [`TermKind::has_code`].
     #[inline]
     pub const fn code(self) -> u16 {
         (self.payload() >> NUMBER_BITS) as u16
@@ -198,7 +198,7 @@ impl TermId {
 
     /// A blank node.
     pub const fn blank(number: u64) -> TermId {
-        TermId::new(Kind::Blank, number)
+        TermId::new(TermKind::Blank, number)
     }
 
     /// The id of a term that needs neither dictionary nor datatype table, else `None`.
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn kinds_are_their_numbers() {
-        for (number, kind) in Kind::ALL.iter().enumerate() {
+        for (number, kind) in TermKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, number);
             let id = TermId::new(*kind, PAYLOAD_MASK);
             assert_eq!((id.kind(), id.payload()), (*kind, PAYLOAD_MASK));
@@ -400,10 +400,10 @@ mod tests {
 
     #[test]
     fn coded_ids_give_back_code_and_number() {
-        let id = TermId::coded(Kind::Value, 0xFFFE, NUMBER_MASK - 1);
-        assert_eq!((id.kind(), id.code(), id.number()), (Kind::Value, 0xFFFE, NUMBER_MASK - 1));
-        let id = TermId::dictionary(Kind::String, 7, 9);
-        assert_eq!((id.kind(), id.number()), (Kind::String, 9));
+        let id = TermId::coded(TermKind::Value, 0xFFFE, NUMBER_MASK - 1);
+        assert_eq!((id.kind(), id.code(), id.number()), (TermKind::Value, 0xFFFE, NUMBER_MASK - 1));
+        let id = TermId::dictionary(TermKind::String, 7, 9);
+        assert_eq!((id.kind(), id.number()), (TermKind::String, 9));
     }
 
     #[test]

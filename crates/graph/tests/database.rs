@@ -94,7 +94,7 @@ fn terms_come_back() {
     assert_eq!(session.resolve_one(TermRef::Blank("b3")).unwrap(), Some(TermId::blank(3)));
     assert_eq!(session.resolve_one(TermRef::Blank("b999999")).unwrap(), None);
     assert_eq!(session.activity().pages, 0);
-    session.decode_one(TermId::new(Kind::Iri, 3)).unwrap();
+    session.decode_one(TermId::new(TermKind::Iri, 3)).unwrap();
     assert!(session.activity().pages > 0);
 }
 
@@ -249,7 +249,7 @@ fn an_empty_database_is_an_empty_graph() {
     );
     assert_eq!(session.count(Index::Psog, &[], None).unwrap(), 0);
     assert!(!session.scan(Index::Sp, &[], None).next(&mut session, &mut Columns::new(2), 10).unwrap());
-    assert!(session.decode_one(TermId::new(Kind::Iri, 0)).is_err());
+    assert!(session.decode_one(TermId::new(TermKind::Iri, 0)).is_err());
     assert!(db.check(&mut |_| {}).unwrap().is_sound());
     assert_eq!(db.stats().unwrap().bytes_per_quad, 0.0);
     assert_eq!(db.dump(DumpFormat::NQuads, &mut Vec::new()).unwrap(), 0);
@@ -263,14 +263,14 @@ fn ids_of_no_term_are_errors() {
     for id in [
         TermId::UNDEF,
         TermId::DEFAULT_GRAPH,
-        TermId::new(Kind::Local, 1),
-        TermId::new(Kind::Iri, 1 << 40),
-        TermId::coded(Kind::Literal, 999, 0),
-        TermId::new(Kind::Decimal, 200 << 52),
+        TermId::new(TermKind::Local, 1),
+        TermId::new(TermKind::Iri, 1 << 40),
+        TermId::coded(TermKind::Literal, 999, 0),
+        TermId::new(TermKind::Decimal, 200 << 52),
     ] {
         assert!(session.decode_one(id).is_err(), "{id:?}");
     }
-    assert!(session.decode_one(TermId::new(Kind::Iri, 0)).is_ok());
+    assert!(session.decode_one(TermId::new(TermKind::Iri, 0)).is_ok());
 }
 
 fn parse(bytes: &[u8], format: oxrdfio::RdfFormat) -> BTreeSet<String> {
@@ -385,12 +385,12 @@ fn a_missing_tree_is_not_an_empty_one() {
 fn checks_find_ids_of_no_term() {
     let builder = filled();
     for (id, column) in [
-        (TermId::new(Kind::Iri, 1 << 20), 2),
-        (TermId::new(Kind::Boolean, 5), 2),
-        (TermId::coded(Kind::Literal, 700, 1), 2),
+        (TermId::new(TermKind::Iri, 1 << 20), 2),
+        (TermId::new(TermKind::Boolean, 5), 2),
+        (TermId::coded(TermKind::Literal, 700, 1), 2),
         (TermId::blank(1 << 30), 0),
-        (TermId::new(Kind::Integer, 7), 0),
-        (TermId::new(Kind::Local, 7), 2),
+        (TermId::new(TermKind::Integer, 7), 0),
+        (TermId::new(TermKind::Local, 7), 2),
         (TermId::UNDEF, 3),
         (TermId::blank(0), 1),
     ] {

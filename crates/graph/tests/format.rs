@@ -1,7 +1,7 @@
 //! The graph's part of docs/src/reference/format.md says what the code does: the table of
 //! kinds, and the constants in its text.
 
-use snowmelt_graph::{GraphFormat, Kind, dict};
+use snowmelt_graph::{GraphFormat, TermKind, dict};
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/format.md");
@@ -21,7 +21,8 @@ fn every_kind_is_in_the_table() {
             (cells.next().unwrap().parse().unwrap(), cells.next().unwrap().to_owned())
         })
         .collect();
-    let kinds: Vec<(u8, String)> = Kind::ALL.iter().map(|kind| (*kind as u8, format!("{kind:?}"))).collect();
+    let kinds: Vec<(u8, String)> =
+        TermKind::ALL.iter().map(|kind| (*kind as u8, format!("{kind:?}"))).collect();
     assert_eq!(rows, kinds);
 }
 

@@ -20,7 +20,7 @@ use snowmelt_graph::dict::code::{Annotation, CodeSource, Codes, MAX_ANNOTATIONS,
 use snowmelt_graph::dict::{RECORD_CODES, RECORD_META};
 use snowmelt_graph::load::{Fill, LoadOptions, LoadSizes, Source, load, load_into};
 use snowmelt_graph::{
-    BlankNodes, GraphDatabase, GraphFormat, GraphMeta, Index, Kind, QuadBatch, Term, TermId, TermRef,
+    BlankNodes, GraphDatabase, GraphFormat, GraphMeta, Index, QuadBatch, Term, TermId, TermKind, TermRef,
 };
 use snowmelt_store::{PAGE_BYTES, RestoreAt};
 use tempfile::TempDir;
@@ -140,7 +140,7 @@ fn is_right(world: &mut World, format: GraphFormat) {
         let id = known[&term.to_string()];
         let TermRef::Literal { lexical, datatype, .. } = term.as_ref() else { unreachable!("all are") };
         let is_text = lexical.len() > format.short_bytes() && datatype != INTEGER;
-        assert_eq!(id.kind() == Kind::Text, is_text, "{} bytes: {id:?}", lexical.len());
+        assert_eq!(id.kind() == TermKind::Text, is_text, "{} bytes: {id:?}", lexical.len());
         assert!(session.count(Index::Op, &[id], None).unwrap() > 0);
         assert_eq!(session.decode_one(id).unwrap(), *term);
     }

@@ -16,7 +16,7 @@ use snowmelt_graph::dict::{self, GraphFormat, GraphMeta};
 use snowmelt_graph::load::{
     Fill, LoadError, LoadOption, LoadOptions, LoadProgress, LoadReport, LoadSizes, Progress, Source, load,
 };
-use snowmelt_graph::{DumpFormat, GraphDatabase, Index, Kind, Lexical, Term, TermId, TermRef, Tree};
+use snowmelt_graph::{DumpFormat, GraphDatabase, Index, Lexical, Term, TermId, TermKind, TermRef, Tree};
 use snowmelt_store::{
     Columns, Keys, Matches, Mode, Reader, ScanBounds, Store, StoreConfig, StringTree, TupleTree,
 };
@@ -127,10 +127,10 @@ impl Loaded {
             let datatype = id.fixed_datatype().or_else(|| self.codes.decimal_datatype_of(id.decimal_code()));
             return TermRef::typed(text, datatype.unwrap()).to_owned();
         }
-        if id.kind() == Kind::Blank {
+        if id.kind() == TermKind::Blank {
             return Term::Blank(format!("b{}", id.number()));
         }
-        let tree = Tree::of(id.kind()).unwrap();
+        let tree = Tree::holding(id.kind()).unwrap();
         let mut string = Vec::new();
         let get = |_, bytes: &[u8]| string.extend_from_slice(bytes);
         self.strings[tree as usize].get(&mut self.reader, &[id.number()], get).unwrap();

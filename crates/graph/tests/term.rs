@@ -86,15 +86,15 @@ fn canonical_forms_are_inline() {
 #[test]
 fn other_forms_go_to_the_dictionary() {
     for (datatype, kind, forms) in [
-        ("string", Kind::String, &["eight by", "日本語"][..]),
+        ("string", TermKind::String, &["eight by", "日本語"][..]),
         (
             "integer",
-            Kind::Value,
+            TermKind::Value,
             &["", "-", "+1", "01", "-0", " 1", "1.0", "1e3", "576460752303423488", "99999999999999999999"],
         ),
         (
             "decimal",
-            Kind::Value,
+            TermKind::Value,
             &[
                 "",
                 ".",
@@ -113,17 +113,17 @@ fn other_forms_go_to_the_dictionary() {
         ),
         (
             "double",
-            Kind::Value,
+            TermKind::Value,
             &[
                 "1.0E-7", "1.1E0", "1", "1.0", "10.5", "1E0", "1.0e0", "1.0E+0", "10.0E0", "1.10E0",
                 "1.01E1", "0.1E1", "+INF", "nan", "1.0E00",
             ],
         ),
-        ("float", Kind::Value, &["1", "1.0", "1E0", "1.00000001E0", "1.0E99", "infinity"]),
-        ("boolean", Kind::Value, &["1", "0", "True", ""]),
+        ("float", TermKind::Value, &["1", "1.0", "1E0", "1.00000001E0", "1.0E99", "infinity"]),
+        ("boolean", TermKind::Value, &["1", "0", "True", ""]),
         (
             "date",
-            Kind::Value,
+            TermKind::Value,
             &[
                 "2008-6-20",
                 "2008-06-31",
@@ -140,7 +140,7 @@ fn other_forms_go_to_the_dictionary() {
         ),
         (
             "dateTime",
-            Kind::Value,
+            TermKind::Value,
             &[
                 "2008-06-20",
                 "2008-06-20T24:00:00",
@@ -153,11 +153,11 @@ fn other_forms_go_to_the_dictionary() {
                 "2008-06-20T00:00:00.",
             ],
         ),
-        ("byte", Kind::Value, &["128", "-129"]),
-        ("unsignedInt", Kind::Value, &["-1", "4294967296"]),
-        ("time", Kind::Value, &["00:00:00"]),
-        ("gYear", Kind::Value, &["2008"]),
-        ("anyURI", Kind::Literal, &["http://a.example/"]),
+        ("byte", TermKind::Value, &["128", "-129"]),
+        ("unsignedInt", TermKind::Value, &["-1", "4294967296"]),
+        ("time", TermKind::Value, &["00:00:00"]),
+        ("gYear", TermKind::Value, &["2008"]),
+        ("anyURI", TermKind::Literal, &["http://a.example/"]),
     ] {
         for form in forms {
             assert_eq!(encode(form, &xsd(datatype)), Inline::No(kind), "{form:?} of {datatype}");
@@ -178,20 +178,20 @@ fn registered_datatypes_keep_their_digits() {
         assert_eq!((id.decimal_code(), id.fixed_datatype()), (FIRST_REGISTERED, None));
     }
     assert!(body("2.0") < body("2.00") && body("2.00") < body("2.01") && body("-3") < body("2"));
-    assert_eq!(encode("cheap", usd), Inline::No(Kind::Literal));
+    assert_eq!(encode("cheap", usd), Inline::No(TermKind::Literal));
 }
 
 #[test]
 fn payloads_no_term_has_have_no_value() {
     for id in [
-        TermId::new(Kind::Boolean, 2),
-        TermId::new(Kind::ShortString, 0x0123_4567_89AB_CDEF),
-        TermId::new(Kind::Decimal, 13 << 52),
-        TermId::new(Kind::Decimal, 7),
-        TermId::new(Kind::Float, 1 << 32),
-        TermId::new(Kind::Date, 3_652_059 << 1),
-        TermId::new(Kind::DateTime, (1 << 60) - 1),
-        TermId::new(Kind::Iri, 5),
+        TermId::new(TermKind::Boolean, 2),
+        TermId::new(TermKind::ShortString, 0x0123_4567_89AB_CDEF),
+        TermId::new(TermKind::Decimal, 13 << 52),
+        TermId::new(TermKind::Decimal, 7),
+        TermId::new(TermKind::Float, 1 << 32),
+        TermId::new(TermKind::Date, 3_652_059 << 1),
+        TermId::new(TermKind::DateTime, (1 << 60) - 1),
+        TermId::new(TermKind::Iri, 5),
     ] {
         assert_eq!(id.inline_value(), None, "{id:?}");
         assert_eq!(Lexical::new().write(id), None);

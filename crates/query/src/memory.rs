@@ -42,7 +42,7 @@ pub struct Shares {
 impl Shares {
     /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants
     /// a query to have.
-    pub fn of(total: u64, pool: u64, asked: Option<usize>) -> Self {
+    pub fn new(total: u64, pool: u64, asked: Option<usize>) -> Self {
         /// Queries that can begin at once in what the pool leaves: a wide device wants many.
         const AT_ONCE: u64 = 32;
         const LEAST: u64 = 512 << 10;
@@ -247,11 +247,11 @@ impl Drop for PlaceInLine<'_> {
 /// The memory of one query; clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryShare {
-    inner: Arc<Account>,
+    inner: Arc<Counted>,
 }
 
 #[derive(Debug)]
-struct Account {
+struct Counted {
     shares: Shares,
     used: AtomicUsize,
     most: AtomicUsize,
@@ -270,14 +270,14 @@ impl MemoryShare {
         sleep_ns: impl Fn(u64),
     ) -> Result<Self> {
         let reserved = line.reserve(&budget, "a query", shares.least, wait, limits, &sleep_ns)?;
-        Ok(Self::of(shares, budget, reserved))
+        Ok(Self::with_least(shares, budget, reserved))
     }
 
     /// With the least that was reserved before.
-    pub fn of(shares: Shares, budget: MemoryBudget, reserved: Reservation) -> Self {
+    pub fn with_least(shares: Shares, budget: MemoryBudget, reserved: Reservation) -> Self {
         assert!(reserved.bytes() >= shares.least as u64, "the least is there");
         let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let inner = Account { shares, used, most, budget, reserved: Mutex::new(reserved) };
+        let inner = Counted { shares, used, most, budget, reserved: Mutex::new(reserved) };
         Self { inner: Arc::new(inner) }
     }
 
@@ -359,7 +359,7 @@ impl MemoryShare {
     }
 }
 
-impl Drop for Account {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.budget.ended(*self.most.get_mut() as u64);
     }
@@ -585,7 +585,7 @@ mod tests {
     fn many_queries_at_once_stay_within_the_budget() {
         let budget = MemoryBudget::new(64 << 20);
         let pool = budget.reserve("a pool", 48 << 20).unwrap();
-        let shares = Shares::of(budget.total(), pool.bytes(), None);
+        let shares = Shares::new(budget.total(), pool.bytes(), None);
         let running: Vec<MemoryShare> = (0..64).map_while(|_| admit(shares, &budget).ok()).collect();
         assert_eq!(running.len(), 32);
         let mut helds: Vec<Held> = running.iter().map(MemoryShare::held).collect();

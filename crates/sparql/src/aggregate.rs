@@ -13,7 +13,7 @@ mod best;
 mod sum;
 
 use rustc_hash::FxHashSet;
-use snowmelt_graph::{Kind, TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef};
 use spargebra::algebra::{AggregateExpression, AggregateFunction};
 
 use crate::bounds::Held;
@@ -313,7 +313,7 @@ impl GroupStates {
 
 /// Only out-of-line numbers and local terms can count; nothing else is worth reading.
 fn prefetch_numbers(terms: &mut Terms, store: &mut dyn TermStore, args: &[TermId]) -> Result<(), TermError> {
-    let readable = |id: &TermId| matches!(id.kind(), Kind::Value | Kind::Local | Kind::Text);
+    let readable = |id: &TermId| matches!(id.kind(), TermKind::Value | TermKind::Local | TermKind::Text);
     terms.prefetch(store, args.iter().copied().filter(readable))
 }
 

@@ -364,7 +364,7 @@ impl QueryEngine {
             text.measure(&self.text_limits)?;
         }
         let least =
-            Shares::of(self.db.database().memory().total(), self.db.database().pool_bytes(), options.memory)
+            Shares::new(self.db.database().memory().total(), self.db.database().pool_bytes(), options.memory)
                 .least;
         let (wait, sign) = (options.memory_wait, sign_of(&options.account));
         let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
@@ -464,9 +464,9 @@ impl QueryEngine {
         least: Option<Reservation>,
     ) -> Result<MemoryShare, QueryError> {
         let budget = self.db.database().memory().clone();
-        let shares = Shares::of(budget.total(), self.db.database().pool_bytes(), options.memory);
+        let shares = Shares::new(budget.total(), self.db.database().pool_bytes(), options.memory);
         if let Some(least) = least {
-            return Ok(MemoryShare::of(shares, budget, least));
+            return Ok(MemoryShare::with_least(shares, budget, least));
         }
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
         let waits = self.memory_waiting(sign_of(&options.account));

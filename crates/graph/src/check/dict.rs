@@ -20,7 +20,7 @@ use crate::index::{Column, Index};
 use crate::interrupt::go_on;
 use crate::session::Session;
 use crate::term::lexical::Lexical;
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Numbers of a window: 24 MB of memory.
 const WINDOW: u64 = 8 << 20;
@@ -76,21 +76,21 @@ fn check_ids(session: &mut Session, report: &mut CheckReport, progress: Progress
 fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static str> {
     let kind = id.kind();
     let allowed = match column {
-        Column::Subject => matches!(kind, Kind::Iri | Kind::Blank),
-        Column::Predicate => kind == Kind::Iri,
-        Column::Object => !matches!(kind, Kind::Special | Kind::Local),
-        Column::Graph => id == TermId::DEFAULT_GRAPH || matches!(kind, Kind::Iri | Kind::Blank),
+        Column::Subject => matches!(kind, TermKind::Iri | TermKind::Blank),
+        Column::Predicate => kind == TermKind::Iri,
+        Column::Object => !matches!(kind, TermKind::Special | TermKind::Local),
+        Column::Graph => id == TermId::DEFAULT_GRAPH || matches!(kind, TermKind::Iri | TermKind::Blank),
     };
     if !allowed {
         return Some("is of a kind that cannot be there");
     }
-    if let Some(tree) = Tree::of(kind) {
+    if let Some(tree) = Tree::holding(kind) {
         let len = state.strings(tree).map_or(0, |strings| strings.len());
         return (id.number() >= len).then_some("is not in the dictionary");
     }
     match kind {
-        Kind::Blank => (id.number() >= state.meta().blank_nodes).then_some("is beyond the blank nodes"),
-        Kind::Special => None,
+        TermKind::Blank => (id.number() >= state.meta().blank_nodes).then_some("is beyond the blank nodes"),
+        TermKind::Special => None,
         _ => {
             let datatype = state.inline_datatype(id);
             (Lexical::new().write(id).is_none() || datatype.is_none()).then_some("has no value")
@@ -104,7 +104,7 @@ struct Window {
     numbers: Range<u64>,
     codes: Vec<u16>,
     /// The kind of each; special where it is not known.
-    kinds: Vec<Kind>,
+    kinds: Vec<TermKind>,
     from_hashes: Sum,
     from_strings: Sum,
 }
@@ -115,7 +115,7 @@ impl Window {
         Window {
             tree,
             codes: vec![0; len],
-            kinds: vec![Kind::Special; len],
+            kinds: vec![TermKind::Special; len],
             numbers,
             from_hashes: Sum::default(),
             from_strings: Sum::default(),
@@ -205,14 +205,14 @@ fn check_string(state: &GraphState, window: &mut Window, number: u64, string: &[
     let mut iri = String::new();
     let mut scratch = Vec::new();
     let entry = if tree == Tree::Iri {
-        let id = TermId::new(Kind::Iri, number);
+        let id = TermId::new(TermKind::Iri, number);
         let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
         iri.extend([prefix, local]);
-        Entry { kind: Kind::Iri, code: 0, string: iri.as_bytes() }
+        Entry { kind: TermKind::Iri, code: 0, string: iri.as_bytes() }
     } else {
-        let kind = if tree == Tree::Text { Kind::Text } else { Kind::Literal };
+        let kind = if tree == Tree::Text { TermKind::Text } else { TermKind::Literal };
         let id = if code == PLAIN && tree == Tree::Literal {
-            TermId::new(Kind::String, number)
+            TermId::new(TermKind::String, number)
         } else {
             TermId::coded(kind, code, number)
         };
@@ -247,12 +247,12 @@ fn check_objects(
     let mut last = None;
     each_row(session, tree, "objects", progress, |row| {
         let id = TermId(row[0]);
-        if Tree::of(id.kind()) == Some(window.tree)
+        if Tree::holding(id.kind()) == Some(window.tree)
             && last != Some(id)
             && let Some(at) = window.place(id.number())
         {
             let entry = Entry { kind: window.kinds[at], code: window.codes[at], string: &[] };
-            if window.kinds[at] != Kind::Special && entry.id(id.number()) != id {
+            if window.kinds[at] != TermKind::Special && entry.id(id.number()) != id {
                 report.problem(format!("an object is {id:?}, but the string is {:?}", entry.id(id.number())));
             }
         }

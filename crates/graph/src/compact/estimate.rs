@@ -13,7 +13,7 @@ use crate::dict::code::PLAIN;
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::Session;
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Terms of a tree that are looked at; of a tree with few, all.
 const SAMPLE: u64 = 128;
@@ -82,11 +82,11 @@ fn sample(session: &mut Session, tree: Tree) -> Result<Vec<(u64, u16)>> {
 
 /// Whether a term is in a quad.
 fn is_live(session: &mut Session, tree: Tree, number: u64, code: u16) -> Result<bool> {
-    let kinds: &[Kind] = match tree {
-        Tree::Iri => &[Kind::Iri],
-        Tree::Literal if code == PLAIN => &[Kind::String],
-        Tree::Literal => &[Kind::Literal, Kind::Value],
-        Tree::Text => &[Kind::Text],
+    let kinds: &[TermKind] = match tree {
+        Tree::Iri => &[TermKind::Iri],
+        Tree::Literal if code == PLAIN => &[TermKind::String],
+        Tree::Literal => &[TermKind::Literal, TermKind::Value],
+        Tree::Text => &[TermKind::Text],
     };
     let places: &[Index] = match tree {
         Tree::Iri => &[Index::Sp, Index::Op, Index::Gs, Index::Psog],

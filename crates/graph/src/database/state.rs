@@ -29,7 +29,7 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::index::value_counts::ValueCounts;
 use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// The graph as of one transaction.
 #[derive(Clone)]
@@ -202,7 +202,7 @@ impl GraphState {
     #[inline]
     pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
         let kind = id.kind();
-        if kind == Kind::String {
+        if kind == TermKind::String {
             return Carried::Is(Annotation::Plain);
         }
         if kind.has_code() {
@@ -224,7 +224,7 @@ impl GraphState {
     pub(crate) fn inline_datatype(&self, id: TermId) -> Option<&str> {
         match id.fixed_datatype() {
             Some(datatype) => Some(datatype),
-            None if id.kind() == Kind::Decimal => self.codes.decimal_datatype_of(id.decimal_code()),
+            None if id.kind() == TermKind::Decimal => self.codes.decimal_datatype_of(id.decimal_code()),
             None => None,
         }
     }

@@ -43,7 +43,7 @@ pub enum Annotation<'a> {
 impl<'a> Annotation<'a> {
     /// The annotation of a literal.
     #[inline]
-    pub fn of(lang: Option<&'a str>, datatype: &'a str) -> Self {
+    pub fn new(lang: Option<&'a str>, datatype: &'a str) -> Self {
         match lang {
             Some(lang) => Annotation::Language(lang),
             None if datatype == XSD_STRING => Annotation::Plain,

@@ -8,7 +8,7 @@
 //! Invariant: a dictionary keeps its format, since the ids of its terms depend on it. So the kind
 //! of a literal is decided where the term meets a dictionary, never where it is parsed.
 
-use crate::term::Kind;
+use crate::term::TermKind;
 
 /// Format of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -48,9 +48,9 @@ impl GraphFormat {
     /// The kind of a term whose lexical form has so many bytes: long strings and literals are
     /// texts.
     #[inline]
-    pub(crate) const fn kind_by_length(self, kind: Kind, bytes: usize) -> Kind {
+    pub(crate) const fn kind_by_length(self, kind: TermKind, bytes: usize) -> TermKind {
         match kind {
-            Kind::String | Kind::Literal if bytes > self.short_bytes() => Kind::Text,
+            TermKind::String | TermKind::Literal if bytes > self.short_bytes() => TermKind::Text,
             kind => kind,
         }
     }

@@ -111,7 +111,7 @@ impl PrefixEncoder {
     }
 
     /// Goes on where a table ended. What was seen once is forgotten.
-    pub fn of(prefixes: &Prefixes) -> Self {
+    pub fn with_known(prefixes: &Prefixes) -> Self {
         let numbered = prefixes.list.iter().zip(0u32..).skip(1);
         PrefixEncoder {
             numbers: numbered.map(|(prefix, number)| (prefix.as_bytes().into(), number)).collect(),

@@ -14,19 +14,19 @@ use crate::dict::code::Annotation as AnnotationRef;
 use crate::input::hash::TermHash;
 use crate::input::left_out::MOST_LISTED;
 use crate::term::inline::{self, Inline};
-use crate::term::{Kind, PAYLOAD_BITS, TermId, TermRef};
+use crate::term::{PAYLOAD_BITS, TermId, TermKind, TermRef};
 
 /// A term id, or the position of a term in a list.
 pub(crate) type Ref = u64;
 
 /// Reference to position `index` of a list of terms.
 pub(crate) fn local(index: u64) -> Ref {
-    TermId::new(Kind::Local, index).0
+    TermId::new(TermKind::Local, index).0
 }
 
 /// The position a reference means; `None` when it is a finished id.
 pub(crate) fn position(reference: Ref) -> Option<u64> {
-    const LOCAL: u64 = (Kind::Local as u64) << PAYLOAD_BITS;
+    const LOCAL: u64 = (TermKind::Local as u64) << PAYLOAD_BITS;
     (reference >= LOCAL).then_some(reference & !LOCAL)
 }
 
@@ -61,7 +61,7 @@ impl Span {
 pub(crate) enum Need {
     /// A number in the dictionary tree of this kind, or a number of a blank node. Whether a string
     /// or literal is a text the dictionary says that it comes to.
-    Number(Kind),
+    Number(TermKind),
     /// A code for its datatype; then it is inline with this body. Without one, as a literal.
     Code(u64),
 }
@@ -272,20 +272,20 @@ impl Interner {
     /// The reference of an IRI.
     pub(crate) fn iri(&mut self, iri: &[u8], place: Place) -> Ref {
         let hash = hash(IRI_SEED, iri);
-        self.add(hash, Need::Number(Kind::Iri), 0, iri, place)
+        self.add(hash, Need::Number(TermKind::Iri), 0, iri, place)
     }
 
     /// The reference of a blank node.
     pub(crate) fn blank(&mut self, label: &[u8], place: Place) -> Ref {
         let hash = hash(self.blank_seed, label);
-        self.add(hash, Need::Number(Kind::Blank), 0, label, place)
+        self.add(hash, Need::Number(TermKind::Blank), 0, label, place)
     }
 
     /// The reference of a literal with a language tag (lower case).
     pub(crate) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
         let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
         let hash = hash(seed, lexical.as_bytes());
-        self.add(hash, Need::Number(Kind::Literal), annotation, lexical.as_bytes(), place)
+        self.add(hash, Need::Number(TermKind::Literal), annotation, lexical.as_bytes(), place)
     }
 
     /// The reference of a literal with a datatype.
@@ -295,7 +295,7 @@ impl Interner {
             Inline::Shaped(body) => Need::Code(body),
             Inline::No(kind) => Need::Number(kind),
         };
-        let (annotation, seed) = self.annotation(AnnotationRef::of(None, datatype));
+        let (annotation, seed) = self.annotation(AnnotationRef::new(None, datatype));
         let hash = hash(seed, lexical.as_bytes());
         self.add(hash, need, annotation, lexical.as_bytes(), place)
     }
@@ -306,7 +306,7 @@ impl Interner {
             TermRef::Iri(iri) => (IRI_SEED, iri),
             TermRef::Blank(label) => (self.blank_seed, label),
             TermRef::Literal { lexical, lang, datatype } => {
-                (self.annotation(AnnotationRef::of(lang, datatype)).1, lexical)
+                (self.annotation(AnnotationRef::new(lang, datatype)).1, lexical)
             }
         };
         let whole = hash(seed, text.as_bytes());

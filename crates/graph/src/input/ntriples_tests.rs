@@ -18,8 +18,8 @@ fn term(parsed: &Parsed, reference: Ref) -> Term {
     let local = &parsed.terms[index as usize];
     let text = std::str::from_utf8(parsed.bytes(local.lexical)).unwrap();
     match (local.need, &parsed.annotations[local.annotation as usize]) {
-        (Need::Number(crate::Kind::Iri), _) => TermRef::Iri(text).to_owned(),
-        (Need::Number(crate::Kind::Blank), _) => TermRef::Blank(text).to_owned(),
+        (Need::Number(crate::TermKind::Iri), _) => TermRef::Iri(text).to_owned(),
+        (Need::Number(crate::TermKind::Blank), _) => TermRef::Blank(text).to_owned(),
         (_, OwnAnnotation::Plain) => TermRef::string(text).to_owned(),
         (_, OwnAnnotation::Language(tag)) => TermRef::tagged(text, tag).to_owned(),
         (_, OwnAnnotation::Datatype(iri)) => TermRef::typed(text, iri).to_owned(),

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A share of the memory budget, in bytes.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct LoadMemory {
     limit: u64,
     used: AtomicU64,
 }
 
-impl Account {
+impl LoadMemory {
     /// An account of `limit` bytes.
-    pub(super) fn new(limit: u64) -> Arc<Account> {
-        Arc::new(Account { limit, used: AtomicU64::new(0) })
+    pub(super) fn new(limit: u64) -> Arc<LoadMemory> {
+        Arc::new(LoadMemory { limit, used: AtomicU64::new(0) })
     }
 
     /// Takes `bytes` when they fit; given back when the returned value is dropped.
@@ -27,10 +27,10 @@ impl Account {
     }
 }
 
-/// Bytes taken from an [`Account`].
+/// Bytes taken from an [`LoadMemory`].
 #[derive(Debug)]
 pub(super) struct Taken {
-    account: Arc<Account>,
+    account: Arc<LoadMemory>,
     bytes: u64,
 }
 
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn never_beyond_the_limit() {
-        let account = Account::new(10);
+        let account = LoadMemory::new(10);
         let six = account.take(6).unwrap();
         assert!(account.take(5).is_none());
         let four = account.take(4).unwrap();

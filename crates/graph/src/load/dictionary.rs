@@ -17,7 +17,7 @@ use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{self, Entry, GraphFormat, Place, Tree};
 use crate::input::error::LoadError;
 use crate::input::intern::OwnAnnotation;
-use crate::term::{Kind, TermRef};
+use crate::term::{TermKind, TermRef};
 
 /// Bytes of strings per tree from which its symbol table is made.
 pub(super) const SAMPLE_BYTES: usize = 8 << 20;
@@ -81,7 +81,7 @@ impl Dictionary {
     pub(super) fn go_on_from(&mut self, state: &GraphState) {
         self.format = state.meta().format;
         self.codes = state.codes().clone();
-        self.prefixes = PrefixEncoder::of(state.prefixes());
+        self.prefixes = PrefixEncoder::with_known(state.prefixes());
         self.blank_nodes = state.meta().blank_nodes;
     }
 
@@ -102,8 +102,8 @@ impl Dictionary {
     pub(super) fn stored(&mut self, tree: Tree, code: u16, string: &[u8]) -> Result<u64, LoadError> {
         match tree {
             Tree::Iri => self.iri(string),
-            Tree::Literal => self.string(Entry { kind: Kind::Literal, code, string }),
-            Tree::Text => self.string(Entry { kind: Kind::Text, code, string }),
+            Tree::Literal => self.string(Entry { kind: TermKind::Literal, code, string }),
+            Tree::Text => self.string(Entry { kind: TermKind::Text, code, string }),
         }
     }
 
@@ -130,14 +130,14 @@ impl Dictionary {
     /// The number of a new term. `code` is its annotation code where its kind has one.
     pub(super) fn number(
         &mut self,
-        kind: Kind,
+        kind: TermKind,
         code: u16,
         annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<u64, LoadError> {
         match kind {
-            Kind::Iri => self.iri(lexical),
-            Kind::Blank => {
+            TermKind::Iri => self.iri(lexical),
+            TermKind::Blank => {
                 self.blank_nodes += 1;
                 Ok(self.blank_nodes - 1)
             }
@@ -157,7 +157,7 @@ impl Dictionary {
 
     fn literal(
         &mut self,
-        kind: Kind,
+        kind: TermKind,
         code: u16,
         annotation: &OwnAnnotation,
         lexical: &[u8],

@@ -63,7 +63,7 @@ pub(super) fn fill(
             insert(database, sources, options, progress, cancel)
         }
         Fill::Merge => {
-            let (old, store) = (Old::of(database)?, database.database().store());
+            let (old, store) = (Old::open(database)?, database.database().store());
             let sources = (sources, Sizes::new(options));
             super::run(build, store, Some(old), sources, options, progress, cancel)
         }

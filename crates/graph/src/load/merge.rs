@@ -27,7 +27,7 @@ use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::intern::{Interner, Parsed, position};
 use crate::session::Session;
-use crate::term::{Kind, TermId, TermRef};
+use crate::term::{TermId, TermKind, TermRef};
 
 /// Terms numbered together.
 const STEP_TERMS: u64 = 4096;
@@ -41,7 +41,7 @@ pub(super) struct Old {
 
 impl Old {
     /// The newest state of a database.
-    pub(super) fn of(database: &Arc<GraphDatabase>) -> Result<Self, LoadError> {
+    pub(super) fn open(database: &Arc<GraphDatabase>) -> Result<Self, LoadError> {
         Ok(Old { session: database.session()?.charged_to(&database.database().account(ACCOUNT)) })
     }
 
@@ -132,9 +132,9 @@ impl Old {
         strings.get(reader, numbers, |at, string| read[at] = string.to_vec()).map_err(GraphError::from)?;
         for (at, (number, string)) in numbers.iter().zip(&read).enumerate() {
             let kind = match tree {
-                Tree::Iri => Kind::Iri,
-                Tree::Literal => Kind::Literal,
-                Tree::Text => Kind::Text,
+                Tree::Iri => TermKind::Iri,
+                Tree::Literal => TermKind::Literal,
+                Tree::Text => TermKind::Text,
             };
             let code = match codes.get(at) {
                 Some([of, code]) if of == number => *code as u16,

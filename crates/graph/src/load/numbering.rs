@@ -15,7 +15,7 @@ use super::waiting::Waiting;
 use crate::input::error::LoadError;
 use crate::input::intern::{LocalTerm, Need, Parsed, Ref, local};
 use crate::term::inline::decimal_like;
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Gives ids to the terms of chunks.
 pub(super) struct Numbering<'a> {
@@ -69,7 +69,7 @@ impl<'a> Numbering<'a> {
             Need::Number(kind) => kind,
             Need::Code(body) => match self.dictionary.decimal_code(annotation) {
                 Some(code) => return Ok(decimal_like(code, body).0),
-                None => Kind::Literal,
+                None => TermKind::Literal,
             },
         };
         let kind = self.dictionary.format().kind_by_length(kind, term.lexical.len());

@@ -116,11 +116,11 @@ impl Sizes {
     /// tenth for a part of waiting terms, a thirty-second per thread for rows being sorted, the
     /// rest for chunks, samples and pages.
     pub(super) fn new(options: &LoadOptions) -> Sizes {
-        Sizes::of(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
+        Sizes::within(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
     }
 
     /// Shares out a budget of `memory` bytes; the sizes that `knobs` sets are as set.
-    pub(super) fn of(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
+    pub(super) fn within(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {
             chunk_bytes: knobs.chunk_bytes.unwrap_or(share(256, 1 << 20)),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use snowmelt_store::Build;
 
-use super::account::Account;
+use super::account::LoadMemory;
 use super::index::Indexer;
 use super::options::{LEAST_MEMORY, LoadSizes, Sizes};
 use super::progress::{LoadProgress, Teller};
@@ -61,9 +61,9 @@ impl Rebuild<'_> {
         progress: &dyn LoadProgress,
     ) -> Result<Rebuilt, LoadError> {
         let teller = &mut Teller::new(progress, None);
-        let sizes = Sizes::of(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
+        let sizes = Sizes::within(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
         let temp = TempSpace::create(&self.database.database().work_dir())?;
-        let account = Account::new(sizes.run_bytes);
+        let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let rows = |index: &Index| match index.arity() {
             4 => Rows::Quads(Sorter::new(run_store(index.name()), sizes.batch_rows, sizes.fan_in)),

@@ -25,7 +25,7 @@ use snowmelt_store::{Build, StoreError, Waiter};
 
 use self::live::{LiveTerms, NewNumbers};
 use self::sweep::Sweep;
-use super::account::Account;
+use super::account::LoadMemory;
 use super::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use super::index::Indexer;
 use super::options::{LoadSizes, Sizes};
@@ -41,7 +41,7 @@ use crate::error::GraphError;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::session::Session;
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Least memory of a rewrite, in bytes: with less, samples say little and runs are many.
 pub(crate) const LEAST_MEMORY: u64 = 8 << 20;
@@ -86,9 +86,9 @@ impl Rewrite<'_> {
     /// log of changes. When it returns the generation is durable, under names of its own.
     pub(crate) fn run(&self, build: Build, progress: &dyn LoadProgress) -> Result<(), LoadError> {
         let teller = &mut Teller::new(progress, None);
-        let sizes = Sizes::of(self.memory_bytes, self.threads, self.sizes);
+        let sizes = Sizes::within(self.memory_bytes, self.threads, self.sizes);
         let temp = TempSpace::create(&self.database.database().work_dir())?;
-        let account = Account::new(sizes.run_bytes);
+        let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         let hash_rows = (sizes.batch_rows / 2).max(1);
         let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
@@ -402,7 +402,7 @@ fn write_step(
     for (at, ((number, code), (start, len))) in terms[..many].iter().zip(&spans).enumerate() {
         let string = &bytes[*start..*start + *len];
         let got = if tree == Tree::Iri {
-            let id = TermId::new(Kind::Iri, *number);
+            let id = TermId::new(TermKind::Iri, *number);
             let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;
             iri.clear();
             iri.extend_from_slice(prefix.as_bytes());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::account::{Account, Taken};
+use super::account::{LoadMemory, Taken};
 use super::pack::{self, BLOCK_ROWS};
 use super::temp::{TempFile, TempReader, TempSpace};
 use crate::input::error::LoadError;
@@ -21,13 +21,17 @@ const SEGMENT_BYTES: usize = 64 << 10;
 pub(super) struct RunStore {
     name: &'static str,
     space: Arc<TempSpace>,
-    account: Arc<Account>,
+    account: Arc<LoadMemory>,
     file: Mutex<Option<TempFile>>,
 }
 
 impl RunStore {
     /// A store that keeps at most what `account` grants in memory and the rest in file `name`.
-    pub(super) fn new(name: &'static str, space: &Arc<TempSpace>, account: &Arc<Account>) -> Arc<RunStore> {
+    pub(super) fn new(
+        name: &'static str,
+        space: &Arc<TempSpace>,
+        account: &Arc<LoadMemory>,
+    ) -> Arc<RunStore> {
         Arc::new(RunStore {
             name,
             space: Arc::clone(space),
@@ -186,7 +190,7 @@ mod tests {
         let space = TempSpace::create(db.path()).unwrap();
         let mut spilled = 0;
         for (name, limit, spills) in [("all", 0, true), ("half", 200 << 10, true), ("none", 1 << 30, false)] {
-            let account = Account::new(limit);
+            let account = LoadMemory::new(limit);
             let store = RunStore::new(name, &space, &account);
             let want = rows(200_000);
             let mut writer = RunWriter::<3>::new(&store);

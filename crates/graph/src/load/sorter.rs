@@ -235,7 +235,7 @@ fn tournament<const N: usize>(heads: &[[u64; N]]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::account::Account;
+    use crate::load::account::LoadMemory;
     use crate::load::temp::TempSpace;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -243,7 +243,7 @@ mod tests {
     fn sorted(rows: &[[u64; 2]], memory: u64, batch_rows: usize, fan_in: usize, max: usize) -> Vec<[u64; 2]> {
         let db = tempfile::tempdir().unwrap();
         let space = TempSpace::create(db.path()).unwrap();
-        let store = RunStore::new("test", &space, &Account::new(memory));
+        let store = RunStore::new("test", &space, &LoadMemory::new(memory));
         let sorter = Sorter::<2>::new(store, batch_rows, fan_in);
         std::thread::scope(|s| {
             for part in rows.chunks(rows.len().div_ceil(3).max(1)) {

@@ -35,7 +35,7 @@ use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::hash::TermHash;
 use crate::input::intern::{OwnAnnotation, Ref, position};
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Bytes of terms compressed together.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -103,7 +103,7 @@ impl Waiting {
     pub(super) fn position(
         &mut self,
         hash: TermHash,
-        kind: Kind,
+        kind: TermKind,
         code: u16,
         annotation: &OwnAnnotation,
         lexical: &[u8],
@@ -350,7 +350,7 @@ struct TermsWriter {
 impl TermsWriter {
     fn push(
         &mut self,
-        kind: Kind,
+        kind: TermKind,
         code: u16,
         annotation: &OwnAnnotation,
         lexical: &[u8],
@@ -361,7 +361,7 @@ impl TermsWriter {
             OwnAnnotation::Language(tag) => (Some(b'@'), &**tag),
             OwnAnnotation::Datatype(iri) => (Some(b'^'), &**iri),
         };
-        let lexical = if kind == Kind::Blank { &[] } else { lexical };
+        let lexical = if kind == TermKind::Blank { &[] } else { lexical };
         let name_len = name.len() + usize::from(tag.is_some());
         self.block.push(kind as u8);
         self.block.extend_from_slice(&code.to_le_bytes());
@@ -405,7 +405,7 @@ struct TermsReader {
 }
 
 struct WaitingTerm {
-    kind: Kind,
+    kind: TermKind,
     code: u16,
     annotation: OwnAnnotation,
     lexical: Vec<u8>,
@@ -413,7 +413,7 @@ struct WaitingTerm {
 
 impl Default for WaitingTerm {
     fn default() -> Self {
-        WaitingTerm { kind: Kind::Iri, code: 0, annotation: OwnAnnotation::Plain, lexical: Vec::new() }
+        WaitingTerm { kind: TermKind::Iri, code: 0, annotation: OwnAnnotation::Plain, lexical: Vec::new() }
     }
 }
 
@@ -430,7 +430,7 @@ impl TermsReader {
                 lz4_flex::decompress_size_prepended(&packed).map_err(|e| self.file.damaged(e.to_string()))?;
             self.at = 0;
         }
-        let kind = Kind::ALL[usize::from(self.take::<1>()[0])];
+        let kind = TermKind::ALL[usize::from(self.take::<1>()[0])];
         let code = u16::from_le_bytes(self.take());
         let lexical_len = u32::from_le_bytes(self.take()) as usize;
         let name_len = u32::from_le_bytes(self.take()) as usize;

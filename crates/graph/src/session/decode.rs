@@ -16,7 +16,7 @@ use crate::error::{GraphError, Result};
 use crate::session::Session;
 use crate::session::veil::Veil;
 use crate::term::lexical::Lexical;
-use crate::term::{Kind, TermId, TermRef};
+use crate::term::{TermId, TermKind, TermRef};
 
 /// Memory of a decode, kept for the next one.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl DecodeScratch {
         self.wanted.iter_mut().for_each(Vec::clear);
         self.numbers.iter_mut().for_each(Vec::clear);
         for (place, &id) in ids.iter().enumerate() {
-            match Tree::of(id.kind()) {
+            match Tree::holding(id.kind()) {
                 Some(tree) => self.wanted[tree as usize].push(WantedTerm { id, place: place as u32 }),
                 None => other(id, place)?,
             }
@@ -160,7 +160,7 @@ fn without_dictionary(
     buffer: &mut String,
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
-    if id.kind() == Kind::Blank {
+    if id.kind() == TermKind::Blank {
         let label = match veil {
             None => blank_label(id.number(), buffer),
             Some(veil) => veil.label(id.number(), buffer),
@@ -218,7 +218,7 @@ fn term<'a>(
     string: &'a [u8],
     buffer: &'a mut String,
 ) -> Result<TermRef<'a>> {
-    if id.kind() != Kind::Iri {
+    if id.kind() != TermKind::Iri {
         return literal(id, string, state.codes());
     }
     let (prefix, local) = state.prefixes().split(string).map_err(|why| dictionary_error(id, why))?;

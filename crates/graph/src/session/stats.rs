@@ -13,7 +13,7 @@ use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
 use crate::session::Session;
-use crate::term::Kind;
+use crate::term::TermKind;
 use crate::term::range::ids_of_kind;
 
 /// Counts and sizes of a database.
@@ -139,7 +139,7 @@ fn terms(state: &GraphState) -> Terms {
 
 fn objects_by_kind(session: &mut Session) -> Result<BTreeMap<&'static str, u64>> {
     let mut kinds = BTreeMap::new();
-    for kind in Kind::ALL {
+    for kind in TermKind::ALL {
         let (low, high) = ids_of_kind(kind).into_inner();
         match session.count(Index::Op, &[], Some((low, high)))? {
             0 => {}

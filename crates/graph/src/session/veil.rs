@@ -33,7 +33,7 @@ pub struct Veil {
 
 impl Veil {
     /// Of a view.
-    pub fn of(view: &Arc<GraphView>, secret: &LabelSecret) -> Arc<Self> {
+    pub fn new(view: &Arc<GraphView>, secret: &LabelSecret) -> Arc<Self> {
         Arc::new(Self { view: view.clone(), secret: secret.clone() })
     }
 

@@ -8,7 +8,7 @@
 //! goes to the dictionary, under the kind that [`Inline::No`] names.
 
 use crate::term::civil::{days_of, is_valid};
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// The namespace of the XML Schema datatypes.
 pub const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
@@ -78,10 +78,10 @@ pub enum Inline {
     /// It is this id.
     Id(TermId),
     /// It looks like a decimal number of a datatype that has no fixed code: inline once the
-    /// datatype has one ([`decimal_like`]), else in the dictionary under [`Kind::Literal`].
+    /// datatype has one ([`decimal_like`]), else in the dictionary under [`TermKind::Literal`].
     Shaped(u64),
     /// It goes to the dictionary under this kind: string, literal or value.
-    No(Kind),
+    No(TermKind),
 }
 
 impl Inline {
@@ -98,7 +98,7 @@ impl Inline {
 /// The id of a literal of a registered datatype from the payload of [`Inline::Shaped`].
 #[inline]
 pub const fn decimal_like(code: u8, body: u64) -> TermId {
-    TermId::new(Kind::Decimal, ((code as u64) << BODY_BITS) | body)
+    TermId::new(TermKind::Decimal, ((code as u64) << BODY_BITS) | body)
 }
 
 /// How literals of a datatype are encoded.
@@ -137,7 +137,7 @@ fn datatype_named(iri: &str) -> Datatype {
     }
 }
 
-/// Whether `datatype` is one whose literals are kept under [`Kind::Value`] when they are not
+/// Whether `datatype` is one whose literals are kept under [`TermKind::Value`] when they are not
 /// inline: numbers, booleans, dates, times, durations.
 pub fn is_comparable_datatype(datatype: &str) -> bool {
     !matches!(datatype_named(datatype), Datatype::String | Datatype::Unknown)
@@ -149,11 +149,11 @@ pub fn encode(lexical: &str, datatype: &str) -> Inline {
     let id = match datatype_named(datatype) {
         Datatype::String => match short_string(bytes) {
             Some(id) => return Inline::Id(id),
-            None => return Inline::No(Kind::String),
+            None => return Inline::No(TermKind::String),
         },
         Datatype::Unknown => match decimal_body(bytes) {
             Some(body) => return Inline::Shaped(body),
-            None => return Inline::No(Kind::Literal),
+            None => return Inline::No(TermKind::Literal),
         },
         Datatype::Integer => integer(bytes).and_then(from_integer),
         Datatype::Decimal => decimal_body(bytes).map(|body| decimal_like(DECIMAL, body)),
@@ -169,7 +169,7 @@ pub fn encode(lexical: &str, datatype: &str) -> Inline {
         Datatype::DateTime => date_time(bytes),
         Datatype::Comparable => None,
     };
-    id.map_or(Inline::No(Kind::Value), Inline::Id)
+    id.map_or(Inline::No(TermKind::Value), Inline::Id)
 }
 
 /// The id of a string of at most seven bytes.
@@ -178,7 +178,7 @@ pub fn short_string(bytes: &[u8]) -> Option<TermId> {
     if bytes.len() > SHORT_STRING_BYTES {
         return None;
     }
-    Some(TermId::new(Kind::ShortString, short_payload(bytes)))
+    Some(TermId::new(TermKind::ShortString, short_payload(bytes)))
 }
 
 /// Bytes left aligned, zero filled, then the length: orders as the strings do, also with NUL in
@@ -195,7 +195,7 @@ pub fn from_integer(value: i64) -> Option<TermId> {
     if !(-INTEGER_OFFSET..INTEGER_OFFSET).contains(&value) {
         return None;
     }
-    Some(TermId::new(Kind::Integer, (value + INTEGER_OFFSET) as u64))
+    Some(TermId::new(TermKind::Integer, (value + INTEGER_OFFSET) as u64))
 }
 
 /// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in
@@ -228,7 +228,7 @@ pub fn from_micros(value: i64) -> Option<TermId> {
 pub fn from_double(value: f64) -> Option<TermId> {
     let value = if value.is_nan() { f64::NAN } else { value };
     let bits = value.to_bits();
-    (bits & 0xF == 0).then(|| TermId::new(Kind::Double, ordered_bits(value) >> 4))
+    (bits & 0xF == 0).then(|| TermId::new(TermKind::Double, ordered_bits(value) >> 4))
 }
 
 /// The bit pattern of a double, so changed that the order of patterns is the order of values.
@@ -240,7 +240,7 @@ pub(crate) fn ordered_bits(value: f64) -> u64 {
 /// The id of an xsd:float. Its lexical form is the canonical one.
 pub fn from_float(value: f32) -> TermId {
     let value = if value.is_nan() { f32::NAN } else { value };
-    TermId::new(Kind::Float, u64::from(ordered_bits_f32(value)))
+    TermId::new(TermKind::Float, u64::from(ordered_bits_f32(value)))
 }
 
 pub(crate) fn ordered_bits_f32(value: f32) -> u32 {
@@ -250,13 +250,13 @@ pub(crate) fn ordered_bits_f32(value: f32) -> u32 {
 
 /// The id of an xsd:boolean.
 pub const fn from_boolean(value: bool) -> TermId {
-    TermId::new(Kind::Boolean, value as u64)
+    TermId::new(TermKind::Boolean, value as u64)
 }
 
 /// The id of an xsd:date: days since 0001-01-01 (up to 9999-12-31), without time zone or in
 /// UTC.
 pub fn from_date(days: u32, utc: bool) -> Option<TermId> {
-    (days < DAYS).then(|| TermId::new(Kind::Date, u64::from(days) << 1 | u64::from(utc)))
+    (days < DAYS).then(|| TermId::new(TermKind::Date, u64::from(days) << 1 | u64::from(utc)))
 }
 
 /// Days from 0001-01-01 to 9999-12-31.
@@ -265,7 +265,7 @@ pub(crate) const DAYS: u32 = 3_652_059;
 /// The id of an xsd:dateTime: milliseconds since 0001-01-01T00:00:00 (up to the end of 9999),
 /// without time zone or in UTC.
 pub fn from_date_time(ms: u64, utc: bool) -> Option<TermId> {
-    (ms < u64::from(DAYS) * MS_PER_DAY).then(|| TermId::new(Kind::DateTime, ms << 1 | u64::from(utc)))
+    (ms < u64::from(DAYS) * MS_PER_DAY).then(|| TermId::new(TermKind::DateTime, ms << 1 | u64::from(utc)))
 }
 
 /// A canonical integer of at most 18 digits.

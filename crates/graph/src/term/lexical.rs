@@ -7,7 +7,7 @@ use crate::term::inline::{
     BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DERIVED_OFFSET, DIGIT_BITS, FIRST_REGISTERED,
     INTEGER_OFFSET, MAX_DIGITS, MS_PER_DAY, SCALE, SHORT_STRING_BYTES, XSD_STRING,
 };
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// The value an inline id carries.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -80,17 +80,17 @@ impl TermId {
     pub fn inline_value(self) -> Option<InlineValue> {
         let payload = self.payload();
         match self.kind() {
-            Kind::ShortString => short_string(payload),
-            Kind::Integer => Some(InlineValue::Integer(payload as i64 - INTEGER_OFFSET)),
-            Kind::Decimal => decimal(payload),
-            Kind::Double => Some(InlineValue::Double(double_of(payload))),
-            Kind::Float => Some(InlineValue::Float(float_of(u32::try_from(payload).ok()?))),
-            Kind::Boolean => (payload < 2).then_some(InlineValue::Boolean(payload == 1)),
-            Kind::Date => {
+            TermKind::ShortString => short_string(payload),
+            TermKind::Integer => Some(InlineValue::Integer(payload as i64 - INTEGER_OFFSET)),
+            TermKind::Decimal => decimal(payload),
+            TermKind::Double => Some(InlineValue::Double(double_of(payload))),
+            TermKind::Float => Some(InlineValue::Float(float_of(u32::try_from(payload).ok()?))),
+            TermKind::Boolean => (payload < 2).then_some(InlineValue::Boolean(payload == 1)),
+            TermKind::Date => {
                 let days = u32::try_from(payload >> 1).ok().filter(|days| *days < DAYS)?;
                 Some(InlineValue::Date { days, utc: payload & 1 == 1 })
             }
-            Kind::DateTime => {
+            TermKind::DateTime => {
                 let ms = payload >> 1;
                 (ms < u64::from(DAYS) * MS_PER_DAY)
                     .then_some(InlineValue::DateTime { ms, utc: payload & 1 == 1 })
@@ -103,14 +103,14 @@ impl TermId {
     /// registered datatypes (decimal ids from code 16) and for ids that are not inline.
     pub fn fixed_datatype(self) -> Option<&'static str> {
         match self.kind() {
-            Kind::ShortString => Some(XSD_STRING),
-            Kind::Integer => Some("http://www.w3.org/2001/XMLSchema#integer"),
-            Kind::Decimal => fixed_decimal_datatype(self.decimal_code()),
-            Kind::Double => Some("http://www.w3.org/2001/XMLSchema#double"),
-            Kind::Float => Some("http://www.w3.org/2001/XMLSchema#float"),
-            Kind::Boolean => Some("http://www.w3.org/2001/XMLSchema#boolean"),
-            Kind::Date => Some("http://www.w3.org/2001/XMLSchema#date"),
-            Kind::DateTime => Some("http://www.w3.org/2001/XMLSchema#dateTime"),
+            TermKind::ShortString => Some(XSD_STRING),
+            TermKind::Integer => Some("http://www.w3.org/2001/XMLSchema#integer"),
+            TermKind::Decimal => fixed_decimal_datatype(self.decimal_code()),
+            TermKind::Double => Some("http://www.w3.org/2001/XMLSchema#double"),
+            TermKind::Float => Some("http://www.w3.org/2001/XMLSchema#float"),
+            TermKind::Boolean => Some("http://www.w3.org/2001/XMLSchema#boolean"),
+            TermKind::Date => Some("http://www.w3.org/2001/XMLSchema#date"),
+            TermKind::DateTime => Some("http://www.w3.org/2001/XMLSchema#dateTime"),
             _ => None,
         }
     }

@@ -17,7 +17,7 @@ use crate::term::inline::{
 };
 use crate::term::lexical::{InlineValue, double_of, float_of};
 use crate::term::number::{InlineNumber, MICROS};
-use crate::term::{Kind, NUMBER_BITS, PLAIN, TermId};
+use crate::term::{NUMBER_BITS, PLAIN, TermId, TermKind};
 
 /// A comparison `?x OP constant`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,23 +150,23 @@ pub struct IdRanges {
 }
 
 impl IdRanges {
-    fn exact(&mut self, kind: Kind, range: Option<(u64, u64)>) {
+    fn exact(&mut self, kind: TermKind, range: Option<(u64, u64)>) {
         push(&mut self.exact, kind, range);
     }
 
-    fn check(&mut self, kind: Kind, range: Option<(u64, u64)>) {
+    fn check(&mut self, kind: TermKind, range: Option<(u64, u64)>) {
         push(&mut self.check, kind, range);
     }
 }
 
-fn push(ranges: &mut Vec<RangeInclusive<u64>>, kind: Kind, range: Option<(u64, u64)>) {
+fn push(ranges: &mut Vec<RangeInclusive<u64>>, kind: TermKind, range: Option<(u64, u64)>) {
     if let Some((low, high)) = range {
         ranges.push(TermId::new(kind, low).0..=TermId::new(kind, high).0);
     }
 }
 
 /// All ids of a kind.
-pub fn ids_of_kind(kind: Kind) -> RangeInclusive<u64> {
+pub fn ids_of_kind(kind: TermKind) -> RangeInclusive<u64> {
     TermId::new(kind, 0).0..=TermId::new(kind, (1 << 60) - 1).0
 }
 
@@ -179,21 +179,21 @@ pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRan
         }
         CompareValue::Boolean(constant) => {
             let within = search(op, 0, 1, |payload| Some((payload == 1).cmp(&constant)));
-            ranges.exact(Kind::Boolean, within);
+            ranges.exact(TermKind::Boolean, within);
         }
         CompareValue::String(constant) => return strings(op, constant),
         CompareValue::Date { days, utc } => {
             let last = u64::from(DAYS) - 1;
-            zoned(op, Kind::Date, last, &mut ranges, |day, zone| {
+            zoned(op, TermKind::Date, last, &mut ranges, |day, zone| {
                 compare_instants(day * MS_PER_DAY, zone, u64::from(days) * MS_PER_DAY, utc)
             });
         }
         CompareValue::DateTime { ms, utc } => {
             let last = u64::from(DAYS) * MS_PER_DAY - 1;
-            zoned(op, Kind::DateTime, last, &mut ranges, |at, zone| compare_instants(at, zone, ms, utc));
+            zoned(op, TermKind::DateTime, last, &mut ranges, |at, zone| compare_instants(at, zone, ms, utc));
         }
     }
-    ranges.check.push(ids_of_kind(Kind::Value));
+    ranges.check.push(ids_of_kind(TermKind::Value));
     ranges
 }
 
@@ -241,28 +241,30 @@ fn numeric(op: CompareOp, constant: CompareValue<'_>, ranges: &mut IdRanges) {
     let whole = |value: i64| compare(InlineNumber::Exact(i128::from(value) * MICROS));
     let last = (1 << 60) - 1;
     let within = search(op, 0, last, |payload| whole(payload as i64 - INTEGER_OFFSET));
-    ranges.exact(Kind::Integer, within);
+    ranges.exact(TermKind::Integer, within);
 
     // The digits are below the value: search the values, then take in all digits.
     let values = search(op, 0, 2 * DECIMAL_OFFSET as u64 - 1, |value| {
         compare(InlineNumber::Exact((value as i64 - DECIMAL_OFFSET).into()))
     });
-    ranges
-        .exact(Kind::Decimal, values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)));
+    ranges.exact(
+        TermKind::Decimal,
+        values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)),
+    );
     // of all derived types alike: those that do not have a value have no id of it
     let bodies = search(op, 0, (1 << BODY_BITS) - 1, |body| whole(body as i64 - DERIVED_OFFSET));
     for code in 1..=DERIVED.len() as u64 {
         let datatype = code << BODY_BITS;
-        ranges.exact(Kind::Decimal, bodies.map(|(low, high)| (datatype | low, datatype | high)));
+        ranges.exact(TermKind::Decimal, bodies.map(|(low, high)| (datatype | low, datatype | high)));
     }
 
     let payload = |id: Option<TermId>| id.expect("infinity is inline").payload();
     let (low, high) = (payload(from_double(f64::NEG_INFINITY)), payload(from_double(f64::INFINITY)));
     let within = search(op, low, high, |payload| compare(InlineNumber::Double(double_of(payload))));
-    ranges.exact(Kind::Double, within);
+    ranges.exact(TermKind::Double, within);
     let (low, high) = (from_float(f32::NEG_INFINITY).payload(), from_float(f32::INFINITY).payload());
     let within = search(op, low, high, |payload| compare(InlineNumber::Float(float_of(payload as u32))));
-    ranges.exact(Kind::Float, within);
+    ranges.exact(TermKind::Float, within);
 }
 
 fn strings(op: CompareOp, constant: &str) -> IdRanges {
@@ -277,11 +279,11 @@ fn strings(op: CompareOp, constant: &str) -> IdRanges {
         Ordering::Equal if long => Some(Ordering::Less),
         ordering => Some(ordering),
     });
-    ranges.exact(Kind::ShortString, within);
+    ranges.exact(TermKind::ShortString, within);
     if op != CompareOp::Eq || long {
-        ranges.check(Kind::String, Some((0, last)));
+        ranges.check(TermKind::String, Some((0, last)));
         let plain = u64::from(PLAIN) << NUMBER_BITS;
-        ranges.check(Kind::Text, Some((plain, plain | ((1 << NUMBER_BITS) - 1))));
+        ranges.check(TermKind::Text, Some((plain, plain | ((1 << NUMBER_BITS) - 1))));
     }
     ranges.check.sort_by_key(|range| *range.start());
     ranges
@@ -308,7 +310,7 @@ pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) 
 /// checked where one does.
 fn zoned(
     op: CompareOp,
-    kind: Kind,
+    kind: TermKind,
     last: u64,
     ranges: &mut IdRanges,
     compare: impl Fn(u64, bool) -> Option<Ordering>,

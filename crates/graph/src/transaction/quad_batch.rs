@@ -30,7 +30,7 @@ impl QuadBatch {
 
     /// A term that has an id: stored, inline, or the default graph's.
     pub fn id(&self, id: TermId) -> BatchTerm {
-        assert!(id.kind() != crate::term::Kind::Local, "ids of a query are not stored");
+        assert!(id.kind() != crate::term::TermKind::Local, "ids of a query are not stored");
         BatchTerm(id.0)
     }
 

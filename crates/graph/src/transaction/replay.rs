@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::database::change_log::Change;
 use crate::error::Result;
 use crate::session::Session;
-use crate::term::{Kind, Term, TermId, TermRef};
+use crate::term::{Term, TermId, TermKind, TermRef};
 use crate::transaction::quad_batch::{BatchTerm, QuadBatch};
 use crate::transaction::terms::BlankNodes;
 use crate::transaction::{Target, Transaction};
@@ -118,5 +118,5 @@ fn len_of(term: &Term) -> usize {
 /// Whether an id means the same in all generations. Numbers and dates would, but for datatypes
 /// with a code.
 fn is_the_same(id: TermId) -> bool {
-    id == TermId::DEFAULT_GRAPH || id.kind() == Kind::Blank
+    id == TermId::DEFAULT_GRAPH || id.kind() == TermKind::Blank
 }

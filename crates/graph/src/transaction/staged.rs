@@ -29,7 +29,7 @@ use crate::input::hash::TermHash;
 use crate::input::intern::{LocalTerm, Need, OwnAnnotation, Parsed, Span};
 use crate::interrupt::Interrupt;
 use crate::progress::ChangeProgress;
-use crate::term::Kind;
+use crate::term::TermKind;
 use crate::transaction::Transaction;
 use crate::transaction::document::Document;
 use crate::transaction::quad_batch::QuadBatch;
@@ -308,7 +308,7 @@ impl Parsed {
             let [tag] = *take(from)?;
             let value = u64::from_le_bytes(*take(from)?);
             let need = match tag {
-                0 => Need::Number(*Kind::ALL.get(value as usize)?),
+                0 => Need::Number(*TermKind::ALL.get(value as usize)?),
                 _ => Need::Code(value),
             };
             let annotation = u32::from_le_bytes(*take(from)?);

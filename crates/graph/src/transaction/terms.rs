@@ -19,7 +19,7 @@ use crate::input::hash::TermHash;
 use crate::input::intern::{LocalTerm, Need, Parsed, position};
 use crate::session::resolve::WantedEntries;
 use crate::term::inline::decimal_like;
-use crate::term::{Kind, TermId, TermRef};
+use crate::term::{TermId, TermKind, TermRef};
 use crate::transaction::Transaction;
 
 /// The blank nodes that labels stand for, over the batches of one document or operation.
@@ -64,7 +64,7 @@ impl Transaction {
 
     fn term_ids(&mut self, parsed: &Parsed, blanks: &mut BlankNodes) -> Result<Vec<TermId>> {
         let mut found = vec![None; parsed.terms.len()];
-        let mut entries: Vec<Option<(Kind, u16)>> = vec![None; parsed.terms.len()];
+        let mut entries: Vec<Option<(TermKind, u16)>> = vec![None; parsed.terms.len()];
         let mut owned = Owned::default();
         for (at, term) in parsed.terms.iter().enumerate() {
             match self.place_term(parsed, at, term, &mut owned, blanks)? {
@@ -106,15 +106,15 @@ impl Transaction {
     ) -> Result<Placed> {
         let annotation = parsed.annotations[term.annotation as usize].as_ref();
         let kind = match term.need {
-            Need::Number(Kind::Blank) => {
+            Need::Number(TermKind::Blank) => {
                 let node = *blanks.known.entry(term.hash).or_insert_with(|| self.new_blank_node());
                 return Ok(Placed::Id(node));
             }
-            Need::Number(Kind::Iri) => return Ok(Placed::Entry(Kind::Iri, 0)),
+            Need::Number(TermKind::Iri) => return Ok(Placed::Entry(TermKind::Iri, 0)),
             Need::Number(kind) => kind,
             Need::Code(body) => match self.decimal_code(annotation.datatype()) {
                 Code::Is(code) => return Ok(Placed::Id(decimal_like(code, body))),
-                Code::Full | Code::Unknown => Kind::Literal,
+                Code::Full | Code::Unknown => TermKind::Literal,
             },
         };
         let format = self.state.meta.format;
@@ -211,7 +211,7 @@ impl Transaction {
         let encoder = self.prefixes.get_or_insert_with(|| {
             self.db
                 .take_prefix_encoder(self.state.dictionary(), known)
-                .unwrap_or_else(|| PrefixEncoder::of(&self.state.prefixes))
+                .unwrap_or_else(|| PrefixEncoder::with_known(&self.state.prefixes))
         });
         let encode = |entry: &&Entry<'_>| {
             let iri = std::str::from_utf8(entry.string).expect("parsers hand over UTF-8");
@@ -265,5 +265,5 @@ impl Transaction {
 enum Placed {
     Id(TermId),
     /// kind and code of its dictionary entry
-    Entry(Kind, u16),
+    Entry(TermKind, u16),
 }

@@ -1,7 +1,7 @@
 //! The running total of SUM and AVG.
 
 use oxsdatatypes::{Double, Float};
-use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, InlineValue, Kind, MICROS, TermId};
+use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, InlineValue, MICROS, TermId, TermKind};
 
 use crate::value::{Arithmetic, Decimal, Terms, Value, arithmetic, bytes_of};
 
@@ -70,7 +70,7 @@ impl Total {
         *self = match (&*self, id.inline_number()) {
             // the first decimal of a group
             (Total::Integer(total), Some(InlineNumber::Exact(v)))
-                if id.kind() == Kind::Decimal && id.decimal_code() == 0 =>
+                if id.kind() == TermKind::Decimal && id.decimal_code() == 0 =>
             {
                 Total::Micros(i128::from(*total) * MICROS + v)
             }
@@ -82,8 +82,8 @@ impl Total {
     fn sum(&self, id: TermId, terms: &Terms) -> Total {
         // Terms that cannot be numbers were not prefetched.
         let is_read = match id.kind() {
-            Kind::Value | Kind::Text | Kind::Local => true,
-            Kind::Decimal => id.decimal_code() < FIRST_REGISTERED,
+            TermKind::Value | TermKind::Text | TermKind::Local => true,
+            TermKind::Decimal => id.decimal_code() < FIRST_REGISTERED,
             kind => kind.is_inline(),
         };
         let value = if is_read { terms.value(id) } else { None };

@@ -5,7 +5,7 @@
 //! both batched; the blank nodes met come next.
 
 use rustc_hash::FxHashSet;
-use snowmelt_graph::{Index, Keys, Kind, Matches, TermId};
+use snowmelt_graph::{Index, Keys, Matches, TermId, TermKind};
 
 use crate::bounds::Held;
 use crate::error::QueryError;
@@ -33,7 +33,7 @@ impl Described {
 
     /// Takes in the resources that a query names and that were not described before.
     pub fn named(&mut self, ids: impl Iterator<Item = TermId>) -> Result<(), QueryError> {
-        let is_resource = |id: &TermId| matches!(id.kind(), Kind::Iri | Kind::Blank);
+        let is_resource = |id: &TermId| matches!(id.kind(), TermKind::Iri | TermKind::Blank);
         self.add(ids.filter(is_resource).collect())
     }
 
@@ -53,7 +53,7 @@ impl Described {
             some.sort_unstable();
             let mut out = Batch::empty(3);
             triples(run, &some, &mut out)?;
-            self.add(out.cols[2].iter().copied().filter(|o| o.kind() == Kind::Blank).collect())?;
+            self.add(out.cols[2].iter().copied().filter(|o| o.kind() == TermKind::Blank).collect())?;
             if out.rows > 0 {
                 return Ok(Some(out));
             }

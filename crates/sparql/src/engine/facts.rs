@@ -1,7 +1,7 @@
 //! Statistics, asked of the indexes and remembered: the optimiser's view of the data.
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Columns, CompareOp, Index, Kind, TermId, ids_of_kind};
+use snowmelt_graph::{Columns, CompareOp, Index, TermId, TermKind, ids_of_kind};
 
 use super::QueryEngine;
 use crate::algebra::Const;
@@ -171,7 +171,7 @@ impl Facts for Data<'_> {
         let mut resources = || {
             let all = self.source.count(Index::Posg, &[p], None)?;
             let mut of = 0;
-            for kind in [Kind::Iri, Kind::Blank] {
+            for kind in [TermKind::Iri, TermKind::Blank] {
                 let range = ids_of_kind(kind);
                 of += self.source.count(Index::Posg, &[p], Some((*range.start(), *range.end())))?;
             }

@@ -116,5 +116,8 @@ impl Operator for Triples {
 fn allowed(batch: &Batch, row: usize) -> bool {
     let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
     let nothing = [s, p, o].contains(&TermId::UNDEF);
-    !nothing && !s.kind().is_literal() && !p.kind().is_literal() && p.kind() != snowmelt_graph::Kind::Blank
+    !nothing
+        && !s.kind().is_literal()
+        && !p.kind().is_literal()
+        && p.kind() != snowmelt_graph::TermKind::Blank
 }

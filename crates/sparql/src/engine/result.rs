@@ -296,7 +296,7 @@ impl QueryResult {
         for col in cols.iter_mut() {
             terms.to_stored(&mut source.session, col)?;
         }
-        let local = cols.iter().flatten().copied().filter(|id| id.kind() == snowmelt_graph::Kind::Local);
+        let local = cols.iter().flatten().copied().filter(|id| id.kind() == snowmelt_graph::TermKind::Local);
         Ok(terms.prefetch_whole(&mut source.session, local)?)
     }
 

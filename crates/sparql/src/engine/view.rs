@@ -41,7 +41,7 @@ pub(super) struct Views {
 impl Views {
     /// The veil that hides all graphs but those of a view.
     pub fn veil(&self, view: &Arc<GraphView>) -> Arc<Veil> {
-        Veil::of(view, &self.secret)
+        Veil::new(view, &self.secret)
     }
 
     /// The graphs of a view, as the session sees them.

@@ -5,7 +5,7 @@ mod literal;
 mod logic;
 mod members;
 
-use snowmelt_graph::{FIRST_REGISTERED, Kind, TermId, from_boolean};
+use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean};
 
 use super::column::Col;
 use super::kernel::{self, FALSE, Order, Slow, TRUE};
@@ -213,17 +213,17 @@ fn is_a_by_kind(what: IsA, id: TermId) -> std::result::Result<TermId, Slow> {
     if id.is_undef() {
         return Ok(id);
     }
-    if kind == Kind::Local {
+    if kind == TermKind::Local {
         return Err(Slow);
     }
     Ok(from_boolean(match what {
-        IsA::Iri => kind == Kind::Iri,
-        IsA::Blank => kind == Kind::Blank,
+        IsA::Iri => kind == TermKind::Iri,
+        IsA::Blank => kind == TermKind::Blank,
         IsA::Literal => kind.is_literal(),
         IsA::Numeric => match kind {
-            Kind::Integer | Kind::Double | Kind::Float => true,
-            Kind::Decimal => id.decimal_code() < FIRST_REGISTERED,
-            Kind::Value | Kind::Text => return Err(Slow),
+            TermKind::Integer | TermKind::Double | TermKind::Float => true,
+            TermKind::Decimal => id.decimal_code() < FIRST_REGISTERED,
+            TermKind::Value | TermKind::Text => return Err(Slow),
             _ => false,
         },
     }))

@@ -3,7 +3,7 @@
 //! `xsd:float(xsd:string(?price))` is how BSBM turns a price of its own currency type into a
 //! number. The text of an inline decimal is its value, so no text is made.
 
-use snowmelt_graph::{InlineValue, Kind, TermId, from_double, from_float, from_integer};
+use snowmelt_graph::{InlineValue, TermId, TermKind, from_double, from_float, from_integer};
 
 use super::kernel::Slow;
 use crate::value::Cast;
@@ -22,12 +22,14 @@ fn double(v: f64) -> CastNumber {
 /// Casts of inline numbers that stay inline.
 pub(crate) fn cast(to: Cast, id: TermId) -> Result<TermId, Slow> {
     match (to, id.kind()) {
-        (Cast::Integer, Kind::Integer) | (Cast::Float, Kind::Float) | (Cast::Double, Kind::Double) => Ok(id),
-        (Cast::Float, Kind::Integer) => match id.inline_value() {
+        (Cast::Integer, TermKind::Integer)
+        | (Cast::Float, TermKind::Float)
+        | (Cast::Double, TermKind::Double) => Ok(id),
+        (Cast::Float, TermKind::Integer) => match id.inline_value() {
             Some(InlineValue::Integer(v)) => Ok(from_float(v as f32)),
             _ => Err(Slow),
         },
-        (Cast::Double, Kind::Integer) => match id.inline_value() {
+        (Cast::Double, TermKind::Integer) => match id.inline_value() {
             Some(InlineValue::Integer(v)) => from_double(v as f64).ok_or(Slow),
             _ => Err(Slow),
         },

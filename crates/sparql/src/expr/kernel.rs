@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use snowmelt_graph::{
-    DECIMAL, FIRST_REGISTERED, InlineNumber, Kind, MICROS, TermId, from_boolean, from_double, from_float,
+    DECIMAL, FIRST_REGISTERED, InlineNumber, MICROS, TermId, TermKind, from_boolean, from_double, from_float,
     from_integer, from_micros,
 };
 
@@ -41,11 +41,11 @@ pub(crate) const FALSE: TermId = from_boolean(false);
 pub(crate) struct Slow;
 
 const SHIFT: u32 = 60;
-const INTEGER: u64 = Kind::Integer as u64;
+const INTEGER: u64 = TermKind::Integer as u64;
 const PAYLOAD: u64 = (1 << SHIFT) - 1;
 const ZERO: i64 = 1 << 59;
 
-fn bit(kind: Kind) -> u16 {
+fn bit(kind: TermKind) -> u16 {
     1 << kind as u16
 }
 
@@ -104,7 +104,7 @@ struct ExactNumber {
 fn exact(op: Arithmetic, left: ExactNumber, right: ExactNumber) -> Result<TermId, Slow> {
     let (a, b) = (left.micros, right.micros);
     // what derives from integer has a code of its own
-    let is_integer = |id: TermId| id.kind() == Kind::Integer || id.decimal_code() != DECIMAL;
+    let is_integer = |id: TermId| id.kind() == TermKind::Integer || id.decimal_code() != DECIMAL;
     let micros = match op {
         Arithmetic::Add => a + b,
         Arithmetic::Subtract => a - b,
@@ -164,14 +164,14 @@ pub(crate) fn order(a: TermId, b: TermId) -> Result<Ordering, Slow> {
         return Ok(a.cmp(&b));
     }
     let kind = 1_u16 << kind;
-    if kind & (bit(Kind::ShortString) | bit(Kind::Boolean)) != 0 {
+    if kind & (bit(TermKind::ShortString) | bit(TermKind::Boolean)) != 0 {
         return Ok(a.cmp(&b));
     }
     // With and without time zone are another time line.
-    if kind & (bit(Kind::Date) | bit(Kind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
+    if kind & (bit(TermKind::Date) | bit(TermKind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
         return Ok(a.cmp(&b));
     }
-    if kind == bit(Kind::Decimal) && a.decimal_code() == 0 && b.decimal_code() == 0 {
+    if kind == bit(TermKind::Decimal) && a.decimal_code() == 0 && b.decimal_code() == 0 {
         return Ok((a.0 >> 3).cmp(&(b.0 >> 3))); // below: digits after the point
     }
     Err(Slow)
@@ -221,19 +221,19 @@ fn compare_with(
 
 /// Kinds in which one id is one value and equality never errs: everything but numbers that have
 /// several forms or NaN, literals whose datatype may be unknown, and local terms.
-const PLAIN: u16 = 1 << Kind::Iri as u16
-    | 1 << Kind::Blank as u16
-    | 1 << Kind::String as u16
-    | 1 << Kind::ShortString as u16
-    | 1 << Kind::Integer as u16
-    | 1 << Kind::Boolean as u16;
+const PLAIN: u16 = 1 << TermKind::Iri as u16
+    | 1 << TermKind::Blank as u16
+    | 1 << TermKind::String as u16
+    | 1 << TermKind::ShortString as u16
+    | 1 << TermKind::Integer as u16
+    | 1 << TermKind::Boolean as u16;
 /// Numbers that may equal numbers of another kind.
-const NUMBERS: u16 = 1 << Kind::Integer as u16
-    | 1 << Kind::Decimal as u16
-    | 1 << Kind::Double as u16
-    | 1 << Kind::Float as u16;
+const NUMBERS: u16 = 1 << TermKind::Integer as u16
+    | 1 << TermKind::Decimal as u16
+    | 1 << TermKind::Double as u16
+    | 1 << TermKind::Float as u16;
 /// Resources are never equal to literals.
-const RESOURCES: u16 = 1 << Kind::Iri as u16 | 1 << Kind::Blank as u16;
+const RESOURCES: u16 = 1 << TermKind::Iri as u16 | 1 << TermKind::Blank as u16;
 
 /// Whether only the same id equals an id, among the ids of these kinds.
 pub(crate) fn is_plain(id: TermId) -> bool {
@@ -251,8 +251,11 @@ pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
     let (ka, kb) = (1_u16 << (a.0 >> SHIFT), 1_u16 << (b.0 >> SHIFT));
     if a == b {
         // NaN differs from itself; a local or out-of-line double may be one.
-        let doubtful =
-            bit(Kind::Double) | bit(Kind::Float) | bit(Kind::Value) | bit(Kind::Local) | bit(Kind::Special);
+        let doubtful = bit(TermKind::Double)
+            | bit(TermKind::Float)
+            | bit(TermKind::Value)
+            | bit(TermKind::Local)
+            | bit(TermKind::Special);
         return match () {
             () if ka & doubtful == 0 => Ok(TRUE),
             () if a.is_undef() => Ok(TermId::UNDEF),
@@ -260,16 +263,16 @@ pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
         };
     }
     let both = ka | kb;
-    if both & bit(Kind::Special) != 0 {
+    if both & bit(TermKind::Special) != 0 {
         return Ok(TermId::UNDEF);
     }
     if both & !PLAIN == 0 {
         return Ok(FALSE); // different ids of plain kinds: different values
     }
-    if both & bit(Kind::Local) == 0 && both & RESOURCES != 0 {
+    if both & bit(TermKind::Local) == 0 && both & RESOURCES != 0 {
         return Ok(FALSE); // a resource and any literal
     }
-    if both & !NUMBERS == 0 && ka == kb && ka == bit(Kind::Decimal) {
+    if both & !NUMBERS == 0 && ka == kb && ka == bit(TermKind::Decimal) {
         let (ca, cb) = (a.decimal_code(), b.decimal_code());
         if ca == 0 && cb == 0 {
             return Ok(if a.0 >> 3 == b.0 >> 3 { TRUE } else { FALSE });
@@ -278,7 +281,7 @@ pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {
             return Ok(TermId::UNDEF); // unknown datatype, different terms
         }
     }
-    if ka == kb && both & (bit(Kind::Date) | bit(Kind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
+    if ka == kb && both & (bit(TermKind::Date) | bit(TermKind::DateTime)) != 0 && (a.0 ^ b.0) & 1 == 0 {
         return Ok(FALSE);
     }
     if both & !NUMBERS == 0 {
@@ -296,14 +299,16 @@ pub(crate) fn same_term(a: TermId, b: TermId) -> Result<TermId, Slow> {
     if a == b {
         return Ok(TRUE);
     }
-    if a.kind() != Kind::Local && b.kind() != Kind::Local {
+    if a.kind() != TermKind::Local && b.kind() != TermKind::Local {
         return Ok(FALSE);
     }
     // Local terms are not inline, so they are no inline term.
-    if a.kind().is_inline() && b.kind() == Kind::Local || b.kind().is_inline() && a.kind() == Kind::Local {
+    if a.kind().is_inline() && b.kind() == TermKind::Local
+        || b.kind().is_inline() && a.kind() == TermKind::Local
+    {
         let inline = if a.kind().is_inline() { a } else { b };
         // Literals of registered datatypes are inline only to those who know the table.
-        if inline.kind() != Kind::Decimal || inline.decimal_code() < FIRST_REGISTERED {
+        if inline.kind() != TermKind::Decimal || inline.decimal_code() < FIRST_REGISTERED {
             return Ok(FALSE);
         }
     }
@@ -314,11 +319,13 @@ pub(crate) fn same_term(a: TermId, b: TermId) -> Result<TermId, Slow> {
 #[inline(always)]
 pub(crate) fn truth(id: TermId) -> Result<TermId, Slow> {
     match id.kind() {
-        Kind::Boolean => Ok(id),
-        Kind::Special | Kind::Iri | Kind::Blank | Kind::Date | Kind::DateTime => Ok(TermId::UNDEF),
-        Kind::String => Ok(TRUE), // the empty string is inline
-        Kind::ShortString => Ok(if id.payload() == 0 { FALSE } else { TRUE }),
-        Kind::Integer => Ok(if id.payload() == ZERO as u64 { FALSE } else { TRUE }),
+        TermKind::Boolean => Ok(id),
+        TermKind::Special | TermKind::Iri | TermKind::Blank | TermKind::Date | TermKind::DateTime => {
+            Ok(TermId::UNDEF)
+        }
+        TermKind::String => Ok(TRUE), // the empty string is inline
+        TermKind::ShortString => Ok(if id.payload() == 0 { FALSE } else { TRUE }),
+        TermKind::Integer => Ok(if id.payload() == ZERO as u64 { FALSE } else { TRUE }),
         _ => Err(Slow),
     }
 }

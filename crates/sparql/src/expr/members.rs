@@ -6,7 +6,7 @@
 //! several forms. A computed term is looked up in the dictionary first.
 
 use rustc_hash::FxHashSet;
-use snowmelt_graph::{Kind, TermId};
+use snowmelt_graph::{TermId, TermKind};
 use spargebra::algebra::Expression;
 
 use super::kernel::{self, FALSE, TRUE};
@@ -51,11 +51,11 @@ impl Members {
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
         for (expr, node) in list.iter().zip(nodes) {
             match (expr, node) {
-                (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == Kind::Local => {
+                (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == TermKind::Local => {
                     iris.insert(iri.as_str().into());
                 }
                 (Expression::Literal(literal), ExprNode::Const(id))
-                    if id.kind() == Kind::Local
+                    if id.kind() == TermKind::Local
                         && literal.language().is_none()
                         && literal.datatype().as_str() == iri::STRING =>
                 {

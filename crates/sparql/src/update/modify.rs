@@ -8,7 +8,7 @@
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{BatchTerm, BlankNodes, Changed, Kind, QuadBatch, TermId, TermRef};
+use snowmelt_graph::{BatchTerm, BlankNodes, Changed, QuadBatch, TermId, TermKind, TermRef};
 use spargebra::Query;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::term::{
@@ -345,28 +345,30 @@ impl<'t> Change<'t> {
         let kind = |place: &TemplateTerm| match place {
             TemplateTerm::Column(col) => match cols[*col][row] {
                 TermId::UNDEF => None,
-                id if id.kind() == Kind::Local => solutions.with_term(id, |term| match term {
-                    TermRef::Iri(_) => Kind::Iri,
-                    TermRef::Blank(_) => Kind::Blank,
-                    TermRef::Literal { .. } => Kind::String,
+                id if id.kind() == TermKind::Local => solutions.with_term(id, |term| match term {
+                    TermRef::Iri(_) => TermKind::Iri,
+                    TermRef::Blank(_) => TermKind::Blank,
+                    TermRef::Literal { .. } => TermKind::String,
                 }),
                 id => Some(id.kind()),
             },
-            TemplateTerm::Const(at) => {
-                Some(if self.templates.consts.list[*at].is_literal() { Kind::String } else { Kind::Iri })
-            }
-            TemplateTerm::Blank(_) => Some(Kind::Blank),
-            TemplateTerm::DefaultGraph => Some(Kind::Special),
+            TemplateTerm::Const(at) => Some(if self.templates.consts.list[*at].is_literal() {
+                TermKind::String
+            } else {
+                TermKind::Iri
+            }),
+            TemplateTerm::Blank(_) => Some(TermKind::Blank),
+            TemplateTerm::DefaultGraph => Some(TermKind::Special),
         };
         let [s, p, o, g] = template.each_ref().map(kind);
-        matches!(s, Some(Kind::Iri | Kind::Blank))
-            && p == Some(Kind::Iri)
+        matches!(s, Some(TermKind::Iri | TermKind::Blank))
+            && p == Some(TermKind::Iri)
             && o.is_some()
-            && matches!(g, Some(Kind::Iri | Kind::Blank | Kind::Special))
+            && matches!(g, Some(TermKind::Iri | TermKind::Blank | TermKind::Special))
     }
 }
 
 /// Whether an id can be in a quad.
 fn is_stored(id: TermId) -> bool {
-    id != TermId::UNDEF && id.kind() != Kind::Local
+    id != TermId::UNDEF && id.kind() != TermKind::Local
 }

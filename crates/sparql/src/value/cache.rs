@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Kind, TermId};
+use snowmelt_graph::{TermId, TermKind};
 
 use super::arena::{Stored, TermArena};
 use super::guard::TermGuard;
@@ -90,7 +90,7 @@ impl TermCache {
         let Self { terms, places, limit_bytes, .. } = self;
         let mut failed = None;
         ids.retain(|id| {
-            if id.kind() != Kind::Local || failed.is_some() {
+            if id.kind() != TermKind::Local || failed.is_some() {
                 return true;
             }
             places.insert(*id, terms.push_stored(locals.get(*id)));

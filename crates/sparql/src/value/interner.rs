@@ -5,7 +5,7 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Kind, TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::arena::Stored;
 use super::local::{Known, LocalTerms};
@@ -61,7 +61,7 @@ impl TermInterner {
     /// Replaces local ids by the stored ids of the same terms, where the dictionary has them:
     /// afterwards equal terms have equal ids, stored or not.
     pub fn to_stored(&self, store: &mut dyn TermStore, ids: &mut [TermId]) -> Result<(), TermError> {
-        let mut asked: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == Kind::Local).collect();
+        let mut asked: Vec<TermId> = ids.iter().copied().filter(|id| id.kind() == TermKind::Local).collect();
         if asked.is_empty() {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl TermInterner {
         asked.dedup();
         self.ask(store, &asked)?;
         let locals = self.locals.read();
-        for id in ids.iter_mut().filter(|id| id.kind() == Kind::Local) {
+        for id in ids.iter_mut().filter(|id| id.kind() == TermKind::Local) {
             if let Known::Stored(stored) = locals.known(*id) {
                 *id = stored;
             }

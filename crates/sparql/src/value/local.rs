@@ -20,7 +20,7 @@ use std::hash::{Hash, Hasher, RandomState};
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHasher;
-use snowmelt_graph::{Kind, TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::TermError;
 use super::arena::{Stored, TermArena};
@@ -32,20 +32,20 @@ use snowmelt_query::Exceeded;
 const SCRATCH: u64 = 1 << 59;
 
 pub(crate) fn scratch_id(index: u32) -> TermId {
-    TermId::new(Kind::Local, SCRATCH | u64::from(index))
+    TermId::new(TermKind::Local, SCRATCH | u64::from(index))
 }
 
 pub(crate) fn local_id(index: u32) -> TermId {
-    TermId::new(Kind::Local, u64::from(index))
+    TermId::new(TermKind::Local, u64::from(index))
 }
 
 pub(crate) fn is_scratch(id: TermId) -> bool {
-    id.kind() == Kind::Local && id.payload() & SCRATCH != 0
+    id.kind() == TermKind::Local && id.payload() & SCRATCH != 0
 }
 
 /// The index in its arena of a local or scratch id.
 pub(crate) fn index(id: TermId) -> u32 {
-    assert!(id.kind() == Kind::Local, "{id:?} is no computed term");
+    assert!(id.kind() == TermKind::Local, "{id:?} is no computed term");
     (id.payload() & !SCRATCH) as u32
 }
 

@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use oxsdatatypes::DateTime;
 use snowmelt_graph::{
-    FIRST_REGISTERED, Kind, Lexical, TermId, TermRef, from_boolean, from_double, from_float, from_integer,
-    from_micros,
+    FIRST_REGISTERED, Lexical, TermId, TermKind, TermRef, from_boolean, from_double, from_float,
+    from_integer, from_micros,
 };
 
 use super::arena::{Stored, TermArena};
@@ -199,13 +199,13 @@ impl Terms {
             }
             last = id;
             match id.kind() {
-                Kind::Special => {}
-                Kind::Decimal if id.decimal_code() >= FIRST_REGISTERED => self.cache.register(store, id),
+                TermKind::Special => {}
+                TermKind::Decimal if id.decimal_code() >= FIRST_REGISTERED => self.cache.register(store, id),
                 kind if kind.is_inline() => {}
-                Kind::Local if is_scratch(id) => {}
+                TermKind::Local if is_scratch(id) => {}
                 kind => {
                     if !self.cache.has(id) {
-                        any_local |= kind == Kind::Local;
+                        any_local |= kind == TermKind::Local;
                         missing.push(id);
                     }
                 }
@@ -248,7 +248,7 @@ impl Terms {
 
     /// Bytes of the text behind a prefetched or computed id; little for others.
     pub(crate) fn text_bytes(&self, id: TermId) -> usize {
-        if id.kind() == Kind::Special || id.kind().is_inline() {
+        if id.kind() == TermKind::Special || id.kind().is_inline() {
             return 8;
         }
         match self.stored(id) {
@@ -273,7 +273,7 @@ impl Terms {
             let mut lexical = Lexical::new();
             let text = Cow::Owned(lexical.write(id)?.to_owned());
             return Some(match id.kind() {
-                Kind::ShortString => Value::String(text),
+                TermKind::ShortString => Value::String(text),
                 _ => Value::Other { lexical: text, datatype: Cow::Borrowed(self.cache.inline_datatype(id)) },
             });
         }
@@ -289,7 +289,7 @@ impl Terms {
 
     /// Calls `f` with the term behind a prefetched, computed or inline id; None when unbound.
     pub fn with_term<R>(&self, id: TermId, f: impl FnOnce(TermRef<'_>) -> R) -> Option<R> {
-        if id.kind() == Kind::Special {
+        if id.kind() == TermKind::Special {
             return None;
         }
         if id.kind().is_inline() {
@@ -307,7 +307,7 @@ impl Terms {
     /// is made on the spot.
     #[must_use]
     pub fn term<'a>(&'a self, id: TermId, buffer: &'a mut TermBuffer) -> Option<TermRef<'a>> {
-        if id.kind() == Kind::Special {
+        if id.kind() == TermKind::Special {
             return None;
         }
         if id.kind().is_inline() {
@@ -327,7 +327,9 @@ impl Terms {
     pub fn push_order_key(&self, id: TermId, descending: bool, out: &mut Vec<u8>) {
         let Some(number) = id.inline_number() else {
             // a number may be long: where the query has to end, the caller asks for the fault
-            if matches!(id.kind(), Kind::Value | Kind::Local) && self.poll(self.text_bytes(id)).is_none() {
+            if matches!(id.kind(), TermKind::Value | TermKind::Local)
+                && self.poll(self.text_bytes(id)).is_none()
+            {
                 return;
             }
             return super::push_order_key(self.value(id).as_ref(), descending, out);

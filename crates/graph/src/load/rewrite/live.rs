@@ -6,7 +6,7 @@
 
 use crate::database::state::GraphState;
 use crate::dict::Tree;
-use crate::term::{Kind, TermId};
+use crate::term::{TermId, TermKind};
 
 /// Words between two counts.
 const COUNTED: usize = 8;
@@ -115,7 +115,7 @@ impl LiveTerms {
 
     /// A term occurs. One that is newer than the state, or is in no dictionary, is passed over.
     pub(super) fn mark(&mut self, id: TermId) {
-        if let Some(tree) = Tree::of(id.kind()) {
+        if let Some(tree) = Tree::holding(id.kind()) {
             self.trees[tree as usize].set(id.number());
         }
     }
@@ -171,7 +171,7 @@ impl NewNumbers {
     /// A term is met; its tree if it is live and had no number yet. It has one now.
     pub(super) fn meet(&mut self, id: TermId) -> Option<Tree> {
         let NewNumbers::ByFirst { live, numbers, next } = self else { return None };
-        let tree = Tree::of(id.kind())?;
+        let tree = Tree::holding(id.kind())?;
         let at = live.trees[tree as usize].rank(id.number())?;
         if numbers[tree as usize].get(at) > 0 {
             return None;
@@ -218,12 +218,12 @@ impl NewNumbers {
     /// The new id of a term; `None` of one that is newer than `begun`.
     pub(super) fn map(&self, id: TermId, begun: &GraphState) -> Option<TermId> {
         let kind = id.kind();
-        if let Some(tree) = Tree::of(kind) {
+        if let Some(tree) = Tree::holding(kind) {
             let code = if kind.has_code() { id.code() } else { 0 };
             return Some(TermId::dictionary(kind, code, self.number(tree, id.number())?));
         }
         // The new generation may give the datatype another code.
-        (kind != Kind::Decimal || begun.inline_datatype(id).is_some()).then_some(id)
+        (kind != TermKind::Decimal || begun.inline_datatype(id).is_some()).then_some(id)
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         ) {
             let bits = || [TermSet::new(0), TermSet::new(len), TermSet::new(0)];
             let mut live = LiveTerms { trees: bits() };
-            let id = |number: u64| TermId::new(Kind::String, number);
+            let id = |number: u64| TermId::new(TermKind::String, number);
             met.iter().for_each(|number| live.mark(id(*number)));
             let known: Vec<u64> = met.iter().copied().filter(|number| *number < len).collect();
             let mut sorted = known.clone();

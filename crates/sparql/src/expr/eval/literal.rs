@@ -4,7 +4,7 @@
 use std::hash::BuildHasher;
 
 use rustc_hash::FxBuildHasher;
-use snowmelt_graph::{Kind, TermId, TermRef, from_boolean};
+use snowmelt_graph::{TermId, TermKind, TermRef, from_boolean};
 
 use super::apply::{own, rows_of};
 use super::{Cast, Col, Eval, Result, Slow, TermStore, Value, kernel};
@@ -18,15 +18,15 @@ impl<'b> Eval<'_, 'b> {
         for (row, out) in out.iter_mut().enumerate() {
             let id = a.get(row);
             match id.kind() {
-                Kind::Special | Kind::Blank => {}
-                Kind::String | Kind::ShortString => *out = id,
+                TermKind::Special | TermKind::Blank => {}
+                TermKind::String | TermKind::ShortString => *out = id,
                 _ => slow.push(row as u32),
             }
         }
         self.slow(&slow, &[a], &mut out, |terms, row| {
             // A cast gives the canonical form of a value, STR the form as written.
             let id = a.get(row);
-            if cast && !matches!(id.kind(), Kind::Iri | Kind::Literal | Kind::Text) {
+            if cast && !matches!(id.kind(), TermKind::Iri | TermKind::Literal | TermKind::Text) {
                 let text = terms.value(id).and_then(|v| value::cast(Cast::String, &v));
                 return text.map_or(TermId::UNDEF, |v| terms.push(&v));
             }
@@ -51,7 +51,7 @@ impl<'b> Eval<'_, 'b> {
                 Ok(crate::expr::fused::CastNumber::Double(v)) => {
                     *out = self.terms.push(&Value::Double(v.into()))
                 }
-                Err(Slow) if matches!(id.kind(), Kind::Special | Kind::Blank) => {}
+                Err(Slow) if matches!(id.kind(), TermKind::Special | TermKind::Blank) => {}
                 Err(Slow) => slow.push(row as u32),
             }
         }
@@ -76,8 +76,8 @@ impl<'b> Eval<'_, 'b> {
         for (row, out) in out.iter_mut().enumerate() {
             let id = a.get(row);
             match id.kind() {
-                Kind::Special | Kind::Iri | Kind::Blank => {}
-                Kind::String | Kind::Value => *out = empty,
+                TermKind::Special | TermKind::Iri | TermKind::Blank => {}
+                TermKind::String | TermKind::Value => *out = empty,
                 kind if kind.is_inline() => *out = empty,
                 kind if kind.has_code() && (last.0.kind(), last.0.code()) == (kind, id.code()) => {
                     *out = last.1
@@ -115,7 +115,7 @@ impl<'b> Eval<'_, 'b> {
         self.terms.prefetch(self.store, unclear)?;
         for (row, out) in out.iter_mut().enumerate() {
             let id = a.get(row);
-            if matches!(id.kind(), Kind::Special | Kind::Iri | Kind::Blank) {
+            if matches!(id.kind(), TermKind::Special | TermKind::Iri | TermKind::Blank) {
                 continue;
             }
             *out = if datatype_needs_text(self.store, id) {
@@ -127,7 +127,7 @@ impl<'b> Eval<'_, 'b> {
                     Some(iri) => self.terms.iri(self.store, &iri)?,
                     None => TermId::UNDEF,
                 }
-            } else if id.kind() == Kind::String {
+            } else if id.kind() == TermKind::String {
                 self.terms.iri(self.store, value::iri::STRING)?
             } else if let Some(iri) = id.fixed_datatype() {
                 self.terms.iri(self.store, iri)?
@@ -181,7 +181,8 @@ impl<'b> Eval<'_, 'b> {
         let mut out = Vec::with_capacity(rows);
         for i in 0..rows {
             let row = selected.map_or(i, |rows| rows[i] as usize);
-            let bound = self.cols.iter().filter_map(|col| col.get(row)).filter(|id| id.kind() != Kind::Local);
+            let bound =
+                self.cols.iter().filter_map(|col| col.get(row)).filter(|id| id.kind() != TermKind::Local);
             let solution = bound.fold(0_u64, |sum, id| sum.wrapping_add(FxBuildHasher.hash_one(id)));
             out.push(self.terms.named_blank(site, solution, a.get(i)));
             if self.terms.poll(0).is_none() {
@@ -194,8 +195,8 @@ impl<'b> Eval<'_, 'b> {
 
 fn datatype_needs_text(store: &dyn TermStore, id: TermId) -> bool {
     match id.kind() {
-        Kind::Special | Kind::Iri | Kind::Blank | Kind::String => false,
-        Kind::Local => true,
+        TermKind::Special | TermKind::Iri | TermKind::Blank | TermKind::String => false,
+        TermKind::Local => true,
         _ => id.fixed_datatype().is_none() && store.datatype_of(id).is_none(),
     }
 }

@@ -2,7 +2,7 @@
 //! sets.
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Kind, TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::{Col, Eval, ExprNode, FALSE, Result, TRUE, kernel, picked};
 use crate::expr::members::{Answered, Members};
@@ -84,7 +84,8 @@ impl<'b> Eval<'_, 'b> {
     /// Computed IRIs and plain strings, looked up in the dictionary: one call for all of a
     /// column.
     fn known(&mut self, a: &Col<'_>, members: &Members) -> Result<FxHashMap<TermId, InDictionary>> {
-        let mut local: Vec<TermId> = a.ids().iter().copied().filter(|id| id.kind() == Kind::Local).collect();
+        let mut local: Vec<TermId> =
+            a.ids().iter().copied().filter(|id| id.kind() == TermKind::Local).collect();
         local.sort_unstable();
         local.dedup();
         let mut known = FxHashMap::default();
