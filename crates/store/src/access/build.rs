@@ -270,6 +270,7 @@ impl Shared {
                 space.apply(txn, [], &dropped);
             });
             if let Some(appended) = appended {
+                dropped.iter().for_each(|tree| self.store.fetch.forget_tree(*tree));
                 break appended.sequence;
             }
         };

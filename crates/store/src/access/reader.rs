@@ -337,12 +337,12 @@ impl Reader {
 
     /// True when every page of the tree is resident, so that wishing is pointless.
     pub fn resident(&self, tree: TreeId) -> bool {
-        self.core.meters.with(tree, |m| m.resident.load(Relaxed) >= m.pages.load(Relaxed))
+        self.core.meters.with(tree, |m| m.resident() >= m.pages.load(Relaxed))
     }
 
     /// Pages of the tree, and how many of them are resident.
     pub fn residency(&self, tree: TreeId) -> (u64, u64) {
-        self.core.meters.with(tree, |m| (m.pages.load(Relaxed), m.resident.load(Relaxed)))
+        self.core.meters.with(tree, |m| (m.pages.load(Relaxed), m.resident()))
     }
 
     /// Pages of the tree, and the share of visits to leaves that are expected to find them
@@ -350,7 +350,7 @@ impl Reader {
     pub fn expected_absent(&self, tree: TreeId) -> (u64, f64) {
         self.core.meters.with(tree, |m| {
             let pages = m.pages.load(Relaxed);
-            (pages, m.steps.visits.absent_share(pages, m.resident.load(Relaxed)))
+            (pages, m.steps.visits.absent_share(pages, m.resident()))
         })
     }
 

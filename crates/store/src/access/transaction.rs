@@ -409,6 +409,7 @@ impl Transaction {
             });
             if let Some(appended) = appended {
                 self.longer.is_so = false;
+                self.dropped.iter().for_each(|tree| self.store.fetch.forget_tree(*tree));
                 packed.count(&self.store.fetch.core.meters, &commits.journal.meters);
                 return Ok(Pending { state: self.state.clone(), sequence: appended.sequence, commits });
             }

@@ -152,6 +152,13 @@ impl Fetch {
         Ok(demanded)
     }
 
+    /// A tree is dropped. Its pages may still be read by older snapshots; they count for the trees
+    /// that are dropped.
+    pub fn forget_tree(&self, tree: TreeId) {
+        self.core.meters.retire(tree);
+        self.regions.forget(tree);
+    }
+
     /// A reader uses the page for the first time since it was read, or waits for that.
     fn note_first_use(&self, page: PageId) {
         if let Some(uses) = &self.first_uses {

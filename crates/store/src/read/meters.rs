@@ -13,7 +13,7 @@ use crate::page::TreeId;
 use crate::pool::rule::Rule;
 use crate::read::account::Account;
 use crate::read::activity::Activity;
-use crate::read::growing::Growing;
+use crate::read::tree_meters::TreeMeters;
 use crate::read::visits::RecentVisits;
 
 /// Fate of the pages one read-ahead rule asked for.
@@ -175,8 +175,50 @@ impl TreeMeter {
         self.wanted_ever.fetch_add(pages, Relaxed);
     }
 
+    fn stats(&self, tree: u32, name: &str) -> TreeStats {
+        TreeStats {
+            tree,
+            name: name.to_owned(),
+            pages: self.pages.load(Relaxed),
+            resident: self.resident(),
+            dirty: 0,
+            touches: self.steps.touches.load(Relaxed),
+            reads: self.reads.load(Relaxed),
+            ahead: Rule::ALL.map(|rule| self.ahead(rule)),
+            journaled: self.journaled(),
+        }
+    }
+
+    /// Pages in the pool. One that left while its tree was dropped may be counted elsewhere.
+    pub fn resident(&self) -> u64 {
+        (self.resident.load(Relaxed) as i64).max(0) as u64
+    }
+
+    /// Gives all that was counted to another meter, and begins anew.
+    pub fn move_to(&self, other: &TreeMeter) {
+        let move_counter = |from: &AtomicU64, to: &AtomicU64| {
+            let counted = from.load(Relaxed);
+            from.fetch_sub(counted, Relaxed);
+            to.fetch_add(counted, Relaxed);
+        };
+        move_counter(&self.steps.touches, &other.steps.touches);
+        move_counter(&self.reads, &other.reads);
+        move_counter(&self.resident, &other.resident);
+        move_counter(&self.images, &other.images);
+        move_counter(&self.image_bytes, &other.image_bytes);
+        move_counter(&self.diffs, &other.diffs);
+        move_counter(&self.diff_bytes, &other.diff_bytes);
+        for (from, to) in self.ahead.iter().zip(&other.ahead) {
+            move_counter(&from.issued, &to.issued);
+            move_counter(&from.used, &to.used);
+            move_counter(&from.evicted_unused, &to.evicted_unused);
+        }
+        [&self.pages, &self.wanted, &self.wanted_ever].into_iter().for_each(|n| n.store(0, Relaxed));
+        self.steps.visits.forget();
+    }
+
     fn wanted(&self) -> Wanted {
-        let resident = self.resident.load(Relaxed);
+        let resident = self.resident();
         let absent = self.pages.load(Relaxed).saturating_sub(resident);
         Wanted { pages: self.wanted.load(Relaxed), ever: self.wanted_ever.load(Relaxed), absent }
     }
@@ -201,7 +243,7 @@ const OTHER: &str = "other";
 /// The meters of a store's trees, and its accounts.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    trees: Growing<TreeMeter>,
+    trees: TreeMeters,
     /// Above all others.
     all: Arc<Account>,
     other: Arc<Account>,
@@ -213,7 +255,7 @@ impl Default for Meters {
     fn default() -> Self {
         let all = Account::named("all", &[]);
         let other = Account::named(OTHER, std::slice::from_ref(&all));
-        Meters { trees: Growing::default(), accounts: Mutex::new(vec![other.clone()]), all, other }
+        Meters { trees: TreeMeters::default(), accounts: Mutex::new(vec![other.clone()]), all, other }
     }
 }
 
@@ -241,7 +283,12 @@ impl Meters {
 
     /// Calls `f` with the meter of a tree, made when first asked for.
     pub fn with<T>(&self, tree: TreeId, f: impl FnOnce(&TreeMeter) -> T) -> T {
-        f(self.trees.at(tree.0 as usize))
+        f(self.trees.of_tree(tree))
+    }
+
+    /// A tree is dropped: what was counted of it goes to the others.
+    pub fn retire(&self, tree: TreeId) {
+        self.trees.retire(tree);
     }
 
     /// How much of a tree and of all trees is wanted. Older wants count less.
@@ -249,13 +296,13 @@ impl Meters {
         /// Wanted pages that count, of all trees.
         const REACH: u64 = 2048;
         let of_tree = self.with(tree, TreeMeter::wanted);
-        let all = self.trees.iter().fold(Wanted::default(), |sum, tree| {
+        let all = self.trees.live().fold(Wanted::default(), |sum, tree| {
             let of = tree.wanted();
             Wanted { pages: sum.pages + of.pages, ever: sum.ever + of.ever, absent: sum.absent + of.absent }
         });
         if all.pages > 2 * REACH {
             // Another thread that halves them at the same time does no harm: this is a guess.
-            self.trees.iter().for_each(|tree| tree.wanted.store(tree.wanted.load(Relaxed) / 2, Relaxed));
+            self.trees.live().for_each(|tree| tree.wanted.store(tree.wanted.load(Relaxed) / 2, Relaxed));
         }
         (of_tree, all)
     }
@@ -284,7 +331,7 @@ impl Meters {
     pub fn reset(&self) {
         self.all.reset();
         self.accounts.lock().iter().for_each(|account| account.reset());
-        self.trees.iter().for_each(TreeMeter::reset);
+        self.trees.all().for_each(TreeMeter::reset);
     }
 
     /// Sets the counters of one tree to zero.
@@ -295,34 +342,26 @@ impl Meters {
     /// The counters of all trees but the `known` ones, together: of those that were replaced, or
     /// are being made.
     pub fn others(&self, known: &[TreeStats]) -> TreeStats {
-        let count = self.trees.len() as u32;
-        let others = (0..count).filter(|id| known.iter().all(|tree| tree.tree != *id));
+        let is_other = |meter: &&TreeMeter| known.iter().all(|k| !self.trees.is_of(meter, TreeId(k.tree)));
         let sum = TreeStats { tree: u32::MAX, name: OTHER.to_owned(), ..TreeStats::default() };
-        others.map(|id| self.stats(TreeId(id), OTHER)).fold(sum, |mut sum, tree| {
-            sum.resident += tree.resident;
-            sum.touches += tree.touches;
-            sum.reads += tree.reads;
-            sum.ahead.iter_mut().zip(tree.ahead).for_each(|(sum, ahead)| *sum += ahead);
-            sum.journaled.images += tree.journaled.images;
-            sum.journaled.image_bytes += tree.journaled.image_bytes;
-            sum.journaled.diffs += tree.journaled.diffs;
-            sum.journaled.diff_bytes += tree.journaled.diff_bytes;
-            sum
-        })
+        self.trees.all().filter(is_other).map(|meter| meter.stats(u32::MAX, OTHER)).fold(
+            sum,
+            |mut sum, tree| {
+                sum.resident += tree.resident;
+                sum.touches += tree.touches;
+                sum.reads += tree.reads;
+                sum.ahead.iter_mut().zip(tree.ahead).for_each(|(sum, ahead)| *sum += ahead);
+                sum.journaled.images += tree.journaled.images;
+                sum.journaled.image_bytes += tree.journaled.image_bytes;
+                sum.journaled.diffs += tree.journaled.diffs;
+                sum.journaled.diff_bytes += tree.journaled.diff_bytes;
+                sum
+            },
+        )
     }
 
     pub fn stats(&self, tree: TreeId, name: &str) -> TreeStats {
-        self.with(tree, |m| TreeStats {
-            tree: tree.0,
-            name: name.to_string(),
-            pages: m.pages.load(Relaxed),
-            resident: m.resident.load(Relaxed),
-            dirty: 0,
-            touches: m.steps.touches.load(Relaxed),
-            reads: m.reads.load(Relaxed),
-            ahead: Rule::ALL.map(|r| m.ahead(r)),
-            journaled: m.journaled(),
-        })
+        self.with(tree, |meter| meter.stats(tree.0, name))
     }
 }
 

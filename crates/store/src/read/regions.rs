@@ -67,6 +67,11 @@ impl Regions {
         self.0.lock().want(tree, extent, pages);
     }
 
+    /// A tree is dropped.
+    pub fn forget(&self, dropped: TreeId) {
+        self.0.lock().regions.retain(|(tree, _), _| *tree != dropped);
+    }
+
     /// Use of the region of an extent, of which it has `pages`, when `misses` more are wanted.
     pub fn with(&self, tree: TreeId, extent: ExtentId, misses: u64, pages: u64) -> RegionUse {
         let wants = self.0.lock();

@@ -37,6 +37,11 @@ impl RecentVisits {
         }
     }
 
+    /// Begins anew.
+    pub fn forget(&self) {
+        self.0.store(0, Relaxed);
+    }
+
     /// The share of visits to leaves that find them absent, of a tree of which so much is.
     pub fn absent_share(&self, pages: u64, resident: u64) -> f64 {
         let absent = 1.0 - resident.min(pages) as f64 / pages.max(1) as f64;
