@@ -22,6 +22,7 @@ pub(crate) mod priority;
 pub(crate) mod regions;
 pub(crate) mod scan_ahead;
 pub(crate) mod system_statistics;
+pub(crate) mod tree_meter;
 mod tree_meters;
 pub(crate) mod visible;
 pub(crate) mod visits;

@@ -6,8 +6,8 @@
 use snowmelt_io::CostModel;
 
 use crate::page::PAGE_BYTES;
-use crate::read::meters::{AheadStats, Wanted};
 use crate::read::regions::RegionUse;
+use crate::read::tree_meter::{AheadStats, Wanted};
 
 /// Knowledge of `auto` when it weighs rule 1 or 2 for an extent.
 ///

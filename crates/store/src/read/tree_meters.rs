@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use parking_lot::Mutex;
 
 use super::growing::Growing;
-use super::meters::TreeMeter;
+use super::tree_meter::TreeMeter;
 use crate::page::TreeId;
 
 /// A tree that was not asked for yet.

@@ -9,8 +9,8 @@ use super::{DeviceStats, Report};
 use crate::page::PAGE_BYTES;
 use crate::pool::rule::Rule;
 use crate::read::activity::Activity;
-use crate::read::meters::{AheadStats, TreeStats};
 use crate::read::system_statistics::SystemStatistics;
+use crate::read::tree_meter::{AheadStats, TreeStats};
 use crate::read::waits::WaitStats;
 use crate::sync::waits::WaitTimes;
 
