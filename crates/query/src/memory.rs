@@ -51,7 +51,8 @@ impl Shares {
         let share = asked.unwrap_or(total as usize / 4);
         let least = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 2) as usize;
         assert!(least as u64 <= rest.max(1), "the least of a query is of what the pool leaves");
-        Self { share, least: least.min(share) }
+        // what operators gather is beside the batches and terms that the least is for
+        Self { share, least: least.min(share / 2) }
     }
 }
 
@@ -421,11 +422,14 @@ impl Held {
     /// of the share to the others, and what is little goes on as long as the query's own least
     /// lasts.
     pub fn is_tight(&self, bytes: usize) -> bool {
+        /// What putting rows aside takes itself.
+        const ASIDE_BYTES: usize = 256 << 10;
         let Some(share) = &self.share else { return false };
         let inner = &*share.inner;
         let used = inner.used.load(Ordering::Relaxed) + bytes.saturating_sub(self.bytes);
         let Shares { share: most, least } = inner.shares;
-        if bytes > most / 2 || used > most / 4 * 3 {
+        let left = (most / 4).max(ASIDE_BYTES.min(most / 2));
+        if bytes > most / 2 || used > most - left {
             return true;
         }
         let beyond = (used + share.step()).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;

@@ -7,14 +7,19 @@
 //! | …     | the bytes, lz4                         |
 //!
 //! An operator has one space, however many runs or partitions it writes: each keeps a list of
-//! where its blocks are. So what a spill needs in memory does not grow with it. The space is given
+//! where its blocks are, and they share the buffers through which blocks are written. So what a
+//! spill needs in memory hardly grows with it; all of it is held by the query. The space is given
 //! back when the operator ends, however it ends.
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use snowmelt_store::{StoreError, TempSpace};
 
-/// Bytes of a block that a writer keeps memory for.
+use crate::exceeded::Exceeded;
+use crate::memory::Held;
+
+/// Bytes of a block that a space keeps buffers for.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes before those that are compressed.
@@ -26,6 +31,9 @@ pub enum SpillError {
     /// The store could not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The query has no memory for it.
+    #[error(transparent)]
+    Memory(#[from] Exceeded),
     /// A block is not what was written.
     #[error("{0}")]
     Damaged(String),
@@ -36,39 +44,90 @@ pub type Block = ([u8; 8], Vec<u8>);
 
 /// Temporary space of one operator; clones share it.
 #[derive(Clone)]
-pub struct SpillSpace(Arc<TempSpace>);
+pub struct SpillSpace(Arc<Shared>);
 
-/// A place in it.
+struct Shared {
+    space: TempSpace,
+    buffers: Mutex<Buffers>,
+}
+
+/// A block on its way into the space.
+struct Buffers {
+    raw: Vec<u8>,
+    packed: Vec<u8>,
+    /// of these buffers and of the space's own
+    held: Held,
+}
+
+/// A place in the space.
 #[derive(Clone, Copy)]
 struct BlockPlace {
     at: u64,
     len: u32,
 }
 
+/// Where the blocks of a list are.
+struct Places {
+    places: Vec<BlockPlace>,
+    held: Held,
+}
+
 /// A list of blocks being written.
 pub struct BlockWriter {
     space: SpillSpace,
-    blocks: Vec<BlockPlace>,
-    raw: Vec<u8>,
+    blocks: Places,
 }
 
 /// A list of blocks being read.
 pub struct BlockReader {
     space: SpillSpace,
-    blocks: Vec<BlockPlace>,
+    blocks: Places,
     next: usize,
 }
 
-impl From<TempSpace> for SpillSpace {
-    fn from(space: TempSpace) -> Self {
-        Self(Arc::new(space))
+impl Buffers {
+    /// Bytes of both.
+    fn bytes(&self) -> usize {
+        self.raw.capacity() + self.packed.capacity()
+    }
+
+    /// The bytes of `raw`, compressed.
+    fn pack(&mut self) -> Result<&[u8], SpillError> {
+        let most = lz4_flex::block::get_maximum_output_size(self.raw.len());
+        self.held.set(TempSpace::BUFFER_BYTES + self.raw.capacity() + most, "blocks put aside")?;
+        self.packed.resize(most, 0);
+        let packed = lz4_flex::block::compress_into(&self.raw, &mut self.packed);
+        Ok(&self.packed[..packed.expect("there is room for the worst case")])
+    }
+}
+
+impl Places {
+    fn push(&mut self, place: BlockPlace) -> Result<(), SpillError> {
+        if self.places.len() == self.places.capacity() {
+            let more = self.places.capacity().max(4);
+            self.held.add(more * size_of::<BlockPlace>(), "places of blocks put aside")?;
+            self.places.reserve_exact(more);
+        }
+        self.places.push(place);
+        Ok(())
     }
 }
 
 impl SpillSpace {
+    /// Spilled blocks in this space; `held` is of the query that spills.
+    ///
+    /// # Errors
+    /// The query has no memory for the buffers.
+    pub fn new(space: TempSpace, mut held: Held) -> Result<Self, SpillError> {
+        held.set(TempSpace::BUFFER_BYTES, "blocks put aside")?;
+        let buffers = Mutex::new(Buffers { raw: Vec::new(), packed: Vec::new(), held });
+        Ok(Self(Arc::new(Shared { space, buffers })))
+    }
+
     /// A list of blocks in this space.
     pub fn writer(&self) -> BlockWriter {
-        BlockWriter { space: self.clone(), blocks: Vec::new(), raw: Vec::new() }
+        let held = self.0.buffers.lock().held.another();
+        BlockWriter { space: self.clone(), blocks: Places { places: Vec::new(), held } }
     }
 }
 
@@ -76,16 +135,25 @@ impl BlockWriter {
     /// Writes a block of what `fill` puts into the buffer it gets; `head` comes back with it.
     ///
     /// # Errors
-    /// Those of the space.
+    /// Those of the space, or no memory for the block.
     pub fn write(&mut self, head: [u8; 8], fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), SpillError> {
-        self.raw.clear();
-        fill(&mut self.raw);
-        let bytes = u32::try_from(self.raw.len()).expect("a block has fewer than 4 GiB");
-        let packed = lz4_flex::block::compress(&self.raw);
-        self.raw.shrink_to(BLOCK_BYTES);
-        let at = self.space.0.append(&[&bytes.to_le_bytes(), &head, &packed])?;
-        self.blocks.push(BlockPlace { at, len: (HEAD_BYTES + packed.len()) as u32 });
-        Ok(())
+        let Shared { space, buffers } = &*self.space.0;
+        let mut buffers = buffers.lock();
+        buffers.raw.clear();
+        fill(&mut buffers.raw);
+        let bytes = u32::try_from(buffers.raw.len()).expect("a block has fewer than 4 GiB");
+        let packed = buffers.pack()?;
+        let len = (HEAD_BYTES + packed.len()) as u32;
+        let at = space.append(&[&bytes.to_le_bytes(), &head, packed])?;
+        let Buffers { raw, packed, .. } = &mut *buffers;
+        [raw, packed].into_iter().for_each(|buffer| {
+            buffer.clear();
+            buffer.shrink_to(BLOCK_BYTES);
+        });
+        let kept = TempSpace::BUFFER_BYTES + buffers.bytes();
+        buffers.held.set(kept, "blocks put aside")?;
+        drop(buffers);
+        self.blocks.push(BlockPlace { at, len })
     }
 
     /// The blocks, to be read from the first one on.
@@ -105,10 +173,10 @@ impl BlockReader {
     /// # Errors
     /// Those of the space, or a block that is not what was written.
     pub fn next_block(&mut self) -> Result<Option<Block>, SpillError> {
-        let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
+        let Some(place) = self.blocks.places.get(self.next) else { return Ok(None) };
         self.next += 1;
         assert!(place.len as usize >= HEAD_BYTES, "a block is written with its head");
-        let block = self.space.0.read(place.at, place.len as usize)?;
+        let block = self.space.0.space.read(place.at, place.len as usize)?;
         let bytes = u32::from_le_bytes(block[..4].try_into().expect("four bytes")) as usize;
         let head = block[4..HEAD_BYTES].try_into().expect("eight bytes");
         let raw = lz4_flex::block::decompress(&block[HEAD_BYTES..], bytes);
@@ -130,7 +198,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = StoreConfig { memory_bytes: 8 << 20, ..Default::default() };
         let store = Store::create(dir.path(), &[], config).unwrap();
-        let space = SpillSpace::from(store.temp_space().unwrap());
+        let space = SpillSpace::new(store.temp_space().unwrap(), Held::default()).unwrap();
         let (mut one, mut other) = (space.writer(), space.writer());
         let bytes = |n: u8| vec![n; usize::from(n) * 1000];
         for n in 0..100 {

@@ -34,10 +34,8 @@ use crate::refusal::Refusal;
 use crate::running::Running;
 use crate::slots::Slot;
 
-/// Bytes an answer may have before it is streamed, and the size of a streamed chunk.
-const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks between query and connection.
-const QUEUED_CHUNKS: usize = 4;
+/// Bytes an answer may have before it is streamed.
+const WHOLE_BYTES: usize = 64 * 1024;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
 /// How long a query whose client reads on waits for the memory it has lent; then it goes on
@@ -49,6 +47,38 @@ const LOOK: Duration = Duration::from_millis(2);
 const LEAST_CODED_BYTES: usize = 1024;
 /// Compressed bytes that are worth a piece of the stream.
 const CODED_CHUNK_BYTES: usize = 16 * 1024;
+
+/// What a stream holds in memory while its client does not read.
+#[derive(Clone, Copy)]
+struct StreamSize {
+    chunk_bytes: usize,
+    /// between query and connection
+    queued_chunks: usize,
+}
+
+impl StreamSize {
+    /// As long as the memory budget has plenty.
+    const LARGE: Self = Self { chunk_bytes: WHOLE_BYTES, queued_chunks: 4 };
+    /// So little that it is counted with the connection.
+    const SMALL: Self = Self { chunk_bytes: 16 * 1024, queued_chunks: 1 };
+
+    /// The chunks of the queue, the one that is being sent and the one that is being written.
+    fn bytes(self) -> u64 {
+        ((self.queued_chunks + 2) * self.chunk_bytes) as u64
+    }
+
+    /// A large stream, if the budget keeps an eighth for queries that are about to begin.
+    fn reserve(budget: &MemoryBudget) -> (Self, Option<Reservation>) {
+        let large = budget.reserve("an answer's chunks", 0).and_then(|mut memory| {
+            memory.grow_leaving("an answer's chunks", Self::LARGE.bytes(), budget.total() / 8)?;
+            Ok(memory)
+        });
+        match large {
+            Ok(memory) => (Self::LARGE, Some(memory)),
+            Err(_) => (Self::SMALL, None),
+        }
+    }
+}
 
 /// A response body.
 pub struct AnswerBody {
@@ -70,7 +100,11 @@ enum Content {
     Whole(Option<Bytes>),
     /// chunks as the query produces them; an error breaks the connection, so that a cut answer
     /// is seen as cut
-    Stream(mpsc::Receiver<Sent>),
+    Stream {
+        chunks: mpsc::Receiver<Sent>,
+        #[expect(dead_code, reason = "held for its drop")]
+        memory: Option<Reservation>,
+    },
 }
 
 /// A chunk, or the trailer.
@@ -138,7 +172,7 @@ impl Body for AnswerBody {
         let body = self.get_mut();
         let frame = match &mut body.content {
             Content::Whole(bytes) => bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))),
-            Content::Stream(chunks) => std::task::ready!(chunks.poll_recv(cx)),
+            Content::Stream { chunks, .. } => std::task::ready!(chunks.poll_recv(cx)),
         };
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
             body.sent += data.len() as u64;
@@ -153,7 +187,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Content::Stream(_) => SizeHint::default(),
+            Content::Stream { .. } => SizeHint::default(),
         }
     }
 }
@@ -189,7 +223,8 @@ pub fn activity_value(activity: &Activity) -> HeaderValue {
 /// Writes an answer; tells the connection once how it starts.
 pub struct AnswerWriter {
     headers: HeaderMap,
-    coding: Option<(Coding, MemoryBudget)>,
+    budget: MemoryBudget,
+    coding: Option<Coding>,
     encoder: Option<(Encoder, Reservation)>,
     /// not yet compressed, or not to be
     buffer: Vec<u8>,
@@ -197,6 +232,8 @@ pub struct AnswerWriter {
     coded: Vec<u8>,
     head: Option<oneshot::Sender<Head>>,
     chunks: Option<mpsc::Sender<Sent>>,
+    /// of the next chunk; of the whole answer before it is streamed
+    chunk_bytes: usize,
     turn: Turn,
     /// it must not become longer
     most_bytes: usize,
@@ -209,37 +246,40 @@ pub struct Turn {
 }
 
 impl AnswerWriter {
-    /// A writer whose answer starts at `head`, with these headers.
-    pub fn new(headers: HeaderMap, head: oneshot::Sender<Head>, turn: Turn) -> Self {
+    /// A writer whose answer starts at `head`, with these headers; what waits for the client is of
+    /// the budget.
+    pub fn new(headers: HeaderMap, head: oneshot::Sender<Head>, turn: Turn, budget: &MemoryBudget) -> Self {
         Self {
             headers,
+            budget: budget.clone(),
             coding: None,
             encoder: None,
             buffer: Vec::with_capacity(4096),
             coded: Vec::new(),
             head: Some(head),
             chunks: None,
+            chunk_bytes: WHOLE_BYTES,
             turn,
             most_bytes: usize::MAX,
         }
     }
 
     /// Compresses the answer with `coding`, if there is one and memory for it.
-    pub fn coded(self, coding: Option<Coding>, budget: &MemoryBudget) -> Self {
-        Self { coding: coding.map(|coding| (coding, budget.clone())), ..self }
+    pub fn coded(self, coding: Option<Coding>) -> Self {
+        Self { coding, ..self }
     }
 
     /// Gives the answer up rather than streams it: writing fails once it is too long to be sent at
     /// once.
     pub fn at_once(self) -> Self {
-        let most_bytes = if self.coding.is_some() { LEAST_CODED_BYTES } else { CHUNK_BYTES };
+        let most_bytes = if self.coding.is_some() { LEAST_CODED_BYTES } else { WHOLE_BYTES };
         Self { most_bytes, ..self }
     }
 
     /// Begins to compress where that is wanted, before the head is sent.
     fn begin_coding(&mut self) -> io::Result<()> {
-        let Some((coding, budget)) = self.coding.take() else { return Ok(()) };
-        let Ok(memory) = budget.reserve("an answer's compression", ENCODER_BYTES) else { return Ok(()) };
+        let Some(coding) = self.coding.take() else { return Ok(()) };
+        let Ok(memory) = self.budget.reserve("an answer's compression", ENCODER_BYTES) else { return Ok(()) };
         self.encoder = Some((Encoder::new(coding)?, memory));
         self.headers.insert(CONTENT_ENCODING, coding.value());
         Ok(())
@@ -281,8 +321,10 @@ impl AnswerWriter {
     fn send_chunk(&mut self) -> io::Result<()> {
         if let Some(head) = self.head.take() {
             self.begin_coding()?;
-            let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
-            let body = AnswerBody::from_content(Content::Stream(receiver));
+            let (size, memory) = StreamSize::reserve(&self.budget);
+            self.chunk_bytes = size.chunk_bytes;
+            let (sender, chunks) = mpsc::channel(size.queued_chunks);
+            let body = AnswerBody::from_content(Content::Stream { chunks, memory });
             let headers = std::mem::take(&mut self.headers);
             let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
             head.send(Ok(begun)).map_err(|_| gone())?;
@@ -310,7 +352,7 @@ impl AnswerWriter {
         if self.coded.is_empty() {
             return Ok(());
         }
-        let capacity = if self.encoder.is_some() { CODED_CHUNK_BYTES } else { CHUNK_BYTES };
+        let capacity = if self.encoder.is_some() { CODED_CHUNK_BYTES } else { self.chunk_bytes };
         let chunk = std::mem::replace(&mut self.coded, Vec::with_capacity(capacity));
         self.send(Frame::data(Bytes::from(chunk)))
     }
@@ -371,7 +413,7 @@ impl Write for AnswerWriter {
         if self.buffer.len() >= self.most_bytes {
             return Err(io::Error::other("too long to be sent at once"));
         }
-        if self.buffer.len() >= CHUNK_BYTES {
+        if self.buffer.len() >= self.chunk_bytes {
             self.send_chunk()?;
         }
         Ok(bytes.len())
@@ -399,15 +441,15 @@ mod tests {
         Turn { slot: Slots::new(1).try_take().unwrap(), memory: Some(memory) }
     }
 
-    fn writer() -> (AnswerWriter, oneshot::Receiver<Head>) {
+    fn writer(budget: &MemoryBudget) -> (AnswerWriter, oneshot::Receiver<Head>) {
         let (sender, receiver) = oneshot::channel();
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("text/csv"))]);
-        (AnswerWriter::new(headers, sender, turn()), receiver)
+        (AnswerWriter::new(headers, sender, turn(), budget), receiver)
     }
 
     #[test]
     fn a_short_answer_goes_whole() {
-        let (mut writer, mut head) = writer();
+        let (mut writer, mut head) = writer(&MemoryBudget::new(64 << 20));
         writer.write_all(b"yes").unwrap();
         assert!(head.try_recv().is_err(), "nothing leaves before the end");
         let activity = Activity { disk: 7, ..Activity::default() };
@@ -422,7 +464,7 @@ mod tests {
 
     #[test]
     fn an_early_error_is_a_refusal() {
-        let (mut writer, mut head) = writer();
+        let (mut writer, mut head) = writer(&MemoryBudget::new(64 << 20));
         writer.write_all(b"ye").unwrap();
         writer.fail((hyper::StatusCode::BAD_REQUEST, "no".into()));
         assert!(head.try_recv().unwrap().is_err());
@@ -430,49 +472,75 @@ mod tests {
 
     #[test]
     fn a_long_answer_streams_and_a_lost_client_stops_it() {
-        let (mut writer, mut head) = writer();
-        writer.write_all(&vec![7; CHUNK_BYTES]).unwrap();
+        let (mut writer, mut head) = writer(&MemoryBudget::new(64 << 20));
+        writer.write_all(&vec![7; WHOLE_BYTES]).unwrap();
         let Ok(mut begun) = head.try_recv().unwrap() else { panic!("not an answer") };
         assert_eq!(begun.activity, None);
-        let Content::Stream(chunks) = &mut begun.body.content else { panic!("not streamed") };
+        let Content::Stream { chunks, .. } = &mut begun.body.content else { panic!("not streamed") };
         let chunk = chunks.try_recv().unwrap().unwrap().into_data().unwrap();
-        assert_eq!(chunk.len(), CHUNK_BYTES);
+        assert_eq!(chunk.len(), WHOLE_BYTES);
         drop(begun);
-        assert_eq!(writer.write_all(&vec![7; CHUNK_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(writer.write_all(&vec![7; WHOLE_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn what_waits_for_clients_is_of_the_budget_and_little_when_that_is_short() {
+        let budget = MemoryBudget::new(8 << 20);
+        let mut waiting = Vec::new();
+        for _ in 0..50 {
+            let (mut writer, mut head) = writer(&budget);
+            let mut held = 0;
+            writer.write_all(&vec![7; WHOLE_BYTES]).unwrap();
+            let begun = head.try_recv().unwrap();
+            let chunk = vec![7; writer.chunk_bytes];
+            // All that goes into the queue without waiting.
+            while writer.chunks.as_ref().is_some_and(|chunks| chunks.capacity() > 0) {
+                writer.write_all(&chunk).unwrap();
+                held += chunk.len();
+            }
+            waiting.push((begun, writer, held));
+        }
+        let large = waiting.iter().filter(|(_, writer, _)| writer.chunk_bytes == WHOLE_BYTES).count();
+        assert_eq!(budget.used(), large as u64 * StreamSize::LARGE.bytes());
+        assert!((10..20).contains(&large), "{large} streams of 384 KiB in seven of 8 MiB");
+        let beyond: usize = waiting[large..].iter().map(|(_, _, held)| held).sum();
+        assert!(beyond <= (waiting.len() - large) * StreamSize::SMALL.bytes() as usize, "{beyond}");
+        drop(waiting);
+        assert_eq!(budget.used(), 0);
     }
 
     /// All that comes of an answer, and whether it is compressed.
-    fn all_of(head: &mut oneshot::Receiver<Head>) -> (bool, Vec<u8>) {
-        let Ok(mut begun) = head.try_recv().unwrap() else { panic!("not an answer") };
+    async fn all_of(head: oneshot::Receiver<Head>) -> (bool, Vec<u8>) {
+        let Ok(begun) = head.await.unwrap() else { panic!("not an answer") };
         let is_coded = begun.headers.contains_key(CONTENT_ENCODING);
-        match &mut begun.body.content {
-            Content::Whole(bytes) => (is_coded, bytes.take().unwrap_or_default().to_vec()),
-            Content::Stream(chunks) => {
-                let mut all = Vec::new();
-                while let Ok(frame) = chunks.try_recv() {
-                    all.extend(frame.unwrap().into_data().map_or(Vec::new(), |data| data.to_vec()));
-                }
-                (is_coded, all)
-            }
+        let mut body = begun.body;
+        let mut all = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            all.extend(frame.unwrap().into_data().map_or(Vec::new(), |data| data.to_vec()));
         }
+        (is_coded, all)
     }
 
     #[test]
     fn all_but_short_answers_are_compressed_when_there_is_memory() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
         let budget = MemoryBudget::new(64 << 20);
         for (len, free, is_coded) in [
             (100, true, false),
             (2_000, true, true),
-            (3 * CHUNK_BYTES, true, true),
-            (3 * CHUNK_BYTES, false, false),
+            (3 * WHOLE_BYTES, true, true),
+            (3 * WHOLE_BYTES, false, false),
         ] {
             let _elsewhere = (!free).then(|| budget.reserve("a test", 63 << 20).unwrap());
-            let (writer, mut head) = writer();
-            let mut writer = writer.coded(Some(Coding::Gzip), &budget);
+            let (writer, head) = writer(&budget);
             let text: Vec<u8> = (0..len).map(|i| (i % 7) as u8).collect();
-            text.chunks(10_000).for_each(|part| writer.write_all(part).unwrap());
-            writer.finish(&Activity::default()).unwrap();
-            let (coded, bytes) = all_of(&mut head);
+            let wanted = text.clone();
+            runtime.spawn_blocking(move || {
+                let mut writer = writer.coded(Some(Coding::Gzip));
+                text.chunks(10_000).for_each(|part| writer.write_all(part).unwrap());
+                writer.finish(&Activity::default()).unwrap();
+            });
+            let (coded, bytes) = runtime.block_on(all_of(head));
             assert_eq!(coded, is_coded, "{len} bytes");
             let back = match coded {
                 false => bytes,
@@ -483,7 +551,7 @@ mod tests {
                     decoder.finish().unwrap()
                 }
             };
-            assert!(back == text, "{len} bytes");
+            assert!(back == wanted, "{len} bytes");
         }
     }
 }

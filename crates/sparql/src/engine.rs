@@ -442,7 +442,7 @@ impl QueryEngine {
             consts,
             is_plain,
             batch: batches.rows,
-            columns: batches.columns,
+            batches: batches.held,
             threads: cores.saturating_sub(active.others).max(1),
             active,
             // the calendar takes its time

@@ -38,6 +38,7 @@ pub use compare::{compare, effective_boolean, equals, holds};
 pub use exact::{Decimal, Integer, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
+pub(crate) use guard::TermBounds;
 pub use local::LocalTerms;
 pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};

@@ -96,8 +96,8 @@ impl Dump {
             return drop(head.send(Ok(Begun::kept(headers, Some(account)))));
         }
         let turn = Turn { slot, memory: None };
-        let mut writer =
-            AnswerWriter::new(headers, head, turn).coded(wanted.coding, database.database().memory());
+        let budget = database.database().memory();
+        let mut writer = AnswerWriter::new(headers, head, turn, budget).coded(wanted.coding);
         match session.dump(dump_format(format), limits.view.as_deref(), &mut writer, limits) {
             Ok(_) => drop(writer.finish(&account.activity())),
             Err(GraphError::Stopped) => writer.fail(refusal(&limits.error())),

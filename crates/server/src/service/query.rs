@@ -169,7 +169,7 @@ impl QueryRun {
         }
         let turn = Turn { slot, memory: Some(result.memory()) };
         let budget = engine.graph().database().memory();
-        let mut writer = AnswerWriter::new(headers, head, turn).coded(self.wanted.coding, budget);
+        let mut writer = AnswerWriter::new(headers, head, turn, budget).coded(self.wanted.coding);
         if thread == Thread::Connection {
             writer = writer.at_once();
         }

@@ -56,6 +56,7 @@ impl From<SpillError> for QueryError {
     fn from(error: SpillError) -> Self {
         match error {
             SpillError::Store(error) => error.into(),
+            SpillError::Memory(error) => error.into(),
             SpillError::Damaged(what) => Self::Spill { what },
         }
     }

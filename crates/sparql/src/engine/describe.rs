@@ -11,19 +11,21 @@ use crate::bounds::Held;
 use crate::error::QueryError;
 use crate::exec::{Batch, Run};
 
-/// Resources described together.
-const SOME: usize = 1024;
+/// Most resources described together.
+const MOST: usize = 1024;
 
 /// Terms described, and those still to be.
 pub(super) struct Described {
     done: FxHashSet<TermId>,
     open: Vec<TermId>,
     held: Held,
+    /// of the batch that was given out last
+    given: Held,
 }
 
 impl Described {
     pub fn new(held: Held) -> Self {
-        Self { done: FxHashSet::default(), open: Vec::new(), held }
+        Self { done: FxHashSet::default(), open: Vec::new(), given: held.another(), held }
     }
 
     /// Takes in what a batch binds and was not described before.
@@ -49,10 +51,14 @@ impl Described {
     pub fn next(&mut self, run: &mut Run) -> Result<Option<Batch>, QueryError> {
         while !self.open.is_empty() {
             run.check()?;
-            let mut some = self.open.split_off(self.open.len().saturating_sub(SOME));
+            /// Rows' worth of a resource: its way through two trees, and its triples.
+            const ROWS: usize = 8;
+            let most = (run.query.batch.most / ROWS).clamp(1, MOST);
+            let mut some = self.open.split_off(self.open.len().saturating_sub(most));
             some.sort_unstable();
             let mut out = Batch::empty(3);
-            triples(run, &some, &mut out)?;
+            self.given.clear();
+            triples(run, &some, &mut out, &mut self.given)?;
             self.add(out.cols[2].iter().copied().filter(|o| o.kind() == TermKind::Blank).collect())?;
             if out.rows > 0 {
                 return Ok(Some(out));
@@ -62,16 +68,16 @@ impl Described {
     }
 }
 
-fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch) -> Result<(), QueryError> {
+fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch, held: &mut Held) -> Result<(), QueryError> {
     let keys: Vec<u64> = subjects.iter().map(|s| s.0).collect();
-    let mut pairs = look(run, Index::Sp, &[&keys])?;
+    let mut pairs = look(run, Index::Sp, &[&keys], held)?;
     // PSOG wants its keys by predicate first
     let mut by: Vec<(u64, u64)> =
         pairs.key.iter().zip(&pairs.cols[0]).map(|(k, p)| (*p, keys[*k as usize])).collect();
     by.sort_unstable();
     pairs.clear();
     let (ps, ss): (Vec<u64>, Vec<u64>) = by.into_iter().unzip();
-    let found = look(run, Index::Psog, &[&ps, &ss])?;
+    let found = look(run, Index::Psog, &[&ps, &ss], held)?;
     for (row, k) in found.key.iter().enumerate() {
         let graph = TermId(found.cols[1][row]);
         let visible = match &run.query.default_graphs {
@@ -87,14 +93,14 @@ fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch) -> Result<(), Qu
     Ok(())
 }
 
-fn look(run: &mut Run, index: Index, keys: &[&[u64]]) -> Result<Matches, QueryError> {
+fn look(run: &mut Run, index: Index, keys: &[&[u64]], held: &mut Held) -> Result<Matches, QueryError> {
     let mut lookup = run.source.lookup(index, Keys::new(keys, None));
     let mut matches = Matches::new(index.arity(), keys.len());
-    let mut held = run.memory.held();
+    let before = held.bytes();
     while run.source.lookup_next(&mut lookup, &mut matches, 1 << 16)? {
         run.check()?;
         // and once more as triples
-        held.set(matches.key.len() * 48, "described resources")?;
+        held.set(before + matches.key.len() * 48, "described resources")?;
     }
     Ok(matches)
 }

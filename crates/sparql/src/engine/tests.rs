@@ -333,9 +333,9 @@ fn spilled(engine: &QueryEngine) -> [u64; 2] {
 
 #[test]
 fn operators_spill_and_give_the_same() {
-    let lines: String = (0..30_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 20_011, i)).collect();
+    let lines: String = (0..60_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 40_022, i)).collect();
     let f = open(&lines);
-    let tight = QueryOptions { memory: Some(600 << 10), ..QueryOptions::default() };
+    let tight = QueryOptions { memory: Some(1 << 20), ..QueryOptions::default() };
     let ample = QueryOptions::default();
     for query in [
         "SELECT ?o { ?s <e:v> ?o } ORDER BY DESC(?o)",
@@ -353,7 +353,7 @@ fn operators_spill_and_give_the_same() {
             a.sort();
             b.sort();
         }
-        assert!(a == b && a.len() >= 20_000, "{query}: {} and {} rows", a.len(), b.len());
+        assert!(a == b && a.len() >= 40_000, "{query}: {} and {} rows", a.len(), b.len());
     }
     let none = QueryOptions { memory: Some(1000), ..QueryOptions::default() };
     let product = "SELECT ?s { ?s <e:v> ?o . ?a <e:v> ?b } LIMIT 1";

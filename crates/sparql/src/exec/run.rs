@@ -23,7 +23,7 @@ use crate::expr::{Expr, compile};
 use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
-use crate::value::{LocalTerms, Terms};
+use crate::value::{LocalTerms, TermBounds, Terms};
 
 /// Most bytes of decoded terms a worker keeps.
 const TERM_CACHE_BYTES: usize = 16 << 20;
@@ -42,14 +42,24 @@ impl BatchRows {
         Self { first: most.min(1 << 10), most }
     }
 
-    /// Rows on their way in a plan of so many operators, each of which has a batch and what it
-    /// makes it of, with so many columns beyond few: together no more than half of `least`.
-    pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
+    /// Bytes for a row on its way in so many operators with so many columns beyond few.
+    fn row_bytes(operators: usize, many: usize) -> usize {
         /// Bytes for each row that an operator begins with, measured, with few columns.
         const ROW_BYTES: usize = 48;
         /// Bytes of a value: in the batch, in the one it was made of, in the one that grows.
         const VALUE_BYTES: usize = 24;
-        let row_bytes = (operators * ROW_BYTES).saturating_add(many * VALUE_BYTES).max(1);
+        (operators * ROW_BYTES).saturating_add(many * VALUE_BYTES).max(1)
+    }
+
+    /// Bytes of the largest batches of so many operators.
+    fn bytes(self, operators: usize, many: usize) -> usize {
+        self.most * Self::row_bytes(operators, many)
+    }
+
+    /// Rows on their way in a plan of so many operators, each of which has a batch and what it
+    /// makes it of, with so many columns beyond few: together no more than half of `least`.
+    pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
+        let row_bytes = Self::row_bytes(operators, many);
         let first = (least / 2 / row_bytes).clamp(1, self.first.max(16));
         // larger batches come with rows, of which a long chain of operators makes fewer at a
         // time
@@ -74,8 +84,8 @@ pub(crate) enum Part {
 /// Rows of the batches of a plan, and the memory of its columns.
 pub(crate) struct BatchSizes {
     pub rows: BatchRows,
-    /// of batches with many columns
-    pub columns: Held,
+    /// of all batches
+    pub held: Held,
     /// Threads would each hold many columns.
     pub is_wide: bool,
 }
@@ -90,16 +100,18 @@ impl BatchSizes {
         const COLUMN_BYTES: usize = 320;
         let many = many_columns(plan.nodes, plan.columns);
         let least = memory.least();
-        let mut columns = memory.held();
-        columns.set(many * COLUMN_BYTES, "the columns of so many operators")?;
+        let mut held = memory.held();
         let rows = BatchRows::within(least).of_each(plan.nodes, many, least);
-        Ok(Self { rows, columns, is_wide: many > 0 })
+        // long chains of operators have larger batches only now and then
+        let columns = many * COLUMN_BYTES + rows.bytes(plan.nodes, many).min(least / 2);
+        held.set(columns, "the columns of so many operators")?;
+        Ok(Self { rows, held, is_wide: many > 0 })
     }
 
     /// Of so many rows each, as the caller wants.
     pub fn fixed(rows: usize) -> Self {
         let rows = BatchRows { first: rows.max(1), most: rows.max(1) };
-        Self { rows, columns: Held::default(), is_wide: false }
+        Self { rows, held: Held::default(), is_wide: false }
     }
 }
 
@@ -132,7 +144,7 @@ pub(crate) struct RunningQuery {
     pub kept_patterns: Arc<KeptPatterns>,
     pub shared_scans: Arc<SharedScans>,
     #[expect(dead_code, reason = "held for its drop")]
-    pub columns: Held,
+    pub batches: Held,
     /// its place among the queries under way
     #[expect(dead_code, reason = "held for its drop")]
     pub active: Active,
@@ -179,26 +191,30 @@ pub(crate) struct Run {
 impl Run {
     /// The first worker of a query.
     pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
-        let least = memory.least();
-        Self::new(query, source, limits, memory, least)
+        let cache = (memory.least() / 4).min(TERM_CACHE_BYTES);
+        Self::new(query, source, limits, memory, cache, 0)
     }
 
-    /// A worker whose terms may count on `least` bytes of the query's memory.
+    /// A worker that keeps `cache` bytes of terms from batch to batch; for `counted` of them the
+    /// query holds memory already.
     fn new(
         query: Arc<RunningQuery>,
         source: GraphSource,
         limits: Limits,
         memory: MemoryShare,
-        least: usize,
+        cache: usize,
+        counted: usize,
     ) -> Self {
-        let cache = (least / 4).min(TERM_CACHE_BYTES);
-        let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(
-            limits.clone(),
-            query.longest,
-            memory.held(),
+        let held = memory.held();
+        let bounds = TermBounds {
+            limits: limits.clone(),
+            longest: query.longest,
+            held,
+            counted,
             cache,
-            2 * cache,
-        );
+            room: 2 * cache,
+        };
+        let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(bounds);
         Self {
             terms,
             patterns: Patterns::new(query.kept_patterns.clone(), memory.held()),
@@ -222,8 +238,9 @@ impl Run {
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };
         let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
         move || {
-            let least = memory.least() / 2;
-            Run { is_forked: true, profile, ..Run::new(query, source, limits, memory, least) }
+            // the half of the least that each thread has is for twice as much
+            let cache = (memory.least() / 8).min(TERM_CACHE_BYTES);
+            Run { is_forked: true, profile, ..Run::new(query, source, limits, memory, cache, cache) }
         }
     }
 

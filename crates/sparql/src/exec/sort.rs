@@ -171,7 +171,7 @@ impl Gather<'_> {
         let order = self.rows.order(self.limit.unwrap_or(usize::MAX), self.limits)?;
         let space = match &self.space {
             Some(space) => space,
-            None => self.space.insert(spill::space(&self.database)?),
+            None => self.space.insert(spill::space(&self.database, &self.memory)?),
         };
         let mut writer = Writer::new(space);
         let mut rest = &order[..];

@@ -8,6 +8,7 @@ use snowmelt_query::{BlockReader, BlockWriter, SpillSpace};
 
 use super::rows::{append, columns, hash_row};
 use super::{Result, Run};
+use crate::bounds::{Held, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 
@@ -20,9 +21,9 @@ pub(super) struct Writer(BlockWriter);
 /// A list of batches being read.
 pub(super) struct Reader(BlockReader);
 
-/// Temporary space of one operator.
-pub(super) fn space(database: &GraphDatabase) -> Result<SpillSpace> {
-    Ok(database.database().temp_space()?.into())
+/// Temporary space of one operator of the query that `memory` is of.
+pub(super) fn space(database: &GraphDatabase, memory: &MemoryShare) -> Result<SpillSpace> {
+    Ok(SpillSpace::new(database.database().temp_space()?, memory.held())?)
 }
 
 impl Writer {
@@ -80,16 +81,24 @@ pub(super) struct Partitions {
     /// rows on their way into each part, so that blocks are not tiny
     waiting: Vec<Batch>,
     waiting_bytes: usize,
+    /// of the rows that wait
+    held: Held,
     readers: std::vec::IntoIter<Reader>,
 }
 
 impl Partitions {
     pub fn new(run: &Run) -> Result<Self> {
-        let space = space(run.source.session.graph())?;
+        /// Columns that grow have up to twice the memory of their rows.
+        const GROWN: usize = 2;
+        let space = space(run.source.session.graph(), &run.memory)?;
+        let waiting_bytes = (run.memory.least() / 8 / PARTITIONS).clamp(1 << 9, 32 << 10);
+        let mut held = run.memory.held();
+        held.set(GROWN * PARTITIONS * waiting_bytes, "rows spread over parts")?;
         Ok(Self {
             writers: (0..PARTITIONS).map(|_| Writer::new(&space)).collect(),
             waiting: vec![Batch::default(); PARTITIONS],
-            waiting_bytes: (run.memory.least() / 8 / PARTITIONS).clamp(1 << 10, 32 << 10),
+            waiting_bytes,
+            held,
             readers: Vec::new().into_iter(),
         })
     }
@@ -125,6 +134,7 @@ impl Partitions {
 
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
+        self.held.clear();
         assert!(self.waiting.iter().all(|batch| batch.rows == 0), "all rows are written");
         let readers: Vec<Reader> = self.writers.drain(..).map(Writer::read).collect();
         self.readers = readers.into_iter();
@@ -151,7 +161,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = snowmelt_store::StoreConfig { memory_bytes: 8 << 20, ..Default::default() };
         let store = snowmelt_store::Store::create(dir.path(), &[], config).unwrap();
-        let space = SpillSpace::from(store.temp_space().unwrap());
+        let space = SpillSpace::new(store.temp_space().unwrap(), Held::default()).unwrap();
         let (mut writer, mut other) = (Writer::new(&space), Writer::new(&space));
         let a = Batch::from_cols(vec![(0..1000).map(TermId).collect(), (5..1005).map(TermId).collect()]);
         let none = Batch { cols: Vec::new(), rows: 3 };

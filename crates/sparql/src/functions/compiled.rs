@@ -96,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::bounds::Limits;
+    use crate::value::TermBounds;
 
     #[test]
     fn a_pattern_is_compiled_once_and_the_oldest_go() {
@@ -118,7 +119,7 @@ mod tests {
     fn each_is_preceded_by_a_look_at_the_clock() {
         let cancel = Arc::new(AtomicBool::new(true));
         let limits = Limits { cancel: Some(cancel), ..Limits::default() };
-        let terms = Terms::for_test(100).guarded(limits, 1 << 20, Held::default(), 1 << 20, 1 << 20);
+        let terms = Terms::for_test(100).guarded(TermBounds::for_test(limits));
         let ended = Patterns::default().compile("a", "", &terms);
         assert!(matches!(ended, Err(TermError::Cancelled)));
     }

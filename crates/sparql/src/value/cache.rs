@@ -67,11 +67,11 @@ impl TermCache {
     ) -> Result<(), TermError> {
         debug_assert!(ids.is_sorted_by(|a, b| a < b), "ids are distinct");
         let beside = beside + self.places.capacity() * 24;
-        let Self { terms, places, limit_bytes, .. } = self;
+        let Self { terms, places, .. } = self;
         let mut failed = None;
         store.decode(ids, &mut |i, term| {
             places.insert(ids[i], terms.push(term));
-            failed = guard.count_term().and_then(|()| guard.hold(beside + terms.bytes(), *limit_bytes)).err();
+            failed = guard.count_term().and_then(|()| guard.hold(beside + terms.bytes())).err();
             failed.is_none()
         })?;
         failed.map_or(Ok(()), Err)
@@ -87,14 +87,14 @@ impl TermCache {
     ) -> Result<(), TermError> {
         let beside = beside + self.places.capacity() * 24;
         let locals = locals.read();
-        let Self { terms, places, limit_bytes, .. } = self;
+        let Self { terms, places, .. } = self;
         let mut failed = None;
         ids.retain(|id| {
             if id.kind() != TermKind::Local || failed.is_some() {
                 return true;
             }
             places.insert(*id, terms.push_stored(locals.get(*id)));
-            failed = guard.hold(beside + terms.bytes(), *limit_bytes).err();
+            failed = guard.hold(beside + terms.bytes()).err();
             false
         });
         failed.map_or(Ok(()), Err)

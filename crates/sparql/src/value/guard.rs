@@ -9,13 +9,40 @@ use std::cell::{Cell, RefCell};
 use super::TermError;
 use crate::bounds::{Held, Limits};
 
+/// What a worker's terms may hold, and how long they may take.
+pub(crate) struct TermBounds {
+    /// The query's.
+    pub limits: Limits,
+    /// bytes of the longest term
+    pub longest: usize,
+    /// of the query
+    pub held: Held,
+    /// bytes that the query holds for them before there is any
+    pub counted: usize,
+    /// bytes of decoded terms that are kept from batch to batch
+    pub cache: usize,
+    /// bytes of texts of a batch, beyond which fewer rows are done at a time
+    pub room: usize,
+}
+
+#[cfg(test)]
+impl TermBounds {
+    /// Of no query.
+    pub fn for_test(limits: Limits) -> Self {
+        let (held, longest) = (Held::default(), 1 << 20);
+        Self { limits, longest, held, counted: 0, cache: 1 << 20, room: usize::MAX }
+    }
+}
+
 /// Bounds on what a thread's terms may hold, and what it cost so far.
 pub(super) struct TermGuard {
     limits: Limits,
     /// bytes of the longest term
     longest: usize,
-    /// what is held beyond the cache's limit
+    /// what is held beyond `counted`
     held: Held,
+    /// bytes that are held elsewhere
+    counted: usize,
     /// for the long texts that functions make, until the batch is over
     making: RefCell<Held>,
     /// bytes of texts of a batch, beyond which fewer rows are done at a time
@@ -33,6 +60,7 @@ impl Default for TermGuard {
             limits: Limits::default(),
             longest: usize::MAX,
             held: Held::default(),
+            counted: 0,
             making: RefCell::default(),
             room: usize::MAX,
             is_whole: false,
@@ -43,20 +71,20 @@ impl Default for TermGuard {
 }
 
 impl TermGuard {
-    /// `held` is for what exceeds the cache, `room` for the texts of a batch.
-    pub fn new(limits: Limits, longest: usize, held: Held, room: usize) -> Self {
+    pub fn new(bounds: TermBounds) -> Self {
+        let TermBounds { limits, longest, held, counted, room, .. } = bounds;
         let making = RefCell::new(held.another());
-        Self { limits, longest, held, making, room, ..Self::default() }
+        Self { limits, longest, held, counted, making, room, ..Self::default() }
     }
 
-    /// Texts take so many bytes beyond the cache's limit now, or are about to.
-    pub fn hold(&mut self, bytes: usize, cache_limit: usize) -> Result<(), TermError> {
+    /// Texts take so many bytes now, or are about to.
+    pub fn hold(&mut self, bytes: usize) -> Result<(), TermError> {
         /// Reserved ahead, so that not every text asks.
         const AHEAD: usize = 64 << 10;
         if bytes > self.room && !self.is_whole {
             return Err(TermError::TooMuch);
         }
-        let beyond = bytes.saturating_sub(cache_limit);
+        let beyond = bytes.saturating_sub(self.counted);
         if beyond > self.held.bytes() {
             self.held.set(beyond + AHEAD, "texts of a batch")?;
         }
@@ -67,8 +95,9 @@ impl TermGuard {
         self.fault.borrow_mut().get_or_insert(error);
     }
 
-    /// Texts take no more than so many bytes beyond the cache's limit now.
-    pub fn release(&mut self, beyond: usize) {
+    /// Texts take no more than so many bytes now.
+    pub fn release(&mut self, bytes: usize) {
+        let beyond = bytes.saturating_sub(self.counted);
         if beyond < self.held.bytes() {
             // giving back cannot fail
             let _ = self.held.set(beyond, "texts of a batch");

@@ -35,12 +35,11 @@ use snowmelt_graph::{
 use super::arena::{Stored, TermArena};
 use super::blank_calls::BlankNodeCalls;
 use super::cache::TermCache;
-use super::guard::TermGuard;
+use super::guard::{TermBounds, TermGuard};
 use super::inline::inline_value;
 use super::interner::TermInterner;
 use super::local::{self, LocalTerms, is_scratch};
 use super::{TermError, TermStore, TooMuch, Value, iri, parse_literal};
-use crate::bounds::{Held, Limits};
 
 /// The terms of one thread of a query.
 pub struct Terms {
@@ -82,18 +81,10 @@ impl Terms {
         }
     }
 
-    /// Puts the terms under a query's limits: `cache` bytes of terms are kept, `held` is for what
-    /// exceeds them, `room` for the texts of a batch.
-    pub(crate) fn guarded(
-        mut self,
-        limits: Limits,
-        longest: usize,
-        held: Held,
-        cache: usize,
-        room: usize,
-    ) -> Self {
-        self.cache.limit_bytes = cache;
-        self.guard = TermGuard::new(limits, longest, held, room);
+    /// Puts the terms under a query's bounds.
+    pub(crate) fn guarded(mut self, bounds: TermBounds) -> Self {
+        self.cache.limit_bytes = bounds.cache;
+        self.guard = TermGuard::new(bounds);
         self
     }
 
@@ -119,7 +110,7 @@ impl Terms {
     /// Empties the cache and gives its memory back.
     fn forget(&mut self) {
         self.cache.clear();
-        self.guard.release(self.bytes().saturating_sub(self.cache.limit_bytes));
+        self.guard.release(self.bytes());
     }
 
     /// Whether a text of so many bytes may be made; asked before it is. Otherwise the query
@@ -398,7 +389,7 @@ impl Terms {
     /// Notes a fault if what was computed has no room.
     fn grown(&mut self) {
         let bytes = self.bytes();
-        if let Err(error) = self.guard.hold(bytes, self.cache.limit_bytes) {
+        if let Err(error) = self.guard.hold(bytes) {
             self.guard.note(error);
         }
     }
@@ -458,13 +449,8 @@ impl Terms {
     /// Terms of no query, whose longest is `longest` bytes.
     pub(crate) fn for_test(longest: usize) -> Self {
         let now = "2011-01-10T14:45:13".parse().expect("a moment");
-        Terms::new(Arc::default(), now, None, 1 << 20).guarded(
-            Limits::default(),
-            longest,
-            Held::default(),
-            1 << 20,
-            usize::MAX,
-        )
+        Terms::new(Arc::default(), now, None, 1 << 20)
+            .guarded(TermBounds { longest, ..TermBounds::for_test(crate::bounds::Limits::default()) })
     }
 }
 

@@ -103,6 +103,9 @@ impl Backing {
 }
 
 impl TempSpace {
+    /// Bytes of memory that a space takes.
+    pub const BUFFER_BYTES: usize = WRITE_BYTES;
+
     /// Appends bytes, given in parts, and answers where they begin.
     ///
     /// # Errors
