@@ -35,24 +35,38 @@ const LOOK_NS: u64 = 2_000_000;
 pub struct Shares {
     /// most of one query
     pub share: usize,
+    /// most of the batches and terms of one worker, from which other sizes follow
+    pub worker: usize,
     /// least of one query, reserved before it begins
     pub least: usize,
 }
 
 impl Shares {
-    /// The shares of a budget of which a pool took `pool` bytes; `asked`: what the caller wants
-    /// a query to have.
+    /// The shares of a budget of which a pool took `pool` bytes, for a query that gathers rows;
+    /// `asked`: what the caller wants a query to have.
     pub fn new(total: u64, pool: u64, asked: Option<usize>) -> Self {
-        /// Queries that can begin at once in what the pool leaves: a wide device wants many.
+        /// Queries with one worker that can begin at once in what the pool leaves: a wide device
+        /// wants many.
         const AT_ONCE: u64 = 32;
         const LEAST: u64 = 512 << 10;
         const MOST: u64 = 16 << 20;
         let rest = total.saturating_sub(pool);
         let share = asked.unwrap_or(total as usize / 4);
-        let least = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 2) as usize;
-        assert!(least as u64 <= rest.max(1), "the least of a query is of what the pool leaves");
-        // what operators gather is beside the batches and terms that the least is for
-        Self { share, least: least.min(share / 2) }
+        let worker = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 4) as usize;
+        assert!(worker as u64 <= rest, "the least of a query is of what the pool leaves");
+        Self::with_worker(share, worker.min(share / 4))
+    }
+
+    fn with_worker(share: usize, worker: usize) -> Self {
+        Self { share, worker, least: worker }.gathering(1)
+    }
+
+    /// For a query of which so many operators gather rows. One has room for the rows until it
+    /// puts them aside, and for doing so; more have their turns in part.
+    #[must_use]
+    pub fn gathering(self, operators: usize) -> Self {
+        let halves = if operators == 0 { 2 } else { operators.min(7) + 3 };
+        Self { least: (self.worker * halves / 2).min(self.share), ..self }
     }
 }
 
@@ -274,17 +288,22 @@ impl MemoryShare {
         Ok(Self::with_least(shares, budget, reserved))
     }
 
-    /// With the least that was reserved before.
-    pub fn with_least(shares: Shares, budget: MemoryBudget, reserved: Reservation) -> Self {
-        assert!(reserved.bytes() >= shares.least as u64, "the least is there");
+    /// With the least that was reserved before: what is too much of it goes back, what is missing
+    /// is added if there is room.
+    pub fn with_least(mut shares: Shares, budget: MemoryBudget, mut reserved: Reservation) -> Self {
+        let bytes = reserved.bytes();
+        reserved.shrink(bytes.saturating_sub(shares.least as u64));
+        if bytes < shares.least as u64 && reserved.grow("a query", shares.least as u64 - bytes).is_err() {
+            shares.least = bytes as usize;
+        }
         let (used, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let inner = Counted { shares, used, most, budget, reserved: Mutex::new(reserved) };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Bytes the query may count on.
-    pub fn least(&self) -> usize {
-        self.inner.shares.least
+    /// Most bytes of the batches and terms of one worker.
+    pub fn worker_bytes(&self) -> usize {
+        self.inner.shares.worker
     }
 
     /// Most bytes held at once.
@@ -313,12 +332,12 @@ impl MemoryShare {
     }
 
     fn step(&self) -> usize {
-        (self.inner.shares.least / 2).clamp(64 << 10, 1 << 20)
+        (self.inner.shares.worker / 2).clamp(64 << 10, 1 << 20)
     }
 
     /// Bytes that a step of the budget leaves to queries that are about to begin.
     fn rest(&self) -> u64 {
-        2 * self.inner.shares.least as u64
+        4 * self.inner.shares.worker as u64
     }
 
     fn take(&self, bytes: usize, what: &'static str) -> Result<()> {
@@ -427,13 +446,14 @@ impl Held {
         let Some(share) = &self.share else { return false };
         let inner = &*share.inner;
         let used = inner.used.load(Ordering::Relaxed) + bytes.saturating_sub(self.bytes);
-        let Shares { share: most, least } = inner.shares;
+        let Shares { share: most, worker, .. } = inner.shares;
         let left = (most / 4).max(ASIDE_BYTES.min(most / 2));
         if bytes > most / 2 || used > most - left {
             return true;
         }
-        let beyond = (used + share.step()).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;
-        bytes > least / 4 && beyond > 0 && beyond + share.rest() > inner.budget.free()
+        let beyond =
+            (used + share.step() + ASIDE_BYTES).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;
+        bytes > worker / 4 && beyond > 0 && beyond + share.rest() > inner.budget.free()
     }
 }
 
@@ -455,7 +475,7 @@ mod tests {
     #[test]
     fn the_budget_gets_back_what_queries_took() {
         let budget = MemoryBudget::new(16 << 20);
-        let share = admit(Shares { share: usize::MAX, least: 1 << 20 }, &budget).unwrap();
+        let share = admit(Shares::with_worker(usize::MAX, 1 << 19), &budget).unwrap();
         assert_eq!(budget.used(), 1 << 20);
         let mut held = share.held();
         held.set(1 << 20, "test").unwrap();
@@ -473,7 +493,7 @@ mod tests {
     #[test]
     fn a_share_is_a_bound_of_its_own() {
         let budget = MemoryBudget::new(1 << 30);
-        let share = admit(Shares { share: 1000, least: 1000 }, &budget).unwrap();
+        let share = admit(Shares::with_worker(1000, 250), &budget).unwrap();
         let mut held = share.held();
         assert!(held.is_tight(501) && !held.is_tight(500));
         assert!(matches!(held.set(1001, "test"), Err(Exceeded::Memory { share_bytes: 1000, .. })));
@@ -510,7 +530,7 @@ mod tests {
     #[test]
     fn queries_wait_for_their_least_and_then_are_refused() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
         let first = admit(shares, &budget).unwrap();
         assert!(matches!(admit(shares, &budget), Err(Exceeded::Busy { free_bytes: 1048576, .. })));
         // what runs may take all that is left, but what can spill leaves it
@@ -525,7 +545,7 @@ mod tests {
     #[test]
     fn who_waits_is_not_overtaken() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
         let line = Line::default();
         let running = Mutex::new(Some(admit(shares, &budget).unwrap()));
         let wait = Duration::from_secs(1);
@@ -568,7 +588,7 @@ mod tests {
     #[test]
     fn a_query_that_waits_lends_what_it_does_not_use() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
         let first = admit(shares, &budget).unwrap();
         let mut held = first.held();
         held.set(1 << 20, "test").unwrap();
@@ -591,14 +611,17 @@ mod tests {
         let pool = budget.reserve("a pool", 48 << 20).unwrap();
         let shares = Shares::new(budget.total(), pool.bytes(), None);
         let running: Vec<MemoryShare> = (0..64).map_while(|_| admit(shares, &budget).ok()).collect();
-        assert_eq!(running.len(), 32);
+        assert_eq!(running.len(), 16);
         let mut helds: Vec<Held> = running.iter().map(MemoryShare::held).collect();
         for held in &mut helds {
             while !held.is_tight(held.bytes() + 1000) {
                 held.add(1000, "test").unwrap();
             }
-            assert!(held.bytes() >= shares.least / 4);
+            assert!(held.bytes() >= shares.worker / 4);
         }
         assert!(budget.peak() <= budget.total());
+        drop((helds, running));
+        let pipelines = (0..64).map_while(|_| admit(shares.gathering(0), &budget).ok());
+        assert_eq!(pipelines.collect::<Vec<_>>().len(), 32, "those that gather nothing need less");
     }
 }

@@ -363,9 +363,7 @@ impl QueryEngine {
             // A text beyond a limit is told which one.
             text.measure(&self.text_limits)?;
         }
-        let least =
-            Shares::new(self.db.database().memory().total(), self.db.database().pool_bytes(), options.memory)
-                .least;
+        let least = self.shares(options).least;
         let (wait, sign) = (options.memory_wait, sign_of(&options.account));
         let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
         let reserved = self.reserve_text(demand, || text.weight(), limits)?;
@@ -416,7 +414,12 @@ impl QueryEngine {
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
         let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
-        let memory = self.admit(options, limits, text.as_mut().and_then(|text| text.least.take()))?;
+        let reserved = text.as_mut().and_then(|text| text.least.take());
+        // the triples of an answer are a set
+        let makes_triples = matches!(template.algebra.form, Form::Construct(_) | Form::Describe(..));
+        let shares = self.shares(options);
+        let shares = shares.gathering(plan.gathering(shares.worker / 4) + usize::from(makes_triples));
+        let memory = self.admit(shares, options, limits, reserved)?;
         let is_plain = source.session.is_plain()?;
         let batches = match options.batch_rows {
             Some(rows) => BatchSizes::fixed(rows),
@@ -456,15 +459,21 @@ impl QueryEngine {
         Ok(Prepared { template, run, text })
     }
 
+    /// The shares of a query that gathers rows.
+    fn shares(&self, options: &QueryOptions) -> Shares {
+        let db = self.db.database();
+        Shares::new(db.memory().total(), db.pool_bytes(), options.memory)
+    }
+
     /// The memory of a query, once there is its least; or with that, if it was reserved.
     fn admit(
         &self,
+        shares: Shares,
         options: &QueryOptions,
         limits: &Limits,
         least: Option<Reservation>,
     ) -> Result<MemoryShare, QueryError> {
         let budget = self.db.database().memory().clone();
-        let shares = Shares::new(budget.total(), self.db.database().pool_bytes(), options.memory);
         if let Some(least) = least {
             return Ok(MemoryShare::with_least(shares, budget, least));
         }

@@ -269,20 +269,48 @@ pub(crate) struct Plan {
     pub room: usize,
     /// its assumptions about reads
     pub reads: Reads,
+    /// bytes that operators are expected to gather, each
+    gathered: Vec<f64>,
 }
 
 impl Plan {
     /// A plan of an algebra over which to go takes `text_room`.
     pub fn new(root: PlanNode, nodes: usize, text_room: usize, reads: Reads) -> Self {
         let (mut levels, mut columns, mut open) = (0, 0, vec![(&root, 1)]);
+        let mut gathered = Vec::new();
         while let Some((node, level)) = open.pop() {
             levels = levels.max(level);
             columns += node.vars.len();
+            gathered.extend(gathered_bytes(node));
             open.extend(children(&node.op).into_iter().map(|c| (c, level + 1)));
         }
         let room = plan_stack_bytes(text_room, levels);
         with_room(room, || sound::assert_sound(&root, nodes));
-        Self { root, nodes, columns, room, reads }
+        Self { root, nodes, columns, room, reads, gathered }
+    }
+
+    /// Operators that are expected to gather more than so many bytes.
+    pub fn gathering(&self, bytes: usize) -> usize {
+        self.gathered.iter().filter(|gathered| **gathered > bytes as f64).count()
+    }
+}
+
+/// Bytes that an operator gathers before it puts rows out, at most, as far as the sizes of its
+/// inputs are right.
+fn gathered_bytes(node: &PlanNode) -> Option<f64> {
+    /// Of a row, beside its values: hash, key, place.
+    const BESIDE: usize = 64;
+    let of = |rows: f64, columns: usize| Some(rows * (columns * size_of::<TermId>() + BESIDE) as f64);
+    match &node.op {
+        Op::Group { input, .. } => of(input.rows, node.vars.len()),
+        Op::Distinct { input, optional: false } => of(input.rows, node.vars.len()),
+        Op::Sort { input, limit, .. } => {
+            let kept = limit.map_or(f64::INFINITY, |limit| 2.0 * limit as f64);
+            of(input.rows.min(kept), node.vars.len())
+        }
+        Op::Hash { right, .. } => of(right.rows, right.vars.len()),
+        Op::Path { .. } => of(node.rows, node.vars.len()),
+        _ => None,
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     let mut threads = run.query.threads.min((work / LEAST_MICROSECONDS) as usize);
     // a thread has terms and batches of its own
     let mut held = run.memory.held();
-    let each = run.memory.least() / 2;
+    let each = run.memory.worker_bytes() / 2;
     while threads > 1 && (held.is_tight(threads * each) || held.set(threads * each, "threads").is_err()) {
         threads -= 1;
     }

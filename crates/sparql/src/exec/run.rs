@@ -36,9 +36,9 @@ pub(crate) struct BatchRows {
 }
 
 impl BatchRows {
-    /// Rows on their way between the operators of a query that has at least `least` bytes.
-    pub fn within(least: usize) -> Self {
-        let most = (least >> 9).clamp(1 << 9, 1 << 16);
+    /// Rows on their way between the operators of a worker that has so many bytes.
+    pub fn within(worker_bytes: usize) -> Self {
+        let most = (worker_bytes >> 9).clamp(1 << 9, 1 << 16);
         Self { first: most.min(1 << 10), most }
     }
 
@@ -57,10 +57,10 @@ impl BatchRows {
     }
 
     /// Rows on their way in a plan of so many operators, each of which has a batch and what it
-    /// makes it of, with so many columns beyond few: together no more than half of `least`.
-    pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
+    /// makes it of, with so many columns beyond few: together no more than half of `worker_bytes`.
+    pub fn of_each(self, operators: usize, many: usize, worker_bytes: usize) -> Self {
         let row_bytes = Self::row_bytes(operators, many);
-        let first = (least / 2 / row_bytes).clamp(1, self.first.max(16));
+        let first = (worker_bytes / 2 / row_bytes).clamp(1, self.first.max(16));
         // larger batches come with rows, of which a long chain of operators makes fewer at a
         // time
         let most = match first < self.first {
@@ -99,11 +99,11 @@ impl BatchSizes {
         /// Bytes of a column with few rows, in all batches of an operator; measured.
         const COLUMN_BYTES: usize = 320;
         let many = many_columns(plan.nodes, plan.columns);
-        let least = memory.least();
+        let worker_bytes = memory.worker_bytes();
         let mut held = memory.held();
-        let rows = BatchRows::within(least).of_each(plan.nodes, many, least);
+        let rows = BatchRows::within(worker_bytes).of_each(plan.nodes, many, worker_bytes);
         // long chains of operators have larger batches only now and then
-        let columns = many * COLUMN_BYTES + rows.bytes(plan.nodes, many).min(least / 2);
+        let columns = many * COLUMN_BYTES + rows.bytes(plan.nodes, many).min(worker_bytes / 2);
         held.set(columns, "the columns of so many operators")?;
         Ok(Self { rows, held, is_wide: many > 0 })
     }
@@ -191,7 +191,7 @@ pub(crate) struct Run {
 impl Run {
     /// The first worker of a query.
     pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
-        let cache = (memory.least() / 4).min(TERM_CACHE_BYTES);
+        let cache = (memory.worker_bytes() / 4).min(TERM_CACHE_BYTES);
         Self::new(query, source, limits, memory, cache, 0)
     }
 
@@ -238,8 +238,8 @@ impl Run {
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };
         let profile = self.profile.as_ref().map(|profile| Profile::new(profile.operators.len()));
         move || {
-            // the half of the least that each thread has is for twice as much
-            let cache = (memory.least() / 8).min(TERM_CACHE_BYTES);
+            // half of what a worker takes is held for each thread
+            let cache = (memory.worker_bytes() / 8).min(TERM_CACHE_BYTES);
             Run { is_forked: true, profile, ..Run::new(query, source, limits, memory, cache, cache) }
         }
     }

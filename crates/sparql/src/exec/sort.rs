@@ -188,10 +188,10 @@ impl Gather<'_> {
     }
 }
 
-/// Bytes of a block of a run: those of all runs that are merged at once fit into what a query
+/// Bytes of a block of a run: those of all runs that are merged at once fit into what an operator
 /// has at least.
 fn block_bytes(memory: &MemoryShare) -> usize {
-    (memory.least() / 4 / FAN_IN).clamp(4 << 10, 256 << 10)
+    (memory.worker_bytes() / 4 / FAN_IN).clamp(4 << 10, 256 << 10)
 }
 
 /// How many of these rows make a block.

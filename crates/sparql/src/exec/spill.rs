@@ -91,7 +91,7 @@ impl Partitions {
         /// Columns that grow have up to twice the memory of their rows.
         const GROWN: usize = 2;
         let space = space(run.source.session.graph(), &run.memory)?;
-        let waiting_bytes = (run.memory.least() / 8 / PARTITIONS).clamp(1 << 9, 32 << 10);
+        let waiting_bytes = (run.memory.worker_bytes() / 8 / PARTITIONS).clamp(1 << 9, 32 << 10);
         let mut held = run.memory.held();
         held.set(GROWN * PARTITIONS * waiting_bytes, "rows spread over parts")?;
         Ok(Self {
