@@ -7,6 +7,7 @@
 //! | `meters`      | what was counted, and how it is shown                                    |
 //! | `backup`      | copies, alone and in sets                                                |
 //! | `transaction` | the write transaction, and the layers that take part in it               |
+//! | `names`       | whose trees and records they are                                         |
 //! | `states`      | a layer's states: of the newest commit, of those appended, of a snapshot |
 //!
 //! A *layer* stores data of one model in trees of the store: the graph does, tables will. Layers
@@ -18,12 +19,14 @@
 mod backup;
 mod database;
 pub mod meters;
+mod names;
 mod states;
 mod transaction;
 
 pub use backup::restore_backup;
 pub use database::{Database, OpenOptions};
 // Types of this interface.
+pub use names::layer_of;
 pub use snowmelt_store::{
     Account, BackupPart, BackupSet, Charge, Clock, Committed, CopyProgress, EventCount, MemoryBudget,
     MeteredWait, Mode, Pending, Priority, Reservation, RestoreAt, ShownWait, Snapshot, StoreError, TempBytes,

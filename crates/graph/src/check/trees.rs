@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use snowmelt_database::layer_of;
 use snowmelt_store::{PageId, PageUse, Reader, StoreError, TreeId};
 
 use crate::check::{CheckProgress, CheckReport, Progress};
@@ -87,8 +88,8 @@ impl Check<'_> {
     fn end(mut self, session: &Session) {
         let report = self.report;
         for (id, name) in &session.reader.snapshot().catalog().trees {
-            if name.ends_with(NEXT) {
-                // Of a compaction that is under way, or was interrupted.
+            if name.ends_with(NEXT) || layer_of(name).is_some() {
+                // Of a compaction that is under way, or was interrupted; or for another layer to walk.
                 self.unread.insert(*id);
             } else if !self.walked.contains(id) {
                 report.problem(format!("tree {} ({name}) is in the catalog, but no part of the graph", id.0));

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use snowmelt_database::layer_of;
 use snowmelt_store::{Mode, Store};
 
 use crate::error::Result;
@@ -22,7 +23,7 @@ pub(crate) fn drop_unfinished(store: &Arc<Store>) -> Result<()> {
     if store.config().mode != Mode::ReadWrite {
         return Ok(());
     }
-    let is_left = |name: &&String| name.ends_with(NEXT);
+    let is_left = |name: &&String| name.ends_with(NEXT) && layer_of(name).is_none();
     let catalog = store.catalog_all();
     if !catalog.trees.values().chain(catalog.records.keys()).any(|name| is_left(&name)) {
         return Ok(());
