@@ -321,7 +321,7 @@ fn check_graph_subjects(
     let readable = [Index::Psog, Index::Sp, Index::Gs].map(|index| sums.rows[index as usize]);
     let [Some(_), Some(all), Some(stored)] = readable else { return Ok(()) };
     let found = graph_subjects(session, &mut |at| progress(CheckProgress { total: all.rows, ..at }))?;
-    if session.state().meta().plain && session.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))? {
+    if session.state().meta().plain && session.any(Index::Gs, TermId::DEFAULT_GRAPH.0 + 1..=u64::MAX)? {
         report.problem("the catalog says that all quads are in the default graph, gs has others".to_owned());
     }
     if found != stored {

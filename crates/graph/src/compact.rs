@@ -258,7 +258,7 @@ impl GraphDatabase {
             return Ok(TermsCompacted::Left);
         }
         let place = self.room_for_rewrite(dead.live_share(), told);
-        let rewritten = place.and_then(|place| self.rewrite((Keep::Live, place), options, told));
+        let rewritten = place.and_then(|place| self.rewrite(Keep::Live, place, options, told));
         match rewritten {
             Err(error) if options.terms == CompactTerms::Auto && is_shortage(&error) => {
                 return Ok(TermsCompacted::PassedOver(error.to_string()));
@@ -272,7 +272,7 @@ impl GraphDatabase {
         let has_room = self.database().store().room_bytes().is_none_or(|room| room >= temporary);
         if free >= self.packed_bytes() && has_room {
             // Nothing can be cut off while the new trees lie at the end.
-            self.rewrite((Keep::All, BuildPlace::Front), options, told)?;
+            self.rewrite(Keep::All, BuildPlace::Front, options, told)?;
             self.give_back(told)?;
         }
         let (_, kept_bytes) = self.database().store().unused_bytes();
@@ -338,7 +338,8 @@ impl GraphDatabase {
     /// Writes a new generation beside the writers, brings it up to date, and switches.
     fn rewrite(
         self: &Arc<Self>,
-        what: (Keep, BuildPlace),
+        keep: Keep,
+        place: BuildPlace,
         options: &CompactOptions,
         told: Told<'_>,
     ) -> Result<()> {
@@ -350,7 +351,7 @@ impl GraphDatabase {
         let mut reserved = memory.reserve(ASKER, 0)?;
         reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
         let _log = waiting(told, |waiter| Logging::begin(self, waiter))?;
-        let done = self.write_and_switch(what, memory_bytes, options, told);
+        let done = self.write_and_switch(keep, place, memory_bytes, options, told);
         if done.is_err() {
             // Where it cannot be dropped now, the next open does it.
             let _ = drop_unfinished(self.database().store());
@@ -360,7 +361,8 @@ impl GraphDatabase {
 
     fn write_and_switch(
         self: &Arc<Self>,
-        (keep, place): (Keep, BuildPlace),
+        keep: Keep,
+        place: BuildPlace,
         memory_bytes: u64,
         options: &CompactOptions,
         told: Told<'_>,

@@ -45,7 +45,7 @@ pub use index::{Column, Index};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
-pub use progress::{ChangePhase, ChangeProgress};
+pub use progress::{ChangePhase, ChangeProgress, ChangeWatch};
 pub use repair::RepairReport;
 pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
@@ -55,10 +55,10 @@ pub use session::veil::{LabelSecret, Veil};
 pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
 pub use term::inline::{
-    DECIMAL, FIRST_REGISTERED, Inline, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING, decimal_like,
-    encode, from_boolean, from_date, from_date_time, from_derived, from_double, from_float, from_integer,
-    from_micros, is_comparable_datatype, short_string,
+    Inline, decimal_like, encode, from_boolean, from_date, from_date_time, from_derived, from_double,
+    from_float, from_integer, from_micros, is_comparable_datatype, short_string,
 };
+pub use term::layout::{DECIMAL, FIRST_REGISTERED, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING};
 pub use term::lexical::{InlineValue, Lexical, ShortString};
 pub use term::number::{InlineNumber, MICROS};
 pub use term::range::{

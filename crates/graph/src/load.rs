@@ -101,7 +101,7 @@ pub fn load(
         return fill::load(path, sources, options, progress, cancel);
     }
     let build = store.begin_build()?;
-    let report = run(build, store, None, (sources, Sizes::new(options)), options, progress, cancel)?;
+    let report = run(build, store, None, sources, options, progress, cancel)?;
     if let Opened::New(new) = opened {
         new.finish()?;
     }
@@ -151,7 +151,6 @@ pub fn load_into(
         return fill::insert(database, sources, &options, progress, cancel);
     };
     if database.state()?.quads() == 0 {
-        let sources = (sources, Sizes::new(&options));
         return run(build, store, None, sources, &options, progress, cancel);
     }
     fill::fill(database, build, sources, &options, progress, cancel)
@@ -161,7 +160,7 @@ fn run(
     build: Build,
     store: &Arc<Store>,
     old: Option<Old>,
-    (sources, sizes): (Vec<Source>, Sizes),
+    sources: Vec<Source>,
     options: &LoadOptions,
     progress: &dyn LoadProgress,
     cancel: &AtomicBool,
@@ -169,6 +168,7 @@ fn run(
     let temp = TempSpace::create(&store.work_dir())?;
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
+    let sizes = Sizes::new(options);
     let report = Loading { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),

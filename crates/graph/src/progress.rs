@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use crate::interrupt::Interrupt;
+
 /// Phases of a change, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangePhase {
@@ -54,4 +56,13 @@ impl ChangeProgress {
         let at = usize::from(self.phase.load(Ordering::Relaxed)).checked_sub(1)?;
         Some((ChangePhase::ALL[at], self.done.load(Ordering::Relaxed)))
     }
+}
+
+/// How a change that is under way is watched.
+#[derive(Clone, Copy)]
+pub struct ChangeWatch<'a> {
+    /// Whether it is still wanted.
+    pub interrupt: &'a dyn Interrupt,
+    /// Told how far it is.
+    pub progress: &'a ChangeProgress,
 }

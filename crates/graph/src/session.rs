@@ -11,6 +11,7 @@ pub(crate) mod summary;
 pub(crate) mod veil;
 pub(crate) mod view;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use snowmelt_store::{
@@ -131,7 +132,7 @@ impl Session {
         }
         // By the row where the record does not say it, not by counts: a wrong one in an inner
         // node must not hide graphs.
-        let plain = !self.any(Index::Gs, (TermId::DEFAULT_GRAPH.0 + 1, u64::MAX))?;
+        let plain = !self.any(Index::Gs, TermId::DEFAULT_GRAPH.0 + 1..=u64::MAX)?;
         Ok(*self.state.plain.get_or_init(|| plain))
     }
 
@@ -172,9 +173,9 @@ impl Session {
 
     /// True when there is a row whose first column is within the range (inclusive). Looks at
     /// the row; counts of inner nodes have no say.
-    pub fn any(&mut self, index: Index, (least, greatest): (u64, u64)) -> Result<bool> {
+    pub fn any(&mut self, index: Index, range: RangeInclusive<u64>) -> Result<bool> {
         let Some(tree) = self.state.index(index) else { return Ok(false) };
-        Ok(tree.has_row_between(&mut self.reader, &[least], &[greatest])?)
+        Ok(tree.has_row_between(&mut self.reader, &[*range.start()], &[*range.end()])?)
     }
 
     /// Rows in index order; the bounds as in [`Session::count`].

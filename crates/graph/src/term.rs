@@ -31,6 +31,7 @@
 
 mod civil;
 pub(crate) mod inline;
+pub(crate) mod layout;
 pub(crate) mod lexical;
 pub(crate) mod number;
 pub(crate) mod range;
@@ -255,7 +256,7 @@ pub enum Term {
 impl<'a> TermRef<'a> {
     /// A plain literal.
     pub const fn string(lexical: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: None, datatype: inline::XSD_STRING }
+        TermRef::Literal { lexical, lang: None, datatype: layout::XSD_STRING }
     }
 
     /// A literal with a datatype.
@@ -265,7 +266,7 @@ impl<'a> TermRef<'a> {
 
     /// A literal with a language tag (lower case).
     pub const fn tagged(lexical: &'a str, lang: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: Some(lang), datatype: inline::RDF_LANG_STRING }
+        TermRef::Literal { lexical, lang: Some(lang), datatype: layout::RDF_LANG_STRING }
     }
 
     /// The same term with its own strings.

@@ -8,7 +8,7 @@ use oxrdfio::RdfFormat;
 use snowmelt_database::OpenOptions;
 use snowmelt_grammar::languages;
 use snowmelt_graph::load::{Contexts, Source};
-use snowmelt_graph::{ChangeProgress, GraphDatabase, GraphDocument, StageInto};
+use snowmelt_graph::{ChangeProgress, ChangeWatch, GraphDatabase, GraphDocument, StageInto};
 
 /// Allocated beside what is charged: buffers of a document, and what a reservation rounds up.
 const BESIDE: u64 = 16 << 20;
@@ -37,7 +37,8 @@ fn no_production_takes_more_than_what_is_reserved_for_it() {
                 contexts: Contexts::default(),
             };
             let into = StageInto { graph: None, base: Some("urn:base:"), is_one_graph: false };
-            let watch = (&AtomicBool::new(false) as &_, &ChangeProgress::default());
+            let (interrupt, progress) = (AtomicBool::new(false), ChangeProgress::default());
+            let watch = ChangeWatch { interrupt: &interrupt, progress: &progress };
             database.stage(vec![document], into, None, watch).map(drop).map_err(|error| error.to_string())
         };
         database.database().memory().forget_peak();

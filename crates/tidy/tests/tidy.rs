@@ -24,11 +24,6 @@ const fn known(within: &'static str, members: &'static [&'static str], why: &'st
 /// All circles of the tree.
 const CIRCLES: &[KnownCircle] = &[
     known("engines", &["engine", "server", "session"], "an engine starts both, and both ask their engine"),
-    known(
-        "graph::term",
-        &["inline", "lexical"],
-        "an inline term is written as a lexical form, by its layout",
-    ),
     known("python", &["convert", "terms"], "values become terms, and literals become values"),
     known("python", &["database", "transaction"], "a database begins transactions; both tell changes alike"),
     known("snowmelt", &["database", "options"], "options open a database, and a database names its options"),

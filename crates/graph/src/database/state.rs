@@ -28,7 +28,7 @@ use crate::dict::{GraphFormat, GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREF
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::index::value_counts::ValueCounts;
-use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
+use crate::term::layout::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermKind};
 
 /// The graph as of one transaction.

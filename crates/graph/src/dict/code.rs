@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::error::{GraphError, Result};
-use crate::term::inline::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
+use crate::term::layout::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
 
 /// Code of annotations that stand in the dictionary string.
 pub const IN_STRING: u16 = 0;

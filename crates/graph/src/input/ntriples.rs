@@ -13,7 +13,7 @@ use snowmelt_rdfxml::OddTerms;
 
 use crate::input::intern::{Fault, Interner, Parsed, Ref};
 use crate::input::terms::TermCheck;
-use crate::term::inline::{RDF_LANG_STRING, XSD_STRING};
+use crate::term::layout::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermRef};
 
 /// How to read lines.

@@ -16,7 +16,7 @@ use super::ACCOUNT;
 use super::dictionary::DictionaryCounts;
 use super::left_out::AllLeftOut;
 use super::merge::Old;
-use super::options::{Fill, LoadOptions, Sizes, filled_pool_bytes};
+use super::options::{Fill, LoadOptions, filled_pool_bytes};
 use super::progress::{LoadProgress, LoadReport, Phase, Teller, peak_bytes};
 use crate::database::GraphDatabase;
 use crate::dict::Tree;
@@ -64,7 +64,6 @@ pub(super) fn fill(
         }
         Fill::Merge => {
             let (old, store) = (Old::open(database)?, database.database().store());
-            let sources = (sources, Sizes::new(options));
             super::run(build, store, Some(old), sources, options, progress, cancel)
         }
     }

@@ -292,8 +292,8 @@ impl Rewrite<'_> {
                 cancelled(self.cancel)?;
                 let mut rest = terms;
                 while !rest.is_empty() {
-                    let many =
-                        write_step(&mut session, (tree, self.step_bytes()), rest, dictionary, written)?;
+                    let most = self.step_bytes();
+                    let many = write_step(&mut session, tree, most, rest, dictionary, written)?;
                     written += many as u64;
                     told(many as u64);
                     rest = &rest[many..];
@@ -366,7 +366,8 @@ impl Order {
 /// how many. The first of them gets the number `first`.
 fn write_step(
     session: &mut Session,
-    (tree, most_bytes): (Tree, usize),
+    tree: Tree,
+    most_bytes: usize,
     terms: &[(u64, u16)],
     dictionary: &mut Dictionary,
     first: u64,

@@ -59,7 +59,7 @@ impl Session {
         mut f: impl FnMut(usize, TermRef<'_>) -> bool,
     ) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let seen = (&*self.state, self.veil.as_deref());
+        let seen = Seen { state: &self.state, veil: self.veil.as_deref() };
         let result = decode(seen, &mut self.reader, &mut scratch, ids, &mut f);
         self.scratch = scratch;
         result
@@ -107,8 +107,15 @@ impl DecodeScratch {
     }
 }
 
+/// The terms as a session sees them.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    state: &'a GraphState,
+    veil: Option<&'a Veil>,
+}
+
 fn decode(
-    (state, veil): (&GraphState, Option<&Veil>),
+    seen: Seen<'_>,
     reader: &mut Reader,
     scratch: &mut DecodeScratch,
     ids: &[TermId],
@@ -118,16 +125,16 @@ fn decode(
     let mut more = true;
     scratch.sort(ids, |id, place| {
         let alone = &mut |place: usize, term: TermRef<'_>| more = more && f(place, term);
-        without_dictionary((state, veil), id, place, &mut buffer, alone)
+        without_dictionary(seen, id, place, &mut buffer, alone)
     })?;
     let DecodeScratch { wanted, numbers, .. } = scratch;
     if numbers.iter().filter(|numbers| !numbers.is_empty()).count() > 1 {
-        announce(state, reader, numbers)?;
+        announce(seen.state, reader, numbers)?;
     }
     for tree in Tree::ALL {
         let (wanted, numbers) = (&wanted[tree as usize], &numbers[tree as usize]);
         if more && !wanted.is_empty() {
-            more = from_tree(state, reader, tree, wanted, numbers, &mut buffer, f)?;
+            more = from_tree(seen.state, reader, tree, wanted, numbers, &mut buffer, f)?;
         }
     }
     scratch.buffer = buffer;
@@ -154,14 +161,14 @@ fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::
 /// Inline literals and blank nodes.
 #[inline]
 fn without_dictionary(
-    (state, veil): (&GraphState, Option<&Veil>),
+    seen: Seen<'_>,
     id: TermId,
     place: usize,
     buffer: &mut String,
     f: &mut impl FnMut(usize, TermRef<'_>),
 ) -> Result<()> {
     if id.kind() == TermKind::Blank {
-        let label = match veil {
+        let label = match seen.veil {
             None => blank_label(id.number(), buffer),
             Some(veil) => veil.label(id.number(), buffer),
         };
@@ -169,7 +176,7 @@ fn without_dictionary(
         return Ok(());
     }
     let mut lexical = Lexical::new();
-    match (lexical.write(id), state.inline_datatype(id)) {
+    match (lexical.write(id), seen.state.inline_datatype(id)) {
         (Some(lexical), Some(datatype)) => {
             f(place, TermRef::typed(lexical, datatype));
             Ok(())

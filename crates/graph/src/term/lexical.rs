@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::term::civil::date_of;
-use crate::term::inline::{
+use crate::term::layout::{
     BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DERIVED_OFFSET, DIGIT_BITS, FIRST_REGISTERED,
     INTEGER_OFFSET, MAX_DIGITS, MS_PER_DAY, SCALE, SHORT_STRING_BYTES, XSD_STRING,
 };

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::term::TermId;
-use crate::term::inline::DECIMAL;
+use crate::term::layout::DECIMAL;
 use crate::term::lexical::InlineValue;
 
 /// Millionths of 1.

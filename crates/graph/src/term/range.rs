@@ -11,9 +11,10 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use crate::term::inline::{
+use crate::term::inline::{from_double, from_float, short_payload};
+use crate::term::layout::{
     BODY_BITS, DAYS, DECIMAL, DECIMAL_OFFSET, DERIVED, DERIVED_OFFSET, DIGIT_BITS, INTEGER_OFFSET,
-    MS_PER_DAY, SHORT_STRING_BYTES, from_double, from_float, short_payload,
+    MS_PER_DAY, SHORT_STRING_BYTES,
 };
 use crate::term::lexical::{InlineValue, double_of, float_of};
 use crate::term::number::{InlineNumber, MICROS};

@@ -47,10 +47,10 @@ impl Transaction {
         let default = TermId::DEFAULT_GRAPH.0;
         let all = match graphs {
             Graphs::All => true,
-            Graphs::Named => !session.any(Index::Gs, (0, default))?,
+            Graphs::Named => !session.any(Index::Gs, 0..=default)?,
             Graphs::One(TermId(graph)) => {
-                let below = graph > 0 && session.any(Index::Gs, (0, graph - 1))?;
-                !below && (graph == u64::MAX || !session.any(Index::Gs, (graph + 1, u64::MAX))?)
+                let below = graph > 0 && session.any(Index::Gs, 0..=graph - 1)?;
+                !below && (graph == u64::MAX || !session.any(Index::Gs, graph + 1..=u64::MAX)?)
             }
         };
         if quads == 0 || all {

@@ -28,7 +28,7 @@ use crate::input::error::LoadError;
 use crate::input::hash::TermHash;
 use crate::input::intern::{LocalTerm, Need, OwnAnnotation, Parsed, Span};
 use crate::interrupt::Interrupt;
-use crate::progress::ChangeProgress;
+use crate::progress::{ChangeProgress, ChangeWatch};
 use crate::term::TermKind;
 use crate::transaction::Transaction;
 use crate::transaction::document::Document;
@@ -203,7 +203,8 @@ impl Transaction {
         progress: &ChangeProgress,
     ) -> Result<Changed, LoadError> {
         let all = staged.chunks();
-        self.insert_chunks(&mut staged, all, &mut BlankNodes::default(), (cancel, progress))
+        let watch = ChangeWatch { interrupt: cancel, progress };
+        self.insert_chunks(&mut staged, all, &mut BlankNodes::default(), watch)
     }
 
     /// Inserts the next so many chunks.
@@ -215,18 +216,18 @@ impl Transaction {
         staged: &mut Staged,
         chunks: usize,
         blanks: &mut BlankNodes,
-        (cancel, progress): (&dyn Interrupt, &ChangeProgress),
+        watch: ChangeWatch<'_>,
     ) -> Result<Changed, LoadError> {
         let mut charge = self.db.database().memory().charge("a document");
         let mut changed = Changed::default();
         for _ in 0..chunks {
             let Some((parsed, begins)) = staged.next()? else { break };
-            cancelled(cancel)?;
+            cancelled(watch.interrupt)?;
             if begins {
                 *blanks = BlankNodes::default();
             }
             changed += self.insert_parsed(&parsed, blanks, &mut charge)?;
-            progress.add(parsed.rows.len() as u64);
+            watch.progress.add(parsed.rows.len() as u64);
         }
         Ok(changed)
     }

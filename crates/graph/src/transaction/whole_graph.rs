@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
 use crate::interrupt::Interrupt;
-use crate::progress::{ChangePhase, ChangeProgress};
+use crate::progress::{ChangePhase, ChangeProgress, ChangeWatch};
 use crate::session::Session;
 use crate::term::{TermId, TermRef};
 use crate::transaction::Transaction;
@@ -96,6 +96,12 @@ pub struct ChangeFor<'a> {
     pub progress: &'a ChangeProgress,
 }
 
+impl<'a> ChangeFor<'a> {
+    fn watch(&self) -> ChangeWatch<'a> {
+        ChangeWatch { interrupt: self.interrupt, progress: self.progress }
+    }
+}
+
 impl GraphDatabase {
     /// Puts documents into a graph, the default graph without a name; durable when it returns.
     /// Their statements name no graph of their own. Relative IRIs are resolved against `base`.
@@ -113,8 +119,7 @@ impl GraphDatabase {
         wanted: &ChangeFor<'_>,
     ) -> Result<GraphStored, LoadError> {
         let into = StageInto { graph: name, base: Some(base), is_one_graph: true };
-        let staged =
-            self.stage(documents, into, Some(wanted.account), (wanted.interrupt, wanted.progress))?;
+        let staged = self.stage(documents, into, Some(wanted.account), wanted.watch())?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut session = txn.session();
         let (id, was_there) = (session.graph_id(name)?, session.has_graph(name)?);
@@ -142,8 +147,7 @@ impl GraphDatabase {
         wanted: &ChangeFor<'_>,
     ) -> Result<Changed, LoadError> {
         let into = StageInto { graph: None, base: Some(base), is_one_graph: false };
-        let staged =
-            self.stage(documents, into, Some(wanted.account), (wanted.interrupt, wanted.progress))?;
+        let staged = self.stage(documents, into, Some(wanted.account), wanted.watch())?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut changed = Changed::default();
         if write == GraphWrite::Replace {
@@ -164,8 +168,9 @@ impl GraphDatabase {
         documents: Vec<GraphDocument>,
         into: StageInto<'_>,
         account: Option<&Arc<Account>>,
-        (interrupt, progress): (&dyn Interrupt, &ChangeProgress),
+        watch: ChangeWatch<'_>,
     ) -> Result<Staged, LoadError> {
+        let ChangeWatch { interrupt, progress } = watch;
         progress.enter(ChangePhase::Parsing);
         let mut staged = Staged::new(self, account);
         for GraphDocument { source, format, contexts } in documents {

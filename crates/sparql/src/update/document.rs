@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use snowmelt_graph::load::Source;
-use snowmelt_graph::{Changed, GraphDocument, StageInto, Staged};
+use snowmelt_graph::{ChangeWatch, Changed, GraphDocument, StageInto, Staged};
 use spargebra::GraphUpdateOperation;
 use spargebra::term::{GraphName, NamedNode};
 
@@ -88,8 +88,8 @@ impl QueryEngine {
         let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
         let contexts = options.contexts.clone();
         let document = GraphDocument { source: Source::File(path), format: None, contexts };
-        let staged =
-            self.graph().stage(vec![document], into, options.account.as_ref(), (limits, &options.progress));
+        let watch = ChangeWatch { interrupt: limits, progress: &options.progress };
+        let staged = self.graph().stage(vec![document], into, options.account.as_ref(), watch);
         staged.map_err(|error| document_failed(limits, error))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use snowmelt_database::TempSpace;
-use snowmelt_graph::{ChangePhase, Changed, GraphError, Interrupt, Staged, Transaction};
+use snowmelt_graph::{ChangePhase, ChangeWatch, Changed, GraphError, Staged, Transaction};
 use spargebra::GraphUpdateOperation;
 
 use super::data::stage;
@@ -152,7 +152,7 @@ impl<'a> PieceLine<'a> {
             limits.check()?;
             changed += match piece {
                 WaitingPiece::Data { chunks } => {
-                    let watch = (limits as &dyn Interrupt, &*options.progress);
+                    let watch = ChangeWatch { interrupt: limits, progress: &options.progress };
                     let inserted = txn.insert_chunks(&mut self.staged, chunks, &mut begun.blanks, watch);
                     inserted.map_err(|error| document_failed(limits, error))?
                 }

@@ -27,6 +27,25 @@ const STEP_ROWS: usize = 8192;
 /// Quads handed on together.
 const PART: usize = 65_536;
 
+/// Where rows of an index begin.
+struct Begin {
+    index: Index,
+    /// the first two columns
+    from: [u64; 2],
+    /// only those that have the first column
+    is_within: bool,
+}
+
+impl Begin {
+    fn at(index: Index, from: [u64; 2]) -> Self {
+        Self { index, from, is_within: false }
+    }
+
+    fn within(index: Index, from: [u64; 2]) -> Self {
+        Self { index, from, is_within: true }
+    }
+}
+
 /// See the head of the file.
 #[derive(Clone, Copy)]
 pub(super) struct Sweep<'a> {
@@ -51,10 +70,10 @@ impl Sweep<'_> {
             let mut session = self.session()?;
             let mut rows = 0;
             // The rest of a predicate, then the predicates behind it.
-            let mut at = self.range(Index::Psog, &mut session, (from, Some(from[0])), &mut rows, &mut f)?;
+            let mut at = self.range(Begin::within(Index::Psog, from), &mut session, &mut rows, &mut f)?;
             if at.is_none() && from[0] < u64::MAX {
                 let behind = [from[0] + 1, 0];
-                at = self.range(Index::Psog, &mut session, (behind, None), &mut rows, &mut f)?;
+                at = self.range(Begin::at(Index::Psog, behind), &mut session, &mut rows, &mut f)?;
             }
             match at {
                 Some(at) => from = at,
@@ -72,7 +91,7 @@ impl Sweep<'_> {
         loop {
             let mut session = self.session()?;
             let mut rows = 0;
-            let at = self.range(Index::Sp, &mut session, (from, None), &mut rows, |session, pairs| {
+            let at = self.range(Begin::at(Index::Sp, from), &mut session, &mut rows, |session, pairs| {
                 quads_of(session, pairs, &mut f)
             })?;
             match at {
@@ -83,19 +102,19 @@ impl Sweep<'_> {
         }
     }
 
-    /// Rows of an index from a place on, of a predicate alone if one is given. Where it stopped
-    /// because a new session is due, beyond where it began.
+    /// Rows of an index from a place on. Where it stopped because a new session is due, beyond
+    /// where it began.
     fn range(
         &self,
-        index: Index,
+        begin: Begin,
         session: &mut Session,
-        (from, of): ([u64; 2], Option<u64>),
         rows: &mut u64,
         mut f: impl FnMut(&mut Session, &Columns) -> Result<(), LoadError>,
     ) -> Result<Option<[u64; 2]>, LoadError> {
-        let mut scan = match of {
-            Some(first) => session.scan(index, &[TermId(first)], Some((from[1], u64::MAX))),
-            None => session.scan(index, &[], Some((from[0], u64::MAX))),
+        let Begin { index, from, is_within } = begin;
+        let mut scan = match is_within {
+            true => session.scan(index, &[TermId(from[0])], Some((from[1], u64::MAX))),
+            false => session.scan(index, &[], Some((from[0], u64::MAX))),
         };
         let step = STEP_ROWS.min(self.renew_rows as usize).max(1);
         let mut columns = Columns::new(index.arity());
