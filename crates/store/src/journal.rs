@@ -604,7 +604,7 @@ impl Journal {
     pub fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
         let path = self.files.lock().used.get(&file).map(|f| f.path.clone());
         let path = path.unwrap_or_else(|| self.dir.join(format!("journal (file {file})")));
-        StoreError::JournalDamaged { file: path, offset, why: why.into() }
+        StoreError::JournalDamaged { file: path, offset, why: why.into(), is_cuttable: false }
     }
 }
 
