@@ -21,7 +21,7 @@ impl InPlaceLoad {
         self.bytes.fetch_add(bytes, SeqCst);
     }
 
-    /// The bytes last: when they have become fewer, the others have, too.
+    /// Bytes are subtracted last: once they have become fewer, so has the number of requests.
     pub(crate) fn end(&self, class: Class, bytes: u64) {
         self.requests.fetch_sub(1, SeqCst);
         self.urgent_bytes.fetch_sub(urgent(class, bytes), SeqCst);

@@ -1,6 +1,6 @@
 //! The load of the device now.
 
-/// Device requests of the queue, and bytes, that are at the device.
+/// Device requests and bytes that are at the device.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct DeviceLoad {
     /// Device requests of the queue.

@@ -7,8 +7,8 @@
 //! * *multi*: a device request of several merged requests, with the number of device requests that
 //!   were outstanding meanwhile, since that many share the device.
 //!
-//! Both from start to end at the device: a guess that was held for long before a reader came to
-//! wait for it says nothing of the device.
+//! Both count from start to end at the device: the time for which a guess was held before says
+//! nothing about the device.
 //!
 //! Each is a mean over the first reads, and over about the last [`WINDOW`] from then on: a
 //! device that becomes slower is noticed after some dozens of reads, and one slow read is not

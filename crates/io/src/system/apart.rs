@@ -32,7 +32,7 @@ pub enum ApartCall<'a> {
     Unmount(&'a Path),
     /// Unmounts, failing the requests of a network or FUSE file system first.
     UnmountByForce(&'a Path),
-    /// Takes a mount out of sight, and unmounts when it is used no more.
+    /// Detaches a mount, which ends when it is no longer in use.
     UnmountLater(&'a Path),
     /// Mounts the control file system of FUSE.
     MountFuseControl(&'a Path),
