@@ -131,7 +131,7 @@ impl AnswerBody {
         self
     }
 
-    /// Tells the connection when the body is over.
+    /// Sets the link's `answered` when the body is over.
     pub fn on(mut self, link: &Arc<Link>) -> Self {
         self.link = Some(Arc::clone(link));
         self

@@ -16,7 +16,7 @@ use crate::service::answers::{Answered, Failure, HttpResponse, bad, empty, inter
 use crate::service::context::{Client, Context, read_only};
 use crate::tokens::User;
 
-/// Told what long work waits for, if it does, and says whether it goes on.
+/// Called with what long work waits for, if it waits; returns whether the work goes on.
 type GoOn<'a> = &'a (dyn Fn(Option<WaitFor>) -> ControlFlow<()> + Sync);
 
 /// The folder of datasets, where there is one.
