@@ -7,9 +7,9 @@ use serde::Serialize;
 use snowmelt_io::{CostModel, CostSource, DeviceCounters, Evidence};
 use snowmelt_store::Store;
 
-/// Looks are so near to each other at first: the costs are known after a few of them.
+/// Seconds between looks at first: the costs are known after a few of them.
 pub const FINE_S: f64 = 0.05;
-/// So long they are.
+/// Seconds for which looks are so frequent.
 pub const FINE_FOR_S: f64 = 1.0;
 
 /// Beliefs about the reads of a device.

@@ -33,7 +33,7 @@ pub struct ClientLoad {
     pub clients: usize,
     /// Threads that a query may use; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether plans reckon with what must be read.
+    /// Whether plans count the cost of reads.
     pub costs: PlanCosts,
 }
 
