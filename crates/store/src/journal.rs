@@ -441,7 +441,7 @@ impl Journal {
         self.writes.lock().cost()
     }
 
-    /// From now on the super-block has its name.
+    /// Notes that the super-block has its name.
     pub fn super_block_is_named(&self) {
         self.watch.super_block_is_named();
     }

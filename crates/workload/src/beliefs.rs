@@ -109,7 +109,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins with these states: answers the first look, when nothing was moved.
+    /// Begins with these states: returns the first look, when nothing was moved.
     pub fn begin(devices: Vec<DeviceState>) -> (Self, Look) {
         let mut watch = Self { at_s: 0.0, before: devices.clone() };
         let first = watch.look(0.0, devices);

@@ -81,7 +81,7 @@ impl RecentReads {
 }
 
 impl ReadTimes {
-    /// A device request is over, all of it; `outstanding` were at the device with it. Answers its
+    /// A device request is over, all of it; `outstanding` were at the device with it. Returns its
     /// time if a reader waited for it alone.
     pub(super) fn ended(&mut self, request: &DeviceRequest, outstanding: u64, now: u64) -> Option<u64> {
         if request.write {
@@ -95,7 +95,7 @@ impl ReadTimes {
         None
     }
 
-    /// A read of one request is over. Answers its time if a reader waited for it.
+    /// A read of one request is over. Returns its time if a reader waited for it.
     pub(super) fn ended_alone(
         &mut self,
         class: Class,

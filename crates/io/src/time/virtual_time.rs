@@ -334,7 +334,7 @@ impl Virtual {
         self.park(state, place);
     }
 
-    /// Waits until the condition is true, or until `until_ns`; answers whether it was true.
+    /// Waits until the condition is true, or until `until_ns`; returns whether it was true.
     pub(crate) fn wait(
         &self,
         awaited: &WaitingFor,

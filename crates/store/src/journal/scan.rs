@@ -314,7 +314,7 @@ impl Scan<'_, '_> {
         (head.sequence, head.previous) == (end.sequence + 1, end.previous)
     }
 
-    /// Follows the records of a file; answers where they end.
+    /// Follows the records of a file; returns where they end.
     fn records(&mut self, number: u64, stream: &mut FileStream<'_>) -> Result<u64> {
         let mut at = FILE_HEAD as u64;
         let file = stream.file().clone();
