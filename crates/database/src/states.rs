@@ -29,7 +29,7 @@ pub trait LayerState: Sized + Send + Sync {
 pub struct States<S> {
     /// The newest that a session has asked for.
     newest: RwLock<Arc<S>>,
-    /// Those of commits that no session has asked for yet.
+    /// States of commits that no session has asked for yet.
     appended: Mutex<BTreeMap<u64, Arc<S>>>,
 }
 

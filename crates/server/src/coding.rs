@@ -39,7 +39,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Those on offer, the one we prefer first.
+    /// All codings, the preferred one first.
     const ALL: [Self; 3] = [Self::Zstd, Self::Gzip, Self::Brotli];
 
     /// Its name.

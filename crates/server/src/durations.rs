@@ -58,7 +58,7 @@ struct Histogram {
     sum_us: AtomicU64,
 }
 
-/// Those of all kinds.
+/// The histograms of all kinds.
 #[derive(Default)]
 pub struct Durations([Histogram; RequestKind::ALL.len()]);
 

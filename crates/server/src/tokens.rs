@@ -217,7 +217,7 @@ impl TokenFile {
         path: &Path,
         change: impl FnOnce(&mut Self) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
-        // Behind a link it is the file that is replaced, and not the link.
+        // Of a link, its target is replaced and not the link itself.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         // The lock is on a file of its own: the other one is replaced.
         let mut name = path.file_name().unwrap_or_default().to_owned();

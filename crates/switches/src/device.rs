@@ -64,7 +64,7 @@ pub struct StripeDevices {
 }
 
 impl StripeDevices {
-    /// Those that are given, of the stripes in order.
+    /// The given devices, for the stripes in order.
     pub fn from_choices(choices: impl Iterator<Item = Option<DeviceChoice>>) -> Self {
         let of = choices.enumerate().filter_map(|(i, choice)| Some((i, choice?))).collect();
         Self { all: None, of }

@@ -21,7 +21,7 @@ pub struct SourceFile {
     pub path: String,
     /// Names from the crate's root: `["journal", "record"]`; none for `lib.rs` and `main.rs`.
     pub module: Vec<String>,
-    /// As it is.
+    /// Its source text.
     pub text: String,
     /// Without what is compiled for tests only.
     pub lexed: Lexed,

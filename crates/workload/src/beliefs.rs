@@ -65,7 +65,7 @@ pub struct DeviceState {
 }
 
 impl DeviceState {
-    /// Those of all devices of a store, stripe by stripe.
+    /// The states of all devices of a store, stripe by stripe.
     pub fn of_store(store: &Store) -> Vec<Self> {
         store.device_counters().iter().map(Self::new).collect()
     }

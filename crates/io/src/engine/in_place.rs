@@ -36,7 +36,7 @@ impl InPlaceLoad {
         self.bytes.load(SeqCst)
     }
 
-    /// Those of them that are not of the background.
+    /// The bytes of requests that are not of the background.
     pub(crate) fn urgent_bytes(&self) -> u64 {
         self.urgent_bytes.load(SeqCst)
     }

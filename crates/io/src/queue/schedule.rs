@@ -25,7 +25,7 @@ use crate::queue::request::Class;
 /// The numbers a schedule obeys.
 #[derive(Clone, Copy)]
 pub struct ScheduleLimits {
-    /// Those of the orders.
+    /// The rules of the orders.
     pub rules: Rules,
     /// Longest gap read through, in bytes.
     pub gap_bytes: u64,

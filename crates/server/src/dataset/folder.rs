@@ -178,7 +178,7 @@ impl Datasets {
         known.iter().map(listed).collect()
     }
 
-    /// Those that are open.
+    /// The open datasets.
     pub fn open_ones(&self) -> Vec<Arc<Dataset>> {
         let known = self.known.read().expect("no holder panics");
         known.values().flatten().map(|opened| Arc::clone(&opened.dataset)).collect()

@@ -27,7 +27,7 @@ fn folder(context: &Context) -> Result<&Arc<Datasets>, Refusal> {
     })
 }
 
-/// Those that are there for the user.
+/// Lists the datasets that the user may see.
 pub fn list(context: &Context, user: &User) -> Result<HttpResponse, Refusal> {
     let mut list = tokio::task::block_in_place(|| Ok::<_, Refusal>(folder(context)?.list()))?;
     list.retain(|listed| user.may_see(&listed.name));

@@ -73,7 +73,7 @@ pub enum ModelError {
         "{parameters} together let one of {OUTSTANDING} requests of {REQUEST_BYTES} bytes wait for up to {longest_s:.1} s; {most_s} s are allowed"
     )]
     TooSlow {
-        /// Those that make it slow.
+        /// The parameters that make it slow.
         parameters: &'static str,
         /// The longest wait.
         longest_s: f64,
