@@ -48,7 +48,7 @@ const LEAST_CODED_BYTES: usize = 1024;
 /// Compressed bytes that are worth a piece of the stream.
 const CODED_CHUNK_BYTES: usize = 16 * 1024;
 
-/// What a stream holds in memory while its client does not read.
+/// Bytes of memory that a stream holds while its client does not read.
 #[derive(Clone, Copy)]
 struct StreamSize {
     chunk_bytes: usize,
