@@ -1,5 +1,5 @@
-//! Fits the driver's model of processor time (`driver::cpu_model`) to a database: what a query
-//! costs when everything is resident.
+//! Fits the model of processor time (`snowmelt_workload::CpuModel`) to a database: the cost of a
+//! query when everything is resident.
 //!
 //!     cargo run --release -p snowmelt-benches --example cpu_model -- DB [MIXES]
 //!

@@ -1,5 +1,5 @@
-//! A SPARQL endpoint that answers every request with no solutions, to see how fast a driver can
-//! be: `empty_endpoint [PORT]`, a free port of loopback unless given. It prints its address.
+//! A SPARQL endpoint that answers every request with no solutions, to measure the limit of a
+//! driver: `empty_endpoint [PORT]`, a free port of loopback unless given. It prints its address.
 //!
 //! A thread for each connection; a request with a body ends after its Content-Length.
 

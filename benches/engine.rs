@@ -1,5 +1,6 @@
-//! Takes an engine through its life: `engine NAME FOLDER FILE.nt [SQL]`. Installed? Create, load,
-//! start, stop, crash. It tells the seconds and bytes of each.
+//! Takes an engine through its life: `engine NAME FOLDER FILE.nt [SQL]`. Checks that it is
+//! installed; creates, loads, starts, stops and crashes it; prints the seconds and bytes of each
+//! step.
 
 use std::path::PathBuf;
 use std::sync::Arc;

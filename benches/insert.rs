@@ -4,10 +4,9 @@
 //!     cargo run --release -p snowmelt-benches --example insert -- \
 //!         DIRECTORY [QUADS_PER_REQUEST] [REQUESTS] [held|once]
 //!
-//! DIRECTORY must not hold a database; what is made there is removed at the end. With *held*
-//! nothing is checkpointed meanwhile, with *once* all is before the last quarter of the
-//! requests: the difference between these quarters is what it costs that much is not
-//! checkpointed.
+//! DIRECTORY must not hold a database; the one made there is removed at the end. With *held* there
+//! are no checkpoints, with *once* there is one before the last quarter of the requests. The
+//! difference between the last quarters is the cost of a long journal.
 
 use std::fmt::Write;
 use std::path::Path;

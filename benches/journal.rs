@@ -3,15 +3,14 @@
 //!     cargo run --release -p snowmelt-benches --example journal -- \
 //!         DB [COMMITS] [default|held|MIB,SECONDS] [QUADS]
 //!
-//! DB is a database of the Berlin SPARQL Benchmark; it is changed. Each pattern is COMMITS
-//! (default 20 000) commits of QUADS (default 1) quads each, after the database was opened
-//! anew: *new* gives a new subject a new literal, *literal* an existing subject a new literal,
-//! *link* links existing subjects, *delete* takes quads of existing subjects. Subjects are
-//! spread over all. With *held* nothing is checkpointed meanwhile, with MIB,SECONDS after so
-//! much journal or time.
+//! DB is a database of the Berlin SPARQL Benchmark; it is changed. Each pattern is COMMITS (default
+//! 20 000) commits of QUADS (default 1) quads each, after the database was opened anew: *new* gives
+//! a new subject a new literal, *literal* an existing subject a new literal, *link* links existing
+//! subjects, *delete* takes quads of existing subjects. Subjects are spread over all. With *held*
+//! there are no checkpoints, with MIB,SECONDS one after that much journal or time.
 //!
-//! *appended* are bytes of records; *written* are those of the blocks written to the files, of
-//! which the last is written again by the next commit.
+//! *appended* are bytes of records; *written* are bytes of the blocks written to the files. The
+//! last block of a commit is written again by the next one.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -166,8 +166,8 @@ fn backlog(dir: &Path, tree: TreeId, pages: &[PageId], run: Duration, bytes: u64
         }
         n as f64 / begun.elapsed().as_secs_f64()
     };
-    // Both rates are of the same few pages, already changed once, so that neither contains their
-    // first images.
+    // Both rates are measured on the same few pages, which were changed before, so that neither
+    // includes their first images.
     let few = &pages[..256];
     rate(few);
     let empty = rate(few);

@@ -52,7 +52,7 @@ fn at_leisure() -> StoreConfig {
     StoreConfig { memory_bytes: 1 << 30, ..StoreConfig::default() }
 }
 
-/// In random order, like nothing that ever was sorted.
+/// Inserts the quads in random order.
 fn insert(store: &Arc<Store>, quads: &[Row]) {
     let mut shuffled = quads.to_vec();
     let mut random = Random(88_172_645_463_325_252);

@@ -203,7 +203,7 @@ impl From<QueryError> for Error {
 impl From<LoadError> for Error {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Syntax { file, line, column, message } => {
+            LoadError::Syntax { file, line, column, message, .. } => {
                 Error::Document { name: file, line, column, message }
             }
             LoadError::Input { file, source } => Error::Input { name: file, source },

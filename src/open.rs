@@ -18,16 +18,18 @@ pub(crate) struct Open {
     writer: Mutex<Writer>,
 }
 
-/// The threads that a transaction under way would wait for.
+/// The threads that must not wait for the transaction under way, because they would wait for
+/// themselves.
 #[derive(Default)]
 struct Writer {
-    /// has used it last
+    /// the thread that used it last
     user: Option<ThreadId>,
-    /// runs the function it was begun for, whichever thread uses it there
+    /// the thread that runs the function it was begun for, whichever thread uses it there
     caller: Option<ThreadId>,
 }
 
-/// While it lives, the thread that works on a transaction may not wait for another one.
+/// A transaction under way. While it lives, the thread that works on it may not wait for another
+/// one.
 pub(crate) struct Writing(Arc<Open>);
 
 impl Writing {
@@ -37,12 +39,12 @@ impl Writing {
         writing
     }
 
-    /// The transaction is this thread's from now on.
+    /// Notes that this thread used the transaction last.
     pub fn is_by_this_thread(&self) {
         self.0.writer.lock().expect("no holder panics").user = Some(std::thread::current().id());
     }
 
-    /// It does not end before a function that this thread runs does.
+    /// Notes that the transaction lasts as long as a function that this thread runs.
     pub fn is_for_a_call(&self) {
         self.0.writer.lock().expect("no holder panics").caller = Some(std::thread::current().id());
     }
@@ -59,7 +61,7 @@ impl Open {
         Arc::new(Open { engine: QueryEngine::new(graph), in_memory, writer: Mutex::default() })
     }
 
-    /// Refuses to wait for the writer before when that is this thread.
+    /// Refuses to wait for a writer when that is this thread.
     pub fn may_wait(&self) -> Result<()> {
         let me = Some(std::thread::current().id());
         let writer = self.writer.lock().expect("no holder panics");

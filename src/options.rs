@@ -1,4 +1,4 @@
-//! Settings a database is opened with.
+//! Settings with which a database is opened.
 
 use std::path::{Path, PathBuf};
 

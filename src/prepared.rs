@@ -13,7 +13,7 @@ use crate::rows::{Answer, Rows, Triples};
 use crate::transaction::{Changes, Transaction};
 use crate::value::{IntoTerm, of_oxrdf};
 
-/// The state a text is run on.
+/// The state that a text is run on.
 #[derive(Clone)]
 pub(crate) enum Target<'a> {
     Database(&'a Open),
@@ -252,7 +252,7 @@ impl<'a> Prepared<'a> {
         self.target.on(|open| Ok(open.engine.analyze(self.text, &options)?))
     }
 
-    /// On whose behalf it reads: an account of its own below the one of that name.
+    /// An account of its own for its reads, below the one of that name.
     fn account(&self, name: &str) -> Arc<Account> {
         let named = self.target.on(|open| open.engine.graph().database().account(name));
         Account::prioritized(&named, &[], self.priority, None)

@@ -8,7 +8,7 @@
 //! | graph alone | its subjects from GS, some at a time, then their quads |
 //! | nothing | all of PSOG |
 //!
-//! Parts that the range of an index cannot bound are compared row by row.
+//! Terms that the range of an index cannot bound are compared row by row.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const PART_SUBJECTS: usize = 256;
 /// Bytes of text decoded ahead of the caller, about.
 const DECODED_BYTES: usize = 1 << 18;
 
-/// Which quads are meant: those that have every term that is given.
+/// A pattern of quads: it matches those that have every term that is given.
 ///
 /// ```
 /// use snowmelt::{GraphName, NamedNode, QuadPattern};
@@ -229,7 +229,7 @@ fn ids_of(session: &mut Session, pattern: &QuadPattern) -> Result<Option<[Option
     Ok(graph.map(|_| ids))
 }
 
-/// The way to the quads of which these ids are given.
+/// The index ranges that find the quads with these ids.
 fn way(session: &mut Session, given: [Option<u64>; 4]) -> Result<Way> {
     let [subject, predicate, object, graph] = given;
     let index = if subject.is_none() && object.is_some() { Index::Posg } else { Index::Psog };

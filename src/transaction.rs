@@ -105,7 +105,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// It is the work of a function that this thread runs.
+    /// Notes that it lasts as long as a function that this thread runs.
     pub(crate) fn is_for_a_call(&self) {
         self.writing.is_for_a_call();
     }

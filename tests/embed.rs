@@ -1,4 +1,4 @@
-//! The library as a program uses it: what its documentation says, from the outside.
+//! The library as a program uses it: the promises of its documentation, tested from the outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Calls of a thread that has something open already: each comes to an end. What would wait for the
-//! thread itself is refused by a typed error.
+//! Calls of a thread that has a transaction or an answer open: each of them ends. Calls that would
+//! wait for the thread itself fail with a typed error.
 
 use std::sync::mpsc;
 use std::time::Duration;

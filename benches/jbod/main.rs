@@ -1,15 +1,15 @@
 //! Four disks of their own against stripe sets of them (E5): `cargo run --release
 //! -p snowmelt-benches --example jbod [-- FILE.svg]`.
 //!
-//! Four tables lie on four disks: each on a disk of its own (JBOD, by placement), or on all of
-//! them in stripe sets that are fine (extents of 64 KiB) or coarse (2 MiB, 16 MiB), or on one
-//! RAID 0 of the four, in chunks of 64 KiB. Queries that scan whole tables, and lookups of
-//! single pages, come from cold; the time until all are done is virtual, and so the same on any
-//! machine. Only scans read ahead: the size of an extent is that of the set's pieces, and decides
-//! no guesses.
+//! Four tables lie on four disks: each on a disk of its own (JBOD, by placement), or on all of them
+//! in stripe sets that are fine (extents of 64 KiB) or coarse (2 MiB, 16 MiB), or on one RAID 0 of
+//! the four, in chunks of 64 KiB. Queries that scan whole tables, and lookups of single pages, come
+//! from cold; the time until all are done is virtual, and so the same on any machine. Only scans
+//! read ahead. So the size of an extent is the size of the set's pieces, without an effect on
+//! guesses.
 //!
-//! The disk is that of the experiment (10 000 rpm, 38 MB/s). Tables have 64 MiB instead of 2 GB,
-//! so the disk's capacity is cut in the same proportion: the arm's ways are as long.
+//! The disk is that of the experiment (10 000 rpm, 38 MB/s). Tables have 64 MiB instead of 2 GB, so
+//! the disk's capacity is cut in the same proportion, which keeps the seeks as long.
 
 mod picture;
 

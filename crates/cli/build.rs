@@ -1,4 +1,4 @@
-//! The line tables for backtraces are two thirds of the program; compressed they are one.
+//! Compresses the line tables for backtraces: uncompressed they are two thirds of the program.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

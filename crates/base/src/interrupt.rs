@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asked again and again by work that takes long: a flag that another thread sets, a clock.
+/// A condition that ends long work, which polls it: a flag that another thread sets, or a clock.
 pub trait Interrupt: Sync {
     /// Whether the work is to end.
     fn is_set(&self) -> bool;

@@ -1,5 +1,5 @@
-//! References to IRIs, resolved (RFC 3986, 5.2, strict); and what data has that the RFCs do not
-//! allow.
+//! Resolves IRI references (RFC 3986, 5.2, strict), and checks IRIs and language tags by the rules
+//! of Turtle, which allow more than the RFCs.
 //!
 //! The resolver of `oxiri`, which the parsers of Turtle and SPARQL use too, takes dot segments out
 //! of the reference alone. The RFC takes them out of the path that reference and base make
@@ -9,8 +9,8 @@
 
 use std::borrow::Cow;
 
-/// The parts of a reference (RFC 3986, appendix B); each has its signs, so that together they are
-/// the text.
+/// The parts of a reference (RFC 3986, appendix B). Each keeps its delimiters, so that their
+/// concatenation is the text.
 struct Parts<'a> {
     /// With the colon.
     scheme: &'a str,

@@ -18,7 +18,7 @@ static FAILED: Mutex<Option<StdoutFailure>> = Mutex::new(None);
 /// Why something that was written to standard output did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdoutFailure {
-    /// The reader has gone, as `head` does. That is its right.
+    /// The reader has gone, as `head` does: no error.
     ClosedPipe,
     /// Anything else, such as a full disk.
     Other(String),
@@ -38,7 +38,7 @@ impl Write for Stdout {
     }
 }
 
-/// Keeps a failure of standard output, and says in its text that it is one.
+/// Keeps a failure of standard output, and returns it with a text that names standard output.
 pub fn failed(error: io::Error) -> io::Error {
     let failure = match error.kind() {
         ErrorKind::Interrupted => return error,
@@ -71,14 +71,14 @@ pub fn tell(line: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Writes a line to standard output. When that fails, the command goes on: it may have changes to
-/// set back or results to keep. The exit status tells it.
+/// Writes a line to standard output. After a failure the command goes on, since it may have changes
+/// to undo or results to keep; its exit status reports the failure.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
 }
 
-/// Writes a line to standard error, as far as that can be.
+/// Writes a line to standard error. A failure is ignored.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => { $crate::output::tell(format_args!($($text)*)) };

@@ -1,5 +1,5 @@
-//! Text of others, made fit for a terminal: of a server that is asked, of a document that cannot be
-//! read. A terminal obeys control characters, and bidirectional ones show a line as another.
+//! Escapes foreign text (a server's answer, a part of a document) before a terminal shows it:
+//! control characters, which a terminal obeys, and bidirectional ones, which reorder a line.
 
 use std::borrow::Cow;
 

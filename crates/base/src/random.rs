@@ -1,12 +1,12 @@
 //! Small seeded generators, for simulations, measurements and tests. None is fit for secrets.
 //!
-//! Invariant: the sequence of a seed never changes. Simulated devices, fault injection and
-//! random tests are repeated by their seeds, so their results hang on it; the tests below pin
-//! the first numbers.
+//! Invariant: the sequence of a seed never changes. Simulated devices, fault injection and random
+//! tests are repeated by their seeds, so their results depend on it; the tests below pin the first
+//! numbers.
 //!
 //! New code takes [`Random`]. The functions are generators that older sequences were made with:
 //!
-//! | generator         | after                                                                  |
+//! | generator         | source                                                                  |
 //! |-------------------|------------------------------------------------------------------------|
 //! | [`Random`]        | SplitMix64: Steele, Lea, Flood, OOPSLA 2014                            |
 //! | [`lcg`]           | Knuth's MMIX: a linear congruence modulo 2^64; its low bits are weak   |

@@ -1,8 +1,8 @@
 //! The seed of random tests.
 
-/// The seed of a random test, printed. It is always `default`, so that a failure belongs to the
-/// change it appears with; `SNOWMELT_SEED=n` gives another one, `SNOWMELT_SEED=new` one from
-/// the clock.
+/// The seed of a random test; prints it. It is `default` unless `SNOWMELT_SEED=n` sets another one
+/// or `SNOWMELT_SEED=new` takes one from the clock. With a constant default, a failure belongs to
+/// the change that it appears with.
 #[doc(hidden)]
 pub fn test_seed(default: u64) -> u64 {
     let seed = match std::env::var("SNOWMELT_SEED").as_deref() {

@@ -29,8 +29,8 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 }
 
 /// Makes a write beyond the largest size of a file (`ulimit -f`) fail, as one on a full disk does.
-/// Unless it is asked for, such a write ends the process (SIGXFSZ). A program that is started from
-/// here is as before.
+/// Unless it is asked for, such a write ends the process (SIGXFSZ). Programs that this process
+/// starts keep the default.
 ///
 /// # Errors
 /// The signal cannot be handled.
@@ -39,7 +39,7 @@ pub fn fail_beyond_file_size() -> io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
-/// Has a thread of its own call `heard` with each of `signals` that comes, from now on.
+/// Starts a thread that calls `heard` with each of `signals` that arrives.
 ///
 /// # Errors
 /// The signals cannot be handled, or there can be no thread.

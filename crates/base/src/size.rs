@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// A size as short as it can be said exactly: `8k`, `2m`, `512`, `1536`.
+/// The shortest exact text of a size: `8k`, `2m`, `512`, `1536`.
 pub fn exact(bytes: u64) -> String {
     match bytes {
         0 => "0".into(),
@@ -46,12 +46,12 @@ pub fn exact(bytes: u64) -> String {
     }
 }
 
-/// About how many bytes, for people: three significant digits with a binary unit.
+/// An approximate number of bytes, for people: three significant digits with a binary unit.
 pub fn about(bytes: f64) -> String {
     in_units(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], " ", 3)
 }
 
-/// How many bytes, for people: four significant digits with a binary unit.
+/// A number of bytes, for people: four significant digits with a binary unit.
 pub fn precise(bytes: u64) -> String {
     in_units(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], " ", 4)
 }
@@ -61,8 +61,8 @@ pub fn count(n: u64) -> String {
     in_units(n as f64, 1000.0, &["", "K", "M", "G"], "", 4)
 }
 
-/// A value in the largest of `units` of which there is one, each `step` times the one before,
-/// with so many significant digits; in the first unit without decimals.
+/// A value in the largest of `units` that it reaches, with this many significant digits. Each unit
+/// is `step` times the one before; the first has no decimals.
 fn in_units(mut value: f64, step: f64, units: &[&str], blank: &str, digits: usize) -> String {
     // A value that would be rounded to more digits goes into the next unit.
     let limit = step.min(10f64.powi(digits as i32) - 0.5);
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(precise(u64::MAX), "16777216 TiB");
     }
 
-    /// The rule that `about` once followed by itself, said for three digits.
+    /// `about` once had code of its own; three digits must give the same texts.
     #[test]
     fn three_digits_are_as_ever() {
         let old = |bytes: f64| {

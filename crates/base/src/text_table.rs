@@ -1,4 +1,4 @@
-//! Tables of text: the first column to the left, the others, numbers, to the right.
+//! Tables of text. The first column is aligned left, the others (numbers) right.
 
 /// Rows of equal length under a head.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// True when there is a head alone.
+    /// True when there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }

@@ -29,11 +29,11 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a varint from the front, which has at most `MOST_BYTES`: 10 hold every value, 5 those
-/// below 2³⁵.
+/// Takes a varint of at most `MOST_BYTES` bytes from the front: 10 hold every value, 5 those below
+/// 2³⁵.
 ///
 /// # Errors
-/// There is none.
+/// The bytes do not begin with such a varint.
 #[inline]
 pub fn take<const MOST_BYTES: usize>(bytes: &mut &[u8]) -> Result<u64, NoVarint> {
     let mut value = 0u64;

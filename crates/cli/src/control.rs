@@ -23,7 +23,7 @@ use snowmelt_switches::open::open_to_read;
 pub enum Found {
     /// it is free
     Open(Arc<GraphDatabase>),
-    /// a server has it, which does what it is asked
+    /// a server has it open, and runs commands for this process
     Served(Client),
 }
 
@@ -64,7 +64,7 @@ impl Client {
         Ok(Self { stream: UnixStream::connect(&address.path)?, socket: dir.join(FILE_NAME) })
     }
 
-    /// Gives up when nothing comes for so long.
+    /// Sets the time after which a read without an answer fails.
     ///
     /// # Errors
     /// The system refuses it.
@@ -73,8 +73,8 @@ impl Client {
         Ok(self)
     }
 
-    /// Has the server run a command, shows how far it is, and answers with its last word.
-    /// Ctrl-C cancels.
+    /// Has the server run a command, shows its progress, and returns its last reply. Ctrl-C
+    /// cancels.
     pub fn ask(self, command: Command) -> anyhow::Result<Reply> {
         let socket = self.socket.display();
         let mut line = serde_json::to_vec(&Request { version: VERSION, command })?;
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// At Ctrl-C the sending side is closed, which the server understands.
+    /// Closes the sending side at Ctrl-C, by which the server cancels the command.
     fn cancel_at_stop(&self, done: &Arc<AtomicBool>) -> anyhow::Result<std::thread::JoinHandle<()>> {
         let (stop, done, stream) = (signals::stop_flag()?, Arc::clone(done), self.stream.try_clone()?);
         Ok(std::thread::spawn(move || {
@@ -125,7 +125,7 @@ fn reply(line: &str) -> serde_json::Result<Reply> {
     serde_json::from_value(foreign::readable(serde_json::from_str(line)?))
 }
 
-/// An error of reading; that of waiting for too long in words.
+/// An error of reading; a timeout in words.
 fn late(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),

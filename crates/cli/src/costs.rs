@@ -4,7 +4,7 @@ use serde_json::Value;
 use snowmelt_base::size;
 use snowmelt_io::{CostModel, DiskIdentity, KeptModel};
 
-/// Costs that are so many times apart differ.
+/// Factor from which two costs count as different.
 const APART: f64 = 1.5;
 
 /// Requests and bytes per second as far as they were learned, and how sure they are.
@@ -18,7 +18,7 @@ pub fn told(model: &KeptModel) -> String {
     told.join(", ")
 }
 
-/// Learned figures that a probe has measured otherwise, by the costs of single pages and of whole
+/// Learned figures that differ from those of a probe, by the costs of single pages and of whole
 /// extents.
 pub fn differences(probed: &CostModel, model: &KeptModel) -> Vec<String> {
     const PAGE_BYTES: u64 = 8 << 10;

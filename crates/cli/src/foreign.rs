@@ -1,4 +1,4 @@
-//! Data that a server sends, before anything of it is shown or computed with.
+//! Cleans data that a server sends, before it is shown or computed with.
 //!
 //! Text is made fit for a terminal ([`snowmelt_base::printable`]). Numbers are brought into the
 //! range in which JSON is exact everywhere (RFC 8259, section 6), so that sums of them stay in
@@ -10,7 +10,7 @@ use snowmelt_base::printable;
 /// The largest number, and the smallest with its sign changed.
 const MOST: u64 = 1 << 53;
 
-/// The value with all text and all numbers in it tamed, names of fields, too.
+/// The value with all its text escaped and its numbers clamped, names of fields included.
 pub fn tamed(value: Value) -> Value {
     each(value, |text| printable::line(text).into_owned(), bounded)
 }

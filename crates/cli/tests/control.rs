@@ -213,7 +213,7 @@ fn only_the_servers_user_and_root_are_obeyed() {
     assert!(bench.ok(&["stats", "db"]).contains("psog"));
 }
 
-/// The server says it of its folder once, however often it looks.
+/// The server reports a moved folder once, however often it checks.
 #[test]
 fn a_folder_that_was_moved_is_told_once() {
     let bench = Bench::loaded();

@@ -5,10 +5,10 @@
 //!
 //! After each of them
 //!
-//! 1. what is a database is a whole one, or none is there;
-//! 2. a server lists no half of one, and all that it lists answer;
+//! 1. there is a whole database, or none;
+//! 2. a server lists no half-made database, and all that it lists answer;
 //! 3. the same command runs again and gives the right content;
-//! 4. nothing temporary is left anywhere; and what said that it was done is done.
+//! 4. nothing temporary is left, and whatever was reported as done is done.
 //!
 //! `SNOWMELT_KILL_ALL=1` does it at every call; otherwise at some, drawn from `SNOWMELT_SEED`, and
 //! at the last ones, where names change.
@@ -32,7 +32,7 @@ use support::snowmelt;
 
 /// Calls of a command that it is killed at unless all are asked for.
 const SAMPLE: usize = 12;
-/// Of them the last ones.
+/// Of these, calls at the end of the command.
 const LAST: u64 = 6;
 
 /// Quads of the database that is made.

@@ -2,7 +2,7 @@
 //! greatest resident size, seen from outside, stays within `--memory` and what the program
 //! itself takes.
 //!
-//! Each class is a process of its own, so that one cannot hide behind what another left.
+//! Each class runs in a process of its own, so that none profits from the memory that another left.
 
 mod support;
 

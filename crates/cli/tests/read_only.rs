@@ -137,7 +137,7 @@ fn reading_writes_nothing_where_it_could() {
     assert!(bench.ok(&["query", "db", COUNT, "--format", "csv"]).contains("5001"));
 }
 
-/// `serve --read-only`; it leaves no address, but says it.
+/// `serve --read-only`, which leaves no file with its address; it prints the address.
 struct ReadOnlyServer {
     child: Child,
     address: String,

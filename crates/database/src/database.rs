@@ -77,19 +77,20 @@ impl Database {
         self.store.dir()
     }
 
-    /// Its folder, wherever that is by now: temporary files of work on it go there.
+    /// Its folder, also after it was moved: temporary files of work on it go there.
     pub fn work_dir(&self) -> PathBuf {
         self.store.work_dir()
     }
 
-    /// When its files were changed last, as far as the file system tells; now if it does not.
+    /// Time of the last change of its files, as the file system says; the present time if it does
+    /// not.
     pub fn changed_at(&self) -> SystemTime {
         let files = std::fs::read_dir(self.work_dir()).into_iter().flatten().flatten();
         let times = files.filter_map(|file| file.metadata().and_then(|meta| meta.modified()).ok());
         times.max().unwrap_or_else(SystemTime::now)
     }
 
-    /// Its clock, which may be virtual: work on it waits by no other.
+    /// Its clock, which may be virtual. All work on the database waits on this clock.
     pub fn clock(&self) -> &Clock {
         &self.store.config().seams.clock
     }
@@ -102,7 +103,7 @@ impl Database {
         self.store.temp_space()
     }
 
-    /// Reads and time of all that was done on it and has been flushed.
+    /// Reads and time of all work on it, as far as readers have flushed their counts.
     pub fn activity(&self) -> Activity {
         self.store.activity()
     }

@@ -1,5 +1,5 @@
-//! States of a layer: what its sessions and transactions work with instead of reading the catalog
-//! each time.
+//! States of a layer. Sessions and transactions share them, so that none reads the catalog each
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use snowmelt_store::{Snapshot, StoreError};
 
-/// A layer as of one transaction: its trees and small tables. It never changes once a session has
-/// it.
+/// A layer as of one transaction: its trees and small tables. Immutable once a session has it.
 pub trait LayerState: Sized + Send + Sync {
     /// Why a state cannot be read.
     type Error: From<StoreError>;
@@ -30,12 +29,12 @@ pub trait LayerState: Sized + Send + Sync {
 pub struct States<S> {
     /// The newest that a session has asked for.
     newest: RwLock<Arc<S>>,
-    /// Those of commits that no session has asked for yet.
+    /// States of commits that no session has asked for yet.
     appended: Mutex<BTreeMap<u64, Arc<S>>>,
 }
 
 impl<S: LayerState> States<S> {
-    /// Those of a layer that is opened, as a snapshot sees it.
+    /// States of a layer at its opening, as a snapshot sees it.
     ///
     /// # Errors
     /// A record that cannot be read.
@@ -71,7 +70,7 @@ impl<S: LayerState> States<S> {
         Ok(state)
     }
 
-    /// The state that a transaction builds on which has just begun with the snapshot `base`, after
+    /// The state that a new transaction builds on. It began with the snapshot `base`, after
     /// transaction `txn`.
     ///
     /// # Errors
@@ -87,13 +86,13 @@ impl<S: LayerState> States<S> {
         Ok(Arc::new(S::read(base, txn)?))
     }
 
-    /// The commit of a state is about to be appended.
+    /// Adds a state whose commit is about to be appended.
     pub fn append(&self, state: Arc<S>) {
         assert!(state.txn() > self.newest.read().txn(), "commits are appended in order");
         self.appended.lock().insert(state.txn(), state);
     }
 
-    /// It was not appended.
+    /// Removes the state of a commit that was not appended.
     pub fn forget(&self, txn: u64) {
         self.appended.lock().remove(&txn);
     }

@@ -4,8 +4,8 @@
 //! 2. A layer joins: it takes the transaction, changes its trees, and leaves with
 //!    [`Transaction::leave`], its records written. It can join again, and finds what it left
 //!    ([`Transaction::take`]). Other layers do the same in between.
-//! 3. [`Transaction::append`] makes one commit of it all. The layers that left hear it in the
-//!    order in which they did.
+//! 3. [`Transaction::append`] makes one commit of it all. The layers are told in the order in which
+//!    they left.
 //!
 //! Invariant: each layer that changed something has left when the commit is appended.
 
@@ -22,15 +22,14 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// A layer that left a transaction and hears of its end.
 pub trait Layer: Any + Send {
-    /// The commit is about to be appended. What is told here is known before anyone can see the
-    /// commit.
+    /// Called right before the commit is appended, so before any reader can see it.
     fn append(&mut self);
 
-    /// It is sure to be appended, and no other writer has the turn yet. Must be short, and wait for
-    /// nothing. Not called when nothing was changed.
+    /// Called once the commit is sure to be appended, and before another writer has the turn. Must
+    /// be short and must not wait. Not called when nothing was changed.
     fn appended(&mut self);
 
-    /// It was not appended: nothing has changed.
+    /// Called when the commit was not appended: nothing has changed.
     fn failed(&mut self);
 }
 
@@ -63,12 +62,12 @@ impl Transaction {
         self.store.snapshot()
     }
 
-    /// On whose behalf it reads.
+    /// The account that its reads are counted for.
     pub fn account(&self) -> &Arc<Account> {
         self.store.account()
     }
 
-    /// From now on what it reads is read on behalf of `account`.
+    /// Counts its reads for `account` from now on.
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.store.charge_to(account);
     }

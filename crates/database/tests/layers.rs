@@ -1,5 +1,5 @@
-//! Two layers in one transaction, against what they should have: each counts its own commits in a
-//! record, and hears of every end.
+//! Two layers in one transaction: each counts its own commits in a record, and is told of every
+//! end.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use snowmelt_store::DeviceWrap;
 /// A layer that keeps one number in a record.
 struct Counter<const N: usize> {
     states: States<Count<N>>,
-    /// Commits that it heard of: before they were appended, when they were sure, when they failed.
+    /// Calls so far: before a commit was appended, when it was sure, when it failed.
     heard: [AtomicU64; 3],
 }
 

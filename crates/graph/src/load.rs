@@ -63,7 +63,7 @@ use crate::database::GraphDatabase;
 use crate::dict::{self, GraphMeta};
 use crate::input::{cancelled, graph_name};
 
-pub use crate::input::error::{LoadError, LoadOption};
+pub use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 pub use crate::input::left_out::LeftOut;
 pub use crate::input::source::{FormatToldBy, Source, format_named, format_of_media_type};
 pub use dictionary::DictionaryCounts;

@@ -177,7 +177,9 @@ fn json_ld_names_contexts_that_are_given() {
     let json = RdfFormat::JsonLd { profile: Default::default() };
     let text = "{\"@context\": \"https://example.org/people\", \"@id\": \"http://e/s\", \"name\": \"x\"}";
     let db = folder.path().join("db");
-    let error = run(&db, text, &options(json)).unwrap_err().to_string();
+    let error = run(&db, text, &options(json)).unwrap_err();
+    assert_eq!(error.setting(), Some(load::DocumentSetting::Contexts));
+    let error = error.to_string();
     assert!(error.contains("never fetched") && error.contains("text:1"), "{error}");
     let arguments = [folder.path().join("contexts").display().to_string()];
     let contexts = load::Contexts::from_args(&arguments).unwrap();

@@ -6,7 +6,7 @@
 //!
 //! | module         | holds                                                                     |
 //! |----------------|---------------------------------------------------------------------------|
-//! | `policy_name`  | their names and the elevator's                                            |
+//! | `policy_name`  | the names of the orders, the elevator's among them                                           |
 //! | `tuning`       | the numbers of the policies                                               |
 //! | `order`        | first come, first served; deadlines; anticipation; fair turns             |
 //! | `tuned_policy` | a policy with its numbers: as text, and as a maker of orders              |

@@ -1,4 +1,4 @@
-//! One small structure for each policy but the elevator, of which two of them are made.
+//! An order for each policy but the elevator's; two of them consist of elevators.
 
 pub(crate) mod anticipatory;
 pub(crate) mod deadline;

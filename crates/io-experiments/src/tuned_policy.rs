@@ -132,7 +132,7 @@ fn count(key: &str, value: &str, least: usize) -> Result<usize, String> {
 }
 
 impl fmt::Display for TunedPolicy {
-    /// As it is parsed; only what differs from the defaults.
+    /// The text from which it is parsed, with only the numbers that differ from the defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.policy.as_str())?;
         let (is, usual) = (&self.tuning, Tuning::default());

@@ -1,5 +1,5 @@
-//! The purpose of each policy, on simulated devices in virtual time; and one that holds a device in
-//! real time.
+//! The purpose of each policy, on simulated devices in virtual time; and a policy that holds a
+//! device in real time.
 
 #[path = "../../io/tests/support/mod.rs"]
 mod support;

@@ -15,12 +15,12 @@ pub enum IoEngine {
     Threads,
     /// The asking thread.
     Inline,
-    /// One of another crate.
+    /// An engine of another crate.
     Other(&'static dyn StartEngine),
 }
 
 impl IoEngine {
-    /// Those of this crate.
+    /// The engines of this crate.
     pub const ALL: [IoEngine; 3] = [IoEngine::Uring, IoEngine::Threads, IoEngine::Inline];
 
     /// As on the command line.
@@ -28,7 +28,7 @@ impl IoEngine {
         self.starter().name()
     }
 
-    /// Starts it.
+    /// The code that starts it.
     pub(crate) fn starter(self) -> &'static dyn StartEngine {
         match self {
             IoEngine::Uring => &uring::Uring,
@@ -115,9 +115,9 @@ pub struct QueueConfig {
     pub policy: Policy,
     /// Costs of the device; by default what the device says of itself.
     pub cost: Option<CostModel>,
-    /// Where `cost` is from.
+    /// Source of `cost`.
     pub cost_source: CostSource,
-    /// Costs are learned from the completions; `cost` is where that begins.
+    /// Whether costs are learned from completions, beginning with `cost`.
     pub learns: bool,
     /// Most device requests outstanding.
     pub depth: Option<u32>,

@@ -3,21 +3,22 @@
 //! A request costs a fixed time plus its bytes over the bandwidth, or the longer of the two
 //! ([`Law`]). Two fixed times matter: `latency_ns`, what one request alone waits, and
 //! `ns_per_request`, what one more request adds when `depth` are outstanding. On a network volume
-//! the first is the way there and back, the second one over the IOPS cap; on an HDD both are a
-//! seek and half a turn, less with a deep
-//! queue. The gap worth reading through is what the device transfers in `ns_per_request`.
+//! the first is the round trip and the second is one second divided by the IOPS cap. On an HDD both
+//! are a seek and half a turn, less with a deep queue. The gap worth reading through is what the
+//! device transfers in `ns_per_request`.
 
 use serde::{Deserialize, Serialize};
 
 /// No hole is longer than an extent.
 const MOST_GAP_BYTES: f64 = (2 << 20) as f64;
 
-/// The least price of requests for gaps: while a device has time for more of both, a gap that takes
-/// less than a request costs nothing.
+/// The least price of requests in the choice of gaps. While a device has time for more requests and
+/// more bytes, a gap that takes less than a request costs nothing.
 const LEAST_GAP_SHARE: f64 = 0.3;
 
-/// Where the device has caps, a guess is at most so many times as long as a request that takes as
-/// much of both: a small part of the requests then moves all bytes.
+/// On a device with caps, the longest guess as a multiple of the length at which a request takes as
+/// much of one cap as of the other. With guesses so long, a small part of the allowed requests
+/// moves all allowed bytes.
 pub(crate) const GUESS_KNEES: u64 = 8;
 
 /// The cost of requests on one device.
@@ -47,7 +48,7 @@ pub enum Law {
     /// is paid for. `request_share` is the price of requests: 1 where they are all that is scarce,
     /// 0 where bytes are, between where both are.
     Caps {
-        /// See above.
+        /// The price of requests.
         request_share: f64,
     },
 }
@@ -153,12 +154,12 @@ impl CostModel {
         }
     }
 
-    /// Twice what Little's law asks for, and what the device could take while it moves a guess.
+    /// Twice what Little's law asks for, and as many as the device can take while it moves a guess.
     fn depth_of(latency_ns: f64, request_ns: f64) -> u32 {
         (2.0 * latency_ns / request_ns + 1.0 + GUESS_KNEES as f64).clamp(4.0, 256.0) as u32
     }
 
-    /// The same device behind caps; as it was where it is slower than they are.
+    /// The device behind caps. Where it is slower than a cap, nothing changes.
     pub fn behind_caps(&self, requests_per_s: Option<u64>, bytes_per_s: Option<u64>) -> CostModel {
         let request_ns =
             requests_per_s.map_or(0, |most| 1_000_000_000 / most.max(1)).max(self.ns_per_request);
@@ -172,9 +173,9 @@ impl CostModel {
 
     /// True of costs that a device can have: what is read from a file may be anything.
     pub fn is_possible(&self) -> bool {
-        /// Nothing that is used takes longer.
+        /// No device in use takes longer.
         const LONGEST_NS: u64 = 1_000_000_000_000;
-        /// Nothing moves more.
+        /// No device moves more.
         const MOST_BYTES_PER_S: u64 = 1_000_000_000_000_000;
         (1..=LONGEST_NS).contains(&self.latency_ns)
             && (1..=LONGEST_NS).contains(&self.ns_per_request)
@@ -203,8 +204,8 @@ impl CostModel {
         }
     }
 
-    /// The price of a request of `bytes` to all who share the device, in nanoseconds: of what is
-    /// plentiful it may take more. To be compared with other prices only.
+    /// The price of a request of `bytes`, in nanoseconds, for comparison with other prices only.
+    /// Requests and bytes are weighted by how scarce they are on the device.
     pub fn price_ns(&self, bytes: u64) -> f64 {
         let [request, byte] = self.prices();
         request + byte * bytes as f64
@@ -219,7 +220,7 @@ impl CostModel {
         }
     }
 
-    /// The price of requests, of that of requests and bytes together: see [`Law::Caps`].
+    /// The weight of requests in a price, 0 to 1: see [`Law::Caps`].
     pub fn request_share(&self) -> f64 {
         match self.law {
             Law::Sum => 0.5,
@@ -305,7 +306,7 @@ impl CostModel {
     }
 }
 
-/// A figure as 64 bits, or the greatest of them where it is greater.
+/// A figure in 64 bits; larger ones become the greatest value.
 fn at_most(figure: u128) -> u64 {
     u64::try_from(figure).unwrap_or(u64::MAX)
 }

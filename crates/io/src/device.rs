@@ -74,8 +74,8 @@ pub trait ReadDevice: Send + Sync {
         Alignment::NONE
     }
 
-    /// The device's own timing, where it has one: queues then let the device say when requests
-    /// are over.
+    /// The device's own timing, where it has one: such a device tells its queue when requests are
+    /// over.
     #[doc(hidden)]
     fn timed(&self) -> Option<Arc<dyn TimedDevice>> {
         None

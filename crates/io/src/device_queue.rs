@@ -138,8 +138,8 @@ impl DeviceQueue {
         self.wake(state, usize::MAX);
     }
 
-    /// A reader waits for the reads at these offsets (sorted) now: guesses among them that the
-    /// device has not got are of `class` from here on.
+    /// Called when a reader waits for the reads at these offsets (sorted): guesses among them that
+    /// are not at the device yet move to `class`.
     pub fn hurry(&self, offsets: &[u64], class: Class) {
         let mut state = self.shared.state.lock();
         if state.schedule.hurry(offsets, class) > 0 {
@@ -170,7 +170,7 @@ impl DeviceQueue {
         result
     }
 
-    /// Background requests may have waited for a request in place to be over.
+    /// Wakes background requests that waited for the end of a request in place.
     fn let_go_of_what_was_held(&self) {
         if self.shared.is_held.load(Ordering::SeqCst) {
             // One request left room for one.
@@ -178,8 +178,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Has the engine look again at the waiting requests: `most` threads of it, where there are
-    /// several. Under the lock, because a server says there that it is going to sleep.
+    /// Wakes the engine to look at the waiting requests; where it has several threads, `most` of
+    /// them. Needs the lock, because a serving thread announces under it that it is going to sleep.
     fn wake(&self, state: Locked<'_>, most: usize) {
         match &self.served {
             Served::Inline => {}
@@ -290,7 +290,7 @@ impl DeviceQueue {
         self.shared.crowd.load(Ordering::Relaxed)
     }
 
-    /// The engine that really serves, after fallbacks.
+    /// Name of the engine that serves, after fallbacks.
     pub fn engine(&self) -> &'static str {
         match &self.served {
             Served::Thread(_, engine) => engine,

@@ -1,14 +1,13 @@
-//! Knowledge of a disk before its first request, for nothing: a few files of `/proc` and `/sys` are
-//! read.
+//! Knowledge of a disk before its first request, from a few files of `/proc` and `/sys`.
 //!
 //! | part | tells |
 //! |---|---|
-//! | `disk` | which disk is below a file, and how it is known again |
+//! | `disk` | which disk is below a file, and its identity |
 //! | `caps` | how much of it the cgroups of this process may use |
 //! | `names` | what clouds call their volumes, and what the kernel takes a disk for |
-//! | `kept` | what an earlier run has learned of it |
+//! | `kept` | the model that an earlier run has learned |
 //!
-//! All of it is where learning begins, and is forgotten as soon as completions say otherwise.
+//! Learning begins with these hints, and drops them as soon as completions contradict them.
 
 pub(crate) mod caps;
 pub(crate) mod disk;
@@ -28,7 +27,7 @@ use crate::system::kernel_files::KernelFiles;
 pub struct Prior {
     /// The costs.
     pub cost: CostModel,
-    /// Their source, of several the one that says most.
+    /// The strongest of their sources.
     pub source: CostSource,
     /// The source in words.
     pub why: String,
@@ -66,8 +65,8 @@ impl Hints {
         Hints { caps: ReadCaps::default(), named: None, ..self }
     }
 
-    /// Where learning begins: with what was measured of this disk if that is known, else with its
-    /// name, else its kind; and never above the caps of the own cgroup.
+    /// The costs that learning begins with: those measured on this disk if there are any, else
+    /// those of its name, else those of its kind; never above the caps of the own cgroup.
     pub fn prior(&self, measured: Option<Prior>) -> Option<Prior> {
         let hint = |(cost, why): (CostModel, String)| Prior { cost, source: CostSource::Hint, why };
         let told = || self.named.clone().or_else(|| self.kind.clone()).map(hint);

@@ -3,17 +3,19 @@
 //! | part | learns |
 //! |---|---|
 //! | `alone` | what a request takes when it has the device to itself |
-//! | `elasticity` | whether longer requests take longer: which of its limits it is |
+//! | `elasticity` | whether longer requests take longer, and so which limit binds |
 //! | `curve` | device time of a request by its length, and the caps that explain it |
-//! | `sums` | what was moved in some time, and which of the time counts |
+//! | `sums` | sums over requests, and the time that counts for them |
 //! | `depth` | how many requests should be outstanding |
-//! | `estimator` | decides what a completion of a read says, and keeps all of them |
-//! | `writes` | the same of writes and flushes |
+//! | `estimator` | decides what a completion of a read says, and holds the parts above |
+//! | `writes` | an estimator of writes and flushes |
 //!
 //! A time at the device says little by itself: it is a property of the device only when nothing
-//! else is outstanding, or when so much is that the device is the limit. Which of the two it is
-//! follows from Little's law, as in TCP Vegas (Brakmo and Peterson, 1995): where requests take
-//! longer than alone and the rate stays, the rate is the device's.
+//! else is outstanding, or when so much is that the device is the limit. Little's law tells which
+//! of the two applies, as in TCP Vegas (Brakmo and Peterson, 1995): where requests take longer than
+//! alone and the rate stays, the rate is the device's.
+//!
+//! Completions are summed up, and the sums evaluated every few milliseconds: that is a *look*.
 
 pub(crate) mod alone;
 pub(crate) mod curve;
@@ -30,8 +32,7 @@ use crate::write_cost::WriteCost;
 use estimator::Estimator;
 use writes::WriteCosts;
 
-/// Requests of one direction that are outstanding; also as they were when one of them began,
-/// itself included.
+/// Requests of one direction that are outstanding: now, or when one of them began, itself included.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside {
     /// How many.
@@ -41,14 +42,14 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// One more. Answers what is outstanding with it.
+    /// Counts one more; returns what is outstanding with it.
     pub(crate) fn begin(&mut self, bytes: u64) -> Beside {
         self.requests += 1;
         self.bytes += bytes;
         *self
     }
 
-    /// One less.
+    /// Counts one less.
     pub(crate) fn end(&mut self, bytes: u64) {
         self.requests -= 1;
         self.bytes -= bytes;
@@ -65,7 +66,7 @@ pub(crate) struct Done {
     pub(crate) has_failed: bool,
 }
 
-/// Beliefs about a device that were looked at anew.
+/// New estimates of a device's costs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Learned {
     Reads(Reads),
@@ -78,7 +79,7 @@ pub(crate) struct Reads {
     pub(crate) cost: CostModel,
     /// Requests outstanding in the mean, lately.
     pub(crate) crowd: f64,
-    /// The limit of the device was not reached yet.
+    /// True until the limit of the device was reached once.
     pub(crate) is_sought: bool,
 }
 
@@ -94,7 +95,7 @@ pub struct Evidence {
     pub requests_from: CostSource,
     /// Source of the cost of a byte.
     pub bytes_from: CostSource,
-    /// Looks when the device was the limit, so far.
+    /// Looks so far in which the device was the limit.
     pub looks: u64,
 }
 
@@ -118,11 +119,11 @@ pub struct Belief {
     pub cost: CostModel,
     /// The evidence for them.
     pub evidence: Evidence,
-    /// The load that was seen last.
+    /// The latest load.
     pub load: SeenLoad,
 }
 
-/// Learns a device; or nothing.
+/// Learns the costs of a device, if it is on.
 #[derive(Clone)]
 pub(crate) struct Learner {
     of: Option<Directions>,
@@ -148,7 +149,8 @@ impl Learner {
         Learner { of: None }
     }
 
-    /// A request of `bytes` goes out. Answers what is outstanding of its direction with it.
+    /// Notes that a request of `bytes` goes out. Returns what is outstanding of its direction with
+    /// it.
     pub(crate) fn started(&mut self, write: bool, bytes: u64, now_ns: u64) -> Beside {
         match &mut self.of {
             Some(of) if write => of.writes.started(bytes, now_ns),
@@ -157,7 +159,7 @@ impl Learner {
         }
     }
 
-    /// Reads wait because of what is outstanding.
+    /// Notes that reads wait because of the number outstanding.
     pub(crate) fn is_full(&mut self) {
         self.of.iter_mut().for_each(|of| of.reads.is_full());
     }
@@ -185,12 +187,13 @@ impl Learner {
         self.of.as_ref().map(|of| of.writes.cost())
     }
 
-    /// A flush took so long.
+    /// Takes in the time of a flush.
     pub(crate) fn flushed(&mut self, taken_ns: u64) {
         self.of.iter_mut().for_each(|of| of.writes.flushed(taken_ns));
     }
 
-    /// A request is over. Answers what is believed of its direction when that was looked at anew.
+    /// Notes that a request is over. Returns the estimates of its direction if they were evaluated
+    /// anew.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> Option<Learned> {
         let Directions { reads, writes } = self.of.as_mut()?;
         match (done.write, done.has_failed) {

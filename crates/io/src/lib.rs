@@ -17,6 +17,7 @@
 //! | `memory`       | mappings, aligned buffers, limits of the heap                                          |
 //! | `time`         | the [`Clock`] (real or virtual) and the [`EventCount`], on which everything waits      |
 //! | `device`       | the seam [`Device`]: files, memory, faulty ones, power cuts, simulated disks           |
+//! | `learn`        | costs of a device, learned from completions                                            |
 //! | `queue`        | requests that wait: classes, policies, the schedule, the counters                      |
 //! | `engine`       | requests on their way: what is outstanding, and who carries it out                     |
 //! | `config`       | the settings of a queue                                                                |

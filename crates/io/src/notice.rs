@@ -1,9 +1,8 @@
 //! Notices to the user: a fallback was taken, time stands still. The binary chooses their
 //! destination.
 
-use std::io::Write;
-
 use parking_lot::RwLock;
+use snowmelt_base::tell;
 
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -15,11 +14,10 @@ pub fn set_notice(hook: impl Fn(&str) + Send + Sync + 'static) {
     *HOOK.write() = Some(Box::new(hook));
 }
 
-/// Says one line: what happened and what is done instead.
+/// Sends one line: what happened, and what is done instead.
 pub fn notice(line: &str) {
     match &*HOOK.read() {
         Some(hook) => hook(line),
-        // Not eprintln!, which panics when the reader is gone.
-        None => drop(writeln!(std::io::stderr(), "{line}")),
+        None => tell!("{line}"),
     }
 }

@@ -1,8 +1,8 @@
 //! Requests that wait, and the one that goes out next.
 //!
 //! `request`, `costs` and `device_load` are plain data. A `schedule` holds the waiting requests, in
-//! one `order` per class. It makes a `device_request` of the next request and of those that go
-//! along with it. `counters` count both, `read_times` say how long reads take.
+//! one `order` per class. It makes a `device_request` of the next request and of those merged with
+//! it. `counters` count both, `read_times` say how long reads take.
 
 pub(crate) mod background;
 pub(crate) mod costs;

@@ -68,7 +68,7 @@ pub struct ScanReader {
 
 /// A piece, read; its memory is used again when the last holder drops it.
 pub struct ScannedPiece {
-    /// Which piece it is.
+    /// The piece.
     pub piece: Piece,
     bytes: Arc<Recycled>,
 }
@@ -304,7 +304,7 @@ impl ScanState {
         (TakenPiece::Piece { piece, then }, table.read_ahead(id))
     }
 
-    /// True when `take` has something to say, or something to read.
+    /// True when `take` would return something, or would read.
     fn is_there(&self, id: u64, reader: u64) -> bool {
         let table = &self.tables[&id];
         let at = &table.readers[&reader];
@@ -317,7 +317,7 @@ impl ScanState {
 }
 
 impl Table {
-    /// Lets go of what every reader has had.
+    /// Drops the pieces that every reader has had.
     fn move_on(&mut self) {
         let last = self.readers.values().filter(|at| at.next < at.end).map(|at| at.next).min();
         let keep_from = last.unwrap_or(self.base + self.window.len() as u64);

@@ -1,6 +1,6 @@
-//! Calls of the kernel about devices (block devices, loop devices, the page cache, calls that
-//! may hang) and open directories, its small files below `/proc` and `/sys`, numbers of threads,
-//! and for tests what other programs call.
+//! Calls of the kernel about devices (block devices, loop devices, the page cache, calls that may
+//! hang) and open directories; small files below `/proc` and `/sys`; numbers of threads; and, for
+//! tests, the system calls of other programs.
 
 pub(crate) mod apart;
 pub(crate) mod block_device;

@@ -6,20 +6,21 @@
 //!
 //! 1. go out few at once: together they take no longer than a part of a commit;
 //! 2. are cut into pieces that take no longer;
-//! 3. leave the device for as long as they took it, unless there is haste;
+//! 3. pause for as long as they took, unless there is haste;
 //! 4. are flushed before the cache holds more than a part of a commit.
 
 use serde::Serialize;
 
-/// Writes without a waiter that are at the device together take this part of a commit.
+/// Time of the writes without a waiter that are at the device together, as a part of that of a
+/// commit.
 const PART: f64 = 0.25;
-/// Writes that a cache holds make the next flush longer by this part of a commit.
+/// Time that cached writes may add to the next flush, as a part of that of a commit.
 const HELD_PART: f64 = 0.5;
 /// Shortest and longest piece of a long write, in bytes.
 const PIECES: [u64; 2] = [16 << 10, 2 << 20];
 /// Longest pause, in nanoseconds: a device that stalled once is not left alone for long.
 const MOST_PAUSE_NS: f64 = 1e9;
-/// Writes before a flush of which nothing is known yet, and most of all.
+/// Writes before a flush while the costs of flushes are unknown, and most in any case.
 const FIRST_FLUSH: u64 = 32;
 const MOST_UNFLUSHED: u64 = 4096;
 
@@ -42,8 +43,8 @@ pub struct WriteCost {
     pub learned: u64,
 }
 
-/// The part of a device's time that writes without a waiter have. Less than half: on a volume of
-/// which a lone write takes half of what it allows in the mean, half would take all.
+/// The part of a device's time for writes without a waiter. It is below a half: on a volume where a
+/// lone write takes half of the allowed rate, half of the time would take all of it.
 const LEISURE: f64 = 0.4;
 
 /// How much of a device writes without a waiter may have.
@@ -105,8 +106,8 @@ impl WriteCost {
         (taken.max(device) / share - taken).clamp(0.0, MOST_PAUSE_NS) as u64
     }
 
-    /// Writes after which a flush is due, so that none becomes long: more and fewer in turn, which
-    /// tells what a write adds, and not many more than ever before.
+    /// Writes after which a flush is due, so that none becomes long. The number varies, which shows
+    /// what each write adds, and grows slowly.
     pub fn unflushed(&self) -> u64 {
         let tried = FIRST_FLUSH << self.flushes.min(MOST_UNFLUSHED.ilog2().into());
         let most = HELD_PART * self.commit_ns() / self.deferred_ns.max(1) as f64;

@@ -1,4 +1,4 @@
-//! Faults: what a device can notice arrives as a typed error, what it cannot is in the list of
+//! Faults: those that a device can notice arrive as typed errors, the others are in the list of
 //! faults; nothing else differs.
 #![allow(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! Learned costs on devices that stall, lie, fail and change, through the whole queue.
 //!
-//! Each test is a generator: models × loads × troubles. Of each run it holds that every request
-//! is answered once, that none waits for ever, that no belief is nothing or without end, and
-//! that the device is used: a second or two after something happened, nearly as much is moved as
-//! at the best of some fixed depths on the same device with the same troubles.
+//! Each test is a generator: models × loads × troubles. In each run every request is answered once,
+//! none waits for ever, all learned costs are positive and finite, and the device is used: a second
+//! or two after an event nearly as much is moved as at the best of some fixed depths on the same
+//! device with the same troubles.
 
 mod hostile;
 
@@ -13,10 +13,10 @@ use snowmelt_io::*;
 
 /// Devices without an arm, some fast, some slow, some wide.
 const MODELS: [&str; 8] = ["wide-slow", "gp3", "gp2-100", "azure-p10", "e3", "s3", "ssd", "nvme"];
-/// Those of which a second takes no second.
+/// Models that are slow enough to simulate a second in less than that.
 const SLOW: [&str; 6] = ["wide-slow", "gp3", "gp2-100", "azure-p10", "e3", "s3"];
 
-/// Time in which enough is moved to be compared: what is slow varies.
+/// Time in which enough is moved to be compared; slow devices vary.
 fn enough(name: &str) -> u64 {
     match name {
         "s3" => 4 * S,
@@ -32,7 +32,7 @@ const USED: f64 = 0.85;
 const VARYING: f64 = 0.4;
 /// The least share where gaps were read through at first, because bytes were said to be free.
 const SAID_FREE: f64 = 0.7;
-/// Two on one device: each of what one alone would move.
+/// The least share of each of two queues on one device, of what one alone would move.
 const EACH: f64 = 0.2;
 const EACH_MEDIAN: f64 = 0.38;
 const TOGETHER: f64 = 0.9;
@@ -251,8 +251,8 @@ fn answers_without_the_device_are_not_the_device() {
     found.nothing();
 }
 
-/// Two processes, or two databases of one, that know nothing of each other. Which of the two gets
-/// more is chance, so several runs count: the worse of the two in the median, and at least.
+/// Two processes, or two databases of one, that know nothing of each other. Chance decides which of
+/// the two gets more, so several runs count: of the smaller share the median and the least.
 #[test]
 fn two_on_one_device_share_it() {
     const RUNS: u64 = 7;

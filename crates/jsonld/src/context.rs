@@ -10,7 +10,7 @@ use std::rc::Rc;
 use snowmelt_base::iri;
 
 use crate::contexts::Contexts;
-use crate::fault::{Fault, Misuse, Place, ReadError, line_and_column};
+use crate::fault::{Fault, Misuse, Place, REMOTE_CONTEXT, ReadError, line_and_column};
 use crate::json::{self, Json, Object, Value};
 pub(crate) use terms::{Container, ScopedContext, TermDef};
 use terms::{InUse, Terms};
@@ -430,13 +430,13 @@ impl<'a> Process<'a> {
         if let Some(loaded) = self.loaded.borrow().get(address) {
             return Ok(Rc::clone(loaded));
         }
-        let failed = |message: String| context.fault("loading remote context failed", message);
+        let failed = |message: String| context.fault(REMOTE_CONTEXT, message);
         let text = match self.contexts.text(address) {
             Ok(Some(text)) => text,
             Ok(None) => {
                 return Err(failed(format!(
-                    "the context {address} is not known here, and contexts are never fetched; save it and give \
-                     it by --context {address}=FILE"
+                    "the context {address} is not known here, and contexts are never fetched; save it and name \
+                     its file"
                 )));
             }
             Err(error) => return Err(failed(format!("the file of the context {address}: {error}"))),

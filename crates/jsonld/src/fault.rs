@@ -32,6 +32,16 @@ pub struct Fault {
     pub message: String,
 }
 
+/// Code of faults of contexts that are not in the document.
+pub(crate) const REMOTE_CONTEXT: &str = "loading remote context failed";
+
+impl Fault {
+    /// True when a context that the document names is not known, or its file cannot be read.
+    pub fn is_of_remote_context(&self) -> bool {
+        self.code == REMOTE_CONTEXT
+    }
+}
+
 impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {

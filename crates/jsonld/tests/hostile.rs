@@ -140,7 +140,8 @@ fn faults_have_their_place() {
     assert_eq!((fault.code, fault.line), ("syntax", 2));
     let fault = quads("{\"@context\": \"https://example.org/unknown\"}").unwrap_err();
     assert_eq!(fault.code, "loading remote context failed");
-    assert!(fault.message.contains("--context https://example.org/unknown=FILE"), "{}", fault.message);
+    assert!(fault.message.contains("the context https://example.org/unknown is"), "{}", fault.message);
+    assert!(fault.is_of_remote_context());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `Database`: the façade as it is.
+//! `Database`: the façade, method by method.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

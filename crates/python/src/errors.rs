@@ -47,7 +47,7 @@ pub fn syntax(class: &str, message: &str, file: &str, place: TextPlace, text: &s
     made.unwrap_or_else(|failed| failed)
 }
 
-/// An exception raised in a file-like object comes back as it was; other failures are OSErrors.
+/// The exception of a failed transfer: the one that a file-like object raised, else an OSError.
 pub fn of_io(error: io::Error) -> PyErr {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<PyErr>()) {
         Some(raised) => Python::attach(|py| raised.clone_ref(py)),

@@ -23,7 +23,7 @@ pub struct Handle {
     writer: Mutex<Option<ThreadId>>,
 }
 
-/// The lock of something whose holders never leave it half changed.
+/// Locks a mutex, also after a panic: its holders never leave it half changed.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

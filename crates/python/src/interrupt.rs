@@ -1,8 +1,9 @@
 //! Long work without the GIL, which Ctrl-C ends.
 //!
-//! Python handles signals in its main thread only, and only when that thread asks. So there the
-//! work goes to another thread; the main thread waits, asks a few times a second, and sets the
-//! work's flag when a signal handler raised something. In all other threads the work just runs.
+//! Python handles signals in its main thread only, and only when that thread checks for them. So
+//! work of the main thread goes to another thread, while the main thread checks a few times a
+//! second and sets the work's flag when a signal handler raised something. In all other threads the
+//! work just runs.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const STACK_BYTES: usize = 8 << 20;
 /// The flag of some work: set to end it.
 pub type Cancel = Arc<AtomicBool>;
 
-/// Runs `work` without the GIL. If a signal handler raises, `cancel` is set, the end of the work
-/// is waited for, and what was raised is the error.
+/// Runs `work` without the GIL. If a signal handler raises, sets `cancel`, waits for the end of the
+/// work, and returns what was raised.
 pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     if !is_main_thread(py)? {
         return Ok(py.detach(work));

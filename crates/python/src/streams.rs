@@ -61,7 +61,7 @@ impl Input {
         Input::Reader(Box::new(Cursor::new(bytes)))
     }
 
-    /// Something to read from; a file is opened.
+    /// The reader of the input; opens a file.
     pub fn open(self) -> io::Result<Box<dyn Read + Send>> {
         match self {
             Input::File(path) => Ok(Box::new(File::open(path)?)),
@@ -112,7 +112,7 @@ impl Output {
         })
     }
 
-    /// Writes what is left; the bytes, if they are the result.
+    /// Writes what is left. Returns the bytes, if they are the result.
     pub fn finish<'py>(mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         py.detach(|| self.flush()).map_err(errors::of_io)?;
         match self {

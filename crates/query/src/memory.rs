@@ -441,7 +441,7 @@ impl Held {
     /// of the share to the others, and what is little goes on as long as the query's own least
     /// lasts.
     pub fn is_tight(&self, bytes: usize) -> bool {
-        /// Taken by putting rows aside.
+        /// Memory that putting rows aside takes itself.
         const ASIDE_BYTES: usize = 256 << 10;
         let Some(share) = &self.share else { return false };
         let inner = &*share.inner;

@@ -23,6 +23,21 @@ pub struct ReadFault {
     pub column: u64,
     /// The fault, and a way out.
     pub message: String,
+    /// True when something is longer than [`crate::Options::longest`] allows.
+    pub is_too_long: bool,
+}
+
+/// The message of a fault whose place is not known yet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FaultText {
+    pub(crate) text: String,
+    pub(crate) is_too_long: bool,
+}
+
+impl<T: Into<String>> From<T> for FaultText {
+    fn from(text: T) -> Self {
+        FaultText { text: text.into(), is_too_long: false }
+    }
 }
 
 /// Line and column, both from 0; columns in characters.
@@ -48,8 +63,9 @@ impl TextPlace {
     }
 
     /// A fault here.
-    pub(crate) fn fault(self, message: impl Into<String>) -> ReadFault {
-        ReadFault { line: self.line + 1, column: self.column + 1, message: message.into() }
+    pub(crate) fn fault(self, message: impl Into<FaultText>) -> ReadFault {
+        let FaultText { text: message, is_too_long } = message.into();
+        ReadFault { line: self.line + 1, column: self.column + 1, message, is_too_long }
     }
 }
 

@@ -1,13 +1,13 @@
-//! The addresses that connections and requests come from: how many each may have, and who they are
-//! behind a proxy.
+//! The addresses that connections and requests come from: their limits, and the client behind a
+//! proxy.
 //!
 //! 1. An address may have [`ServerLimits::per_address`](crate::ServerLimits) connections. Programs
-//!    of this machine may have all: they could do as much by other ways.
+//!    on this machine have no limit: they could load it in other ways as well.
 //! 2. The connections of a trusted proxy are those of its clients. Each of its requests counts for
 //!    the client that the proxy names in `Forwarded` or `X-Forwarded-For`: the last one there that
-//!    is no trusted proxy itself. What others say there is not looked at. A proxy writes one of the
-//!    two and may pass on the other as its client sent it: where they name different clients the
-//!    request is refused.
+//!    is no trusted proxy itself. These headers are ignored when another peer sends them. A proxy
+//!    writes one of the two and may pass on the other as its client sent it: where they name
+//!    different clients the request is refused.
 //! 3. A network of IPv6 addresses with the same first 64 bits is one client's.
 
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 //!    and came back, or when it has stood for [`AGAIN`]. It goes away when its weight falls below
 //!    [`GONE`], so that a value at the limit is not told at each look.
 //!
-//! No clock and no server in here: both are the caller's.
+//! This code knows neither a clock nor a server; the caller brings both.
 
 mod rules;
 mod signs;
@@ -23,7 +23,7 @@ pub const EVERY: Duration = Duration::from_secs(60);
 pub const AGAIN: Duration = Duration::from_secs(600);
 /// Weight below which a line goes away; it comes at 1.
 const GONE: f64 = 0.7;
-/// Most lines that stand at the same time: the heaviest.
+/// Most lines that stand at the same time; the heaviest are kept.
 const MOST: usize = 4;
 
 /// The lines that stand, and when they were told.

@@ -1,10 +1,11 @@
 //! Which requests are meant for this server.
 //!
-//! It listens on loopback only, but a browser on this machine carries requests of any web page
-//! there. Two of them are refused: a name of another site that was made to lead here (DNS
-//! rebinding: its page could read the answers), by `Host`; and a page of another site, by
-//! `Origin` and `Sec-Fetch-Site`, unless that site is allowed to (`cors`). A page that makes the
-//! browser fetch an answer which it cannot read is left with the limits on what a request may use.
+//! Even a server on loopback gets requests of any web page that a browser on this machine shows.
+//! Two kinds are refused: those to the name of another site that was made to resolve to this
+//! machine (DNS rebinding, after which its page could read the answers), by `Host`; and those of
+//! pages of other sites, by `Origin` and `Sec-Fetch-Site`, unless `cors` allows the site. A page
+//! can still make the browser fetch an answer that it cannot read; only the limits on requests
+//! bound that.
 
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
@@ -19,7 +20,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The names the server answers to.
 pub struct Audience {
     allowed: Vec<String>,
-    /// all names are right: without a token, none of them leads to more than all may see
+    /// any name is accepted: without a token, a request sees only what all may see
     any: bool,
 }
 
@@ -38,8 +39,8 @@ impl Audience {
             None => return Err((StatusCode::BAD_REQUEST, "a request of HTTP/1.1 needs a Host".into())),
         };
         self.check(&named)?;
-        // The form that is meant for proxies names the authority once more, and that one
-        // counts.
+        // In absolute form, which is meant for proxies, the request line names the authority once
+        // more. That one counts.
         match head.uri.authority() {
             Some(authority) => self.check(authority.as_str()).map(|()| authority.to_string()),
             None => Ok(named),

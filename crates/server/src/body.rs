@@ -48,7 +48,7 @@ const LEAST_CODED_BYTES: usize = 1024;
 /// Compressed bytes that are worth a piece of the stream.
 const CODED_CHUNK_BYTES: usize = 16 * 1024;
 
-/// Memory that a stream takes while its client does not read.
+/// Bytes of memory that a stream holds while its client does not read.
 #[derive(Clone, Copy)]
 struct StreamSize {
     chunk_bytes: usize,
@@ -131,7 +131,7 @@ impl AnswerBody {
         self
     }
 
-    /// Tells the connection when the body is over.
+    /// Sets the link's `answered` when the body is over.
     pub fn on(mut self, link: &Arc<Link>) -> Self {
         self.link = Some(Arc::clone(link));
         self

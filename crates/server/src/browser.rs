@@ -1,8 +1,7 @@
 //! Limits on what a browser may make of an answer.
 //!
-//! Every answer is what its Content-Type says, and is not looked at for being something else.
-//! HTML shows itself, asks this server, and runs nothing: data that found a way into it as markup
-//! stays text.
+//! A browser must take each answer for what its Content-Type says, without sniffing. HTML may ask
+//! this server and nothing else, and runs no scripts: markup that came in with data does nothing.
 
 use hyper::header::{self, HeaderMap, HeaderValue};
 

@@ -39,7 +39,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Those on offer, the one we prefer first.
+    /// All codings, the preferred one first.
     const ALL: [Self; 3] = [Self::Zstd, Self::Gzip, Self::Brotli];
 
     /// Its name.
@@ -146,7 +146,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses some more; what comes out of it, which may be nothing yet.
+    /// Compresses some more bytes and returns the output, which may be empty.
     pub fn encode(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(encoder) => encoder.write_all(bytes)?,
@@ -160,7 +160,7 @@ impl Encoder {
         }))
     }
 
-    /// The end.
+    /// Ends the answer and returns the last bytes.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(encoder) => encoder.finish(),
@@ -170,8 +170,8 @@ impl Encoder {
     }
 }
 
-/// Writes to `W` what a body is when it is decompressed. However much a few bytes turn into, `W`
-/// sees it piece by piece, and may refuse to take more.
+/// Decompresses a body into `W`. However much a few bytes turn into, `W` gets it piece by piece,
+/// and may refuse to take more.
 pub enum Decoder<W: Write> {
     Plain(W),
     Gzip(MultiGzDecoder<W>),
@@ -198,7 +198,7 @@ impl<W: Write> Decoder<W> {
         })
     }
 
-    /// The place of what is not compressed at all.
+    /// The target, when the body is not compressed.
     pub fn plain(&self) -> Option<&W> {
         match self {
             Self::Plain(to) => Some(to),
@@ -219,7 +219,7 @@ impl<W: Write> Decoder<W> {
         }
     }
 
-    /// The end of the body.
+    /// Ends the body and returns the target.
     ///
     /// # Errors
     /// It breaks off.

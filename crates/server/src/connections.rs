@@ -25,7 +25,7 @@ pub struct Connection {
     peer: SocketAddr,
     since: Instant,
     requests: AtomicU64,
-    /// by this server itself; a proxy before it may do it, too
+    /// encrypted by this server; a proxy in front of it may encrypt, too
     pub is_encrypted: bool,
     /// the activity of its requests
     pub account: Arc<Account>,

@@ -2,14 +2,14 @@
 //! socket in the database's directory.
 //!
 //! 1. The client connects to `control` and sends one line of JSON: a [`Request`].
-//! 2. The server looks at who that is: only the user it runs as, and root, are answered.
+//! 2. The server checks the user of the client: it answers root and the user it runs as.
 //! 3. It sends lines of JSON: any number of [`Reply::Progress`], then one other [`Reply`]. The
 //!    request is a command's arguments and the last reply what the command prints, so both
 //!    processes are of one version; another version is refused.
 //! 4. A client that closes its sending side, or goes away, cancels what it asked for.
 //!
-//! The socket's file goes when the server ends. One that a killed server left is replaced by
-//! the next: who opens a database for writing is alone.
+//! The socket's file goes when the server ends. One that a killed server left is replaced by the
+//! next: only one process has a database open for writing.
 
 mod listen;
 mod perform;

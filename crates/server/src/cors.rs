@@ -1,6 +1,6 @@
 //! Pages of other sites (CORS: the Fetch Standard, section 3.2).
 //!
-//! 1. Without `--cors` none may ask, and none can read an answer.
+//! 1. Without `--cors` no site may ask, and none can read an answer.
 //! 2. A site that is named may query and change data, and send the browser's credentials.
 //! 3. `*` lets the pages of any site query, without credentials: to change data a site must be
 //!    named.

@@ -81,7 +81,7 @@ impl Description<'_> {
         self.node(service, SD, "defaultDataset", "dataset")
     }
 
-    /// The data; without counts where it is not for all.
+    /// The data; without counts where the client may not see all of it.
     fn dataset(&mut self, summary: &Summary, is_counted: bool) -> io::Result<()> {
         let dataset = BlankNodeRef::new_unchecked("dataset").into();
         self.is_a(dataset, SD, "Dataset")?;

@@ -58,13 +58,13 @@ struct Histogram {
     sum_us: AtomicU64,
 }
 
-/// Those of all kinds.
+/// The histograms of all kinds.
 #[derive(Default)]
 pub struct Durations([Histogram; RequestKind::ALL.len()]);
 
 impl Durations {
-    /// A request is over: from its turn to the last byte that the client has taken; a change of a
-    /// graph to its commit.
+    /// Adds a request: the time from its turn to the last byte that the client took, or of a change
+    /// of a graph to its commit.
     pub fn add(&self, kind: RequestKind, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let histogram = &self.0[kind as usize];

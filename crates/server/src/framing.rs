@@ -1,8 +1,8 @@
-//! Where requests begin and end in the bytes of a connection, and whether that is beyond doubt.
+//! Finds where requests begin and end in the bytes of a connection, and whether that is
+//! unambiguous.
 //!
-//! The HTTP library forgives what two readers may understand differently: a `Content-Length`
-//! beside a `Transfer-Encoding`, or one that comes twice. This reads the same bytes first. It
-//! follows
+//! The HTTP library accepts what two readers may understand differently: a `Content-Length` beside
+//! a `Transfer-Encoding`, or one that comes twice. This reads the same bytes first. It follows
 //!
 //! 1. the head, line by line: its version and what frames the request;
 //! 2. the body: so many bytes, or chunks with their sizes and the trailer;

@@ -13,16 +13,17 @@ use sha2::{Digest, Sha256};
 
 /// Caches ask whether an answer still holds.
 const ASK_ALWAYS: HeaderValue = HeaderValue::from_static("no-cache");
-/// There is nothing to ask for.
+/// The answer is not kept.
 const KEEP_NEVER: HeaderValue = HeaderValue::from_static("no-store");
 /// Request headers that an answer depends on.
 const VARIES: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
-/// A time in whole seconds says nothing of a state that is younger.
+/// A time in whole seconds cannot tell younger states apart.
 const LEAST_AGE: Duration = Duration::from_secs(2);
 
 /// The states of a database, as its clients see them.
 pub struct States {
-    /// Tells databases, and servers, apart, and keeps what it is hashed with from being guessed.
+    /// Tells the states of different databases and servers apart, and keeps clients from guessing
+    /// the number of a state.
     secret: [u8; 32],
     /// The newest one seen, and since when.
     newest: Mutex<(u64, SystemTime)>,

@@ -41,9 +41,9 @@ pub enum Target {
 
 /// Result of a change of a graph.
 pub struct Stored {
-    /// it had no quads before
+    /// true when the graph had no quads before
     pub created: bool,
-    /// its name, when it was found for the client
+    /// the graph's name, when the server chose it
     pub location: Option<String>,
 }
 
@@ -230,7 +230,7 @@ fn refusal_of_load(error: &LoadError) -> Refusal {
         error if error.is_of_memory() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, error.to_string())
+    (status, format!("{error}{}", crate::refusal::advice_of_load(error)))
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub struct Guarded {
     ahead: BytesMut,
     at_end: bool,
     requests: u64,
-    /// of which request, and what for
+    /// the request, and the part of it that is waited for
     waiting: (u64, Waiting),
     read_until: Option<Pin<Box<Sleep>>>,
     write_until: Option<Pin<Box<Sleep>>>,
@@ -255,7 +255,7 @@ impl hyper::rt::Write for Guarded {
         Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
-    /// The end of a connection is the affair of the one that takes it back.
+    /// The code that takes the connection back ends it.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -22,7 +22,7 @@ use crate::spool::{MEMORY_BYTES, Place, Spool, Spooled, no_memory, unwritten};
 /// The request that a body belongs to, and the time for it.
 #[derive(Clone, Copy)]
 pub struct BodyWatch<'a> {
-    /// told how much has come, and may be ended; none: it is not listed
+    /// the entry that shows how much has come, and by which it can be ended; none: it is not listed
     pub task: Option<&'a Arc<Task>>,
     /// how long it may be worked on, the waiting for its client aside: a few bytes may turn into
     /// very many
@@ -142,7 +142,7 @@ impl Work {
     }
 }
 
-/// A place that takes so many bytes, in such a time, and no more.
+/// A target with a limit on its bytes and on the time of the work.
 struct Bounded<'a, W> {
     to: W,
     left: u64,
@@ -168,7 +168,7 @@ impl<W: Write> Write for Bounded<'_, W> {
     }
 }
 
-/// Takes a whole body; what it is when it is decompressed goes to `to`.
+/// Takes a whole body, and writes it decompressed to `to`.
 async fn take<W: Place>(
     mut intake: Intake<'_>,
     coding: Option<Coding>,

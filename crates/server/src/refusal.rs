@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use snowmelt_graph::GraphError;
-use snowmelt_graph::load::LoadError;
+use snowmelt_graph::load::{DocumentSetting, LoadError};
 use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
 
 /// A refusal: status and one line that says what to do.
@@ -52,6 +52,31 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
     (status, told(error))
 }
 
+const LONGEST_TERM: &str = "; the server's limit is --longest-term";
+const MEMORY: &str = "; give the server more with --memory";
+
+/// Advice to clients for an error of a document, with its own separator.
+pub(crate) fn advice_of_load(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Graph(error) => advice_of_graph(error),
+        error if error.is_of_memory() => MEMORY,
+        error => match error.setting() {
+            Some(DocumentSetting::LongestTerm) => LONGEST_TERM,
+            Some(DocumentSetting::Memory) => MEMORY,
+            Some(DocumentSetting::Contexts) => "; the server knows those of --context",
+            None => "",
+        },
+    }
+}
+
+fn advice_of_graph(error: &GraphError) -> &'static str {
+    match error {
+        GraphError::TermTooLong { .. } => LONGEST_TERM,
+        error if error.is_of_memory() => MEMORY,
+        _ => "",
+    }
+}
+
 /// An error with advice to clients: the server's switches, and parts of its protocol.
 fn told(error: &QueryError) -> String {
     let advice = match error {
@@ -70,11 +95,9 @@ fn told(error: &QueryError) -> String {
             "; make it smaller, send it in several parts, or give the server more with --memory"
         }
         QueryError::Busy { .. } => return format!("the server is {error}; try again later"),
-        QueryError::TermTooLong { .. }
-        | QueryError::Store(GraphError::TermTooLong { .. })
-        | QueryError::Load(LoadError::Graph(GraphError::TermTooLong { .. })) => {
-            "; the server's limit is --longest-term"
-        }
+        QueryError::TermTooLong { .. } => LONGEST_TERM,
+        QueryError::Store(error) => advice_of_graph(error),
+        QueryError::Load(error) => advice_of_load(error),
         QueryError::LoadRefused { why: LoadRefusal::NoFolder, .. } => {
             "; the server allows a folder with --allow-load"
         }
@@ -108,6 +131,13 @@ mod tests {
         let memory = QueryError::Memory { share_bytes: 10, what: "a sort" };
         let (status, told) = refused(memory);
         assert!(status == 503 && told.contains("a sort") && told.contains("--memory"), "{told}");
+        let document = |setting| {
+            let (file, message) = ("the request body".to_owned(), "a fault".to_owned());
+            refused(QueryError::Load(LoadError::Syntax { file, line: 2, column: 1, message, setting }))
+        };
+        let long = "the request body:2:1: a fault; the server's limit is --longest-term".to_owned();
+        assert_eq!(document(Some(DocumentSetting::LongestTerm)), (400, long));
+        assert_eq!(document(None), (400, "the request body:2:1: a fault".to_owned()));
         let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
         let (status, told) = refused(load);
         assert!(status == 403 && told.contains("file:///a") && told.contains("--allow-load"), "{told}");

@@ -14,7 +14,7 @@ use crate::durations::{Durations, RequestKind};
 /// Bytes of a text that are kept to be shown.
 const TEXT_BYTES: usize = 16 << 10;
 
-/// How often one that waits looks whether it was asked to stop.
+/// How often a waiting request checks whether it was asked to stop.
 pub const LOOK: Duration = Duration::from_millis(50);
 
 /// All of them.
@@ -69,7 +69,7 @@ impl Asker {
 }
 
 impl Register {
-    /// One whose requests are timed together with those of another.
+    /// A register whose requests are timed together with those of another one.
     pub fn timed_with(other: &Register) -> Self {
         Self { durations: Arc::clone(&other.durations), ..Self::default() }
     }
@@ -131,7 +131,7 @@ impl Task {
         *self.text.lock().expect("no holder panics") = begin_of(text);
     }
 
-    /// From now on it works, and its time is counted.
+    /// Notes that the work has begun, from which its time is counted.
     pub fn works(&self) {
         let _ = self.worked.set(Instant::now());
     }

@@ -35,8 +35,8 @@ pub enum Spooled {
 }
 
 impl<'a> Spool<'a> {
-    /// Memory comes from the budget; the file is made in `dir` and has no name there. Few bodies
-    /// need one, so few ask where that is.
+    /// Memory comes from the budget; the file is made in `dir` and has no name there. `dir` is
+    /// called only for bodies that need a file, which are few.
     pub fn new(budget: &MemoryBudget, dir: &'a (dyn Fn() -> PathBuf + Sync)) -> Self {
         Self { memory: Vec::new(), reserved: budget.reserve("a request", 0).ok(), file: None, dir }
     }

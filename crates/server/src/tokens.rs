@@ -35,6 +35,7 @@ use hyper::HeaderMap;
 use hyper::header;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use snowmelt_base::tell;
 use snowmelt_graph::GraphView;
 
 /// How often the file is looked at.
@@ -216,7 +217,7 @@ impl TokenFile {
         path: &Path,
         change: impl FnOnce(&mut Self) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
-        // Behind a link it is the file that is replaced, and not the link.
+        // Of a link, its target is replaced and not the link itself.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         // The lock is on a file of its own: the other one is replaced.
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -305,7 +306,7 @@ fn hash(secret: &str) -> String {
     Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The tokens of a server, and what those may do that have none.
+/// The tokens of a server, and the rights of clients without one.
 #[derive(Debug)]
 pub struct Keeper {
     path: Option<PathBuf>,
@@ -319,7 +320,7 @@ struct Known {
     tokens: Arc<Vec<Arc<Holder>>>,
     looked: Instant,
     stamp: Option<FileStamp>,
-    /// of a file that could not be read, which was told
+    /// the file that could not be read, once that was logged
     told: Option<FileStamp>,
 }
 
@@ -372,18 +373,18 @@ impl User {
         datasets.is_none_or(|datasets| datasets.iter().any(|name| name == dataset))
     }
 
-    /// Turns it away when it is for another dataset.
+    /// Refuses a user whose token is for other datasets.
     ///
     /// # Errors
-    /// It is.
+    /// The user is refused.
     pub fn check_dataset(&self, name: &str) -> Result<(), Denied> {
         if self.may_see(name) { Ok(()) } else { Err(Denied::Dataset) }
     }
 
-    /// Turns it away when it is for some datasets, where all are shown.
+    /// Refuses a user whose token is for some datasets, where all are shown.
     ///
     /// # Errors
-    /// It is.
+    /// The user is refused.
     pub fn check_all_datasets(&self) -> Result<(), Denied> {
         match self.token.as_ref().is_none_or(|token| token.datasets.is_none()) {
             true => Ok(()),
@@ -401,12 +402,12 @@ pub enum Denied {
     Forbidden(Rights),
     /// its token is for other datasets
     Dataset,
-    /// it says twice who it is: a proxy may have looked at the other one
+    /// it names its user twice: a proxy may have checked the other name
     Twice,
 }
 
 impl Keeper {
-    /// Everything is allowed to everyone: for loopback.
+    /// Allows everything to all, for servers on loopback.
     pub fn open_to_all() -> Self {
         Self::new(None, Some(Rights::Admin), Vec::new())
     }
@@ -461,7 +462,7 @@ impl Keeper {
         Ok(user)
     }
 
-    /// Turns a user away that has not the rights; a token would help where there are some.
+    /// Refuses a user without the rights. Where there are tokens, the answer asks for one.
     ///
     /// # Errors
     /// It has not.
@@ -495,8 +496,7 @@ impl Keeper {
                     Ok(file) => (known.tokens, known.stamp) = (Holder::all(file.list), now),
                     // Tokens that were removed in it still work: that is said, once.
                     Err(error) if known.told != now => {
-                        // Not eprintln!, which panics when the reader is gone.
-                        drop(writeln!(io::stderr(), "snowmelt: the tokens stay as they were: {error}"));
+                        tell!("snowmelt: the tokens stay as they were: {error}");
                         known.told = now;
                     }
                     Err(_) => {}

@@ -1,5 +1,4 @@
-//! A disk that breaks while a change is written: the client is told what is known of its
-//! change.
+//! A disk that breaks while a change is written: the answer says whether the change may be there.
 
 mod support;
 

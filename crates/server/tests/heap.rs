@@ -24,7 +24,7 @@ const MEMORY: usize = 64 << 20;
 const CLIENTS: usize = 48;
 /// The clients of this test and the server's connections, each with its buffers and its answer.
 const EACH: usize = 128 << 10;
-/// The server's own tables: meters, counts, caches of plans.
+/// Memory of the server besides: its tables of meters, counts, caches of plans.
 const BESIDE: usize = 5 << 20;
 
 /// Questions that gather, sort, group or build much, by their kind.
@@ -68,7 +68,7 @@ fn database(dir: &std::path::Path) -> std::path::PathBuf {
     db
 }
 
-/// A request, and how long its client waits before it reads the answer.
+/// A request of a client, and how long it waits before it reads the answer.
 struct Request {
     bytes: Vec<u8>,
     pause: Duration,

@@ -65,8 +65,8 @@ pub(crate) struct Commits {
     /// Lowest number the next tree may have: those before belong to a build that the catalog
     /// does not know of.
     pub next_tree: AtomicU32,
-    /// The next checkpoint is made even of the state that is durable already, with catalog and
-    /// map there.
+    /// When set, the next checkpoint is made even of a state that is durable already, with catalog
+    /// and map at this place.
     pub meta_again: Mutex<Option<MetaPlacing>>,
     pub checkpointer: Checkpointer,
     /// Waiters for room in the journal.
@@ -83,9 +83,9 @@ pub(crate) struct Commits {
 /// old map after another thread has lengthened it and written there.
 #[derive(Default)]
 pub(crate) struct Lengths {
-    /// The stripes are long enough for so many extents.
+    /// Extents that the stripes are long enough for.
     extents: u64,
-    /// They must stay long enough for so many extents: the map that a checkpoint is about to make
+    /// Extents that they must stay long enough for: the map that a checkpoint is about to make
     /// durable has them.
     floor: u64,
 }

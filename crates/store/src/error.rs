@@ -38,6 +38,8 @@ pub enum StoreError {
         offset: u64,
         /// The fault, in words.
         why: String,
+        /// True when [`crate::Salvage::CutJournal`] opens the state before it.
+        is_cuttable: bool,
     },
     /// A page could not be read.
     #[error("{}: page {page} at byte {offset} cannot be read: {}", .file.display(), .cause.kind)]
@@ -166,6 +168,14 @@ pub enum StoreError {
         /// Bytes the extent map needs.
         expected: u64,
     },
+    /// A stripe is a block device, which [`crate::BlockDevices::Refuse`] does not take.
+    #[error("{} is a block device ({found}): all on it would be lost", .path.display())]
+    BlockDevice {
+        /// The device.
+        path: PathBuf,
+        /// Its contents or use, in words.
+        found: String,
+    },
     /// A setting makes no sense.
     #[error("{0}")]
     Config(String),
@@ -180,9 +190,7 @@ pub enum StoreError {
         waited_ms: u64,
     },
     /// The memory budget is used up.
-    #[error(
-        "{what} needs {wanted} bytes, {free} of the {total} bytes of memory are free; give more with --memory"
-    )]
+    #[error("{what} needs {wanted} bytes, {free} of the {total} bytes of memory are free")]
     Memory {
         /// Name of the part that asked.
         what: String,
@@ -225,7 +233,7 @@ pub enum StoreError {
     /// The journal says more than fits into memory, so some of it would have to be written back
     /// first.
     #[error(
-        "{path}: recovering the journal in {memory} bytes of memory would have to write: give more with --memory, or open it for writing"
+        "{path}: recovering the journal in {memory} bytes of memory would have to write: give more memory, or open it for writing"
     )]
     NeedsWriting {
         /// The database.

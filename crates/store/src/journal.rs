@@ -441,7 +441,7 @@ impl Journal {
         self.writes.lock().cost()
     }
 
-    /// From now on the super-block has its name.
+    /// Notes that the super-block has its name.
     pub fn super_block_is_named(&self) {
         self.watch.super_block_is_named();
     }
@@ -604,7 +604,7 @@ impl Journal {
     pub fn damaged(&self, file: u64, offset: u64, why: &str) -> StoreError {
         let path = self.files.lock().used.get(&file).map(|f| f.path.clone());
         let path = path.unwrap_or_else(|| self.dir.join(format!("journal (file {file})")));
-        StoreError::JournalDamaged { file: path, offset, why: why.into() }
+        StoreError::JournalDamaged { file: path, offset, why: why.into(), is_cuttable: false }
     }
 }
 

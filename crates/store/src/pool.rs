@@ -210,7 +210,7 @@ impl Pool {
         PageRef { start: self.shared.frames.address(word::frame(before)), hold: Hold::Frame(word) }
     }
 
-    /// The full way in, for any page. `version` is called for a versioned page: it answers the
+    /// The full way in, for any page. `version` is called for a versioned page: it returns the
     /// version to be seen instead of the state on the stripe, or `None`.
     pub fn look<V>(&self, page: PageId, version: impl Fn() -> Option<V>) -> Look<V> {
         let Some(word) = self.member.table.get(page.0) else { return Look::Nowhere };

@@ -264,7 +264,7 @@ impl Passes<'_> {
             self.written +=
                 redo::write_back(self.dir.path(), self.devices, self.state.geometry, extents, &mut replay)?;
             snowmelt_io::notice(&format!(
-                "{}: the journal says more than the memory budget holds: {} pages written back in {} readings of it, at least {} to go; more --memory opens faster",
+                "{}: the journal says more than the memory budget holds: {} pages written back in {} readings of it, at least {} to go; more memory opens faster",
                 self.dir.path().display(),
                 self.written,
                 self.readings,
@@ -276,5 +276,10 @@ impl Passes<'_> {
 }
 
 fn damaged(dir: &Path, file: u64, offset: u64, why: &str) -> StoreError {
-    StoreError::JournalDamaged { file: dir.join(format!("journal (file {file})")), offset, why: why.into() }
+    StoreError::JournalDamaged {
+        file: dir.join(format!("journal (file {file})")),
+        offset,
+        why: why.into(),
+        is_cuttable: false,
+    }
 }

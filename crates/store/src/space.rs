@@ -157,7 +157,7 @@ impl Space {
     }
 
     /// Takes up to `want` ≥ 1 consecutive extents: the first free run that is long enough, else
-    /// new ones at the end. Answers the first; all `want` are the caller's until
+    /// new ones at the end. Returns the first; all `want` are the caller's until
     /// [`Space::release`] or [`Space::commit`].
     pub fn allocate(&mut self, want: u32) -> ExtentId {
         assert!(want > 0, "no extents asked for");

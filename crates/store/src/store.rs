@@ -66,7 +66,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Does the background work that is due and answers in how many nanoseconds it wants to be
+    /// Does the background work that is due and returns in how many nanoseconds it wants to be
     /// called again: at least [`IDLE_NS`](crate::IDLE_NS) when there was nothing to do. With
     /// [`Background::Thread`] a thread does this.
     pub fn step(&self) -> u64 {

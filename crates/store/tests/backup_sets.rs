@@ -301,7 +301,7 @@ fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
-/// Applies a fault to the file, and answers the names that an error may give; `None`: the fault
+/// Applies a fault to the file, and returns the names that an error may give; `None`: the fault
 /// does not apply.
 fn inflict(fault: Fault, set: &Path, other: &Path, name: &str) -> Option<Vec<String>> {
     let path = set.join(name);

@@ -99,7 +99,7 @@ impl Filled {
 const ROWS: u64 = 40_000;
 const AT_ONCE: usize = 5_000;
 
-/// Inserts or deletes the rows; answers how many there are then.
+/// Inserts or deletes the rows; returns how many there are then.
 fn change_rows(store: &Arc<Store>, insert: bool) -> Result<u64, StoreError> {
     let all: Vec<u64> = (0..ROWS).collect();
     let mut left = 0;

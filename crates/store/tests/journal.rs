@@ -265,10 +265,7 @@ fn salvage_opens_without_journal_files() {
         let gone = files.iter().enumerate().filter(|(i, _)| missing >> i & 1 == 1);
         gone.for_each(|(_, path)| copy.remove(path));
         let e = Store::open(at.path(), on(&copy)).unwrap_err();
-        assert!(
-            matches!(&e, StoreError::JournalDamaged { .. }) && e.to_string().contains("--salvage"),
-            "{e}"
-        );
+        assert!(matches!(&e, StoreError::JournalDamaged { is_cuttable: true, .. }), "{e}");
         is_salvaged(at.path(), &copy, &pages);
     }
 }

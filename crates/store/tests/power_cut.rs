@@ -12,7 +12,7 @@ use cuts::{Cuts, Tally};
 use snowmelt_store::Plant;
 use support::seed;
 
-/// Cuts the power `cuts` times, over as many seeds as that takes; answers the tally, or the first
+/// Cuts the power `cuts` times, over as many seeds as that takes; returns the tally, or the first
 /// wrong answer with its seed. `one` runs a seed: its directory, the seed, the number of cuts.
 fn over_seeds(
     first_seed: u64,
@@ -47,8 +47,8 @@ fn run_crew(first_seed: u64, cuts: u64, plant: Option<Plant>) -> Result<Tally, S
     })
 }
 
-/// A seed is a run: without that a failing one could not be run again. `once` answers the
-/// digest and the tally of a run.
+/// Asserts that a seed decides the whole run, without which a failing one could not be repeated.
+/// `once` returns the digest and the tally of a run.
 fn is_a_run(once: impl Fn(&Path, u64) -> (u64, Tally)) {
     let seed = seed();
     snowmelt_io::set_notice(|_| {});

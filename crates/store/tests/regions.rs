@@ -23,7 +23,7 @@ fn volume() -> DeviceModel {
     DeviceModel::Volume(VolumeModel { iops: gp3.iops / 20.0, bytes_per_s: gp3.bytes_per_s / 20.0, ..gp3 })
 }
 
-/// Reads pages of the tree, nearly all of the first half; answers how many there were.
+/// Reads pages of the tree, nearly all of the first half; returns how many there were.
 fn run(tree: &TestTree, store: &Arc<Store>, clock: &Clock) -> usize {
     let _in_time = clock.enter();
     let (mut r, mut random) = (reader(store), Random::new(29));

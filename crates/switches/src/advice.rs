@@ -1,14 +1,16 @@
-//! Errors as a command tells them: with the switch that changes a limit, and what else to do.
+//! Errors as a command shows them, with the switch that changes a limit or another remedy.
 
 use std::error::Error;
 
 use snowmelt_graph::GraphError;
-use snowmelt_graph::load::LoadError;
+use snowmelt_graph::load::{DocumentSetting, LoadError};
 use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
+use snowmelt_store::StoreError;
 
 const LONGEST_TERM: &str = "; --longest-term SIZE changes that";
+const MEMORY: &str = "; give more with --memory";
 
-/// An error's text, and the advice that follows on it.
+/// The text of an error, and advice.
 pub struct Told {
     /// Says what is wrong.
     pub text: String,
@@ -25,6 +27,8 @@ impl Told {
             Self::from_load(error)
         } else if let Some(error) = error.downcast_ref::<GraphError>() {
             Self::from_graph(error)
+        } else if let Some(error) = error.downcast_ref::<StoreError>() {
+            Self::from_store(error)
         } else {
             Self { text: error.to_string(), advice: String::new() }
         }
@@ -69,7 +73,16 @@ impl Told {
             LoadError::Option { option, message } => (format!("--{option}: {message}"), ""),
             LoadError::TooManyLeftOut { .. } => (error.to_string(), ". --lenient-most PERCENT lets more go"),
             LoadError::Graph(error) => return Self::from_graph(error),
-            error => (error.to_string(), ""),
+            LoadError::Store(error) => return Self::from_store(error),
+            error => {
+                let advice = match error.setting() {
+                    Some(DocumentSetting::LongestTerm) => LONGEST_TERM,
+                    Some(DocumentSetting::Memory) => MEMORY,
+                    Some(DocumentSetting::Contexts) => " (--context ADDRESS=FILE)",
+                    None => "",
+                };
+                (error.to_string(), advice)
+            }
         };
         Self { text, advice: advice.to_owned() }
     }
@@ -77,6 +90,18 @@ impl Told {
     fn from_graph(error: &GraphError) -> Self {
         let advice = match error {
             GraphError::TermTooLong { .. } => LONGEST_TERM,
+            GraphError::Store(error) => return Self::from_store(error),
+            _ => "",
+        };
+        Self { text: error.to_string(), advice: advice.to_owned() }
+    }
+
+    fn from_store(error: &StoreError) -> Self {
+        let advice = match error {
+            StoreError::Memory { .. } => MEMORY,
+            StoreError::NeedsWriting { .. } => " (--memory)",
+            StoreError::BlockDevice { .. } => "; --destroy takes it all the same",
+            StoreError::JournalDamaged { is_cuttable: true, .. } => "; --salvage opens what is before",
             _ => "",
         };
         Self { text: error.to_string(), advice: advice.to_owned() }
@@ -118,8 +143,52 @@ mod tests {
         for told in [told(stored()), told(LoadError::from(stored())), told(QueryError::from(stored()))] {
             assert!(told.ends_with("has 5; --longest-term SIZE changes that"), "{told}");
         }
+        let document = |setting| LoadError::Syntax {
+            file: "a.ttl".to_owned(),
+            line: 2,
+            column: 1,
+            message: "a fault".to_owned(),
+            setting,
+        };
+        assert_eq!(told(document(None)), "a.ttl:2:1: a fault");
+        assert_eq!(
+            told(document(Some(DocumentSetting::LongestTerm))),
+            "a.ttl:2:1: a fault; --longest-term SIZE changes that"
+        );
+        assert!(
+            told(document(Some(DocumentSetting::Contexts))).ends_with("a fault (--context ADDRESS=FILE)")
+        );
+        assert!(told(document(Some(DocumentSetting::Memory))).ends_with("a fault; give more with --memory"));
         let option = LoadError::Option { option: LoadOption::Graph, message: "a is no IRI".to_owned() };
         assert_eq!(told(QueryError::from(option)), "--graph: a is no IRI");
         assert_eq!(told(std::io::Error::other("a disk")), "a disk");
+    }
+
+    #[test]
+    fn errors_of_the_store_are_known_within_all_others() {
+        let memory = || StoreError::Memory { what: "a pool".to_owned(), wanted: 7, free: 5, total: 9 };
+        for told in [
+            told(memory()),
+            told(GraphError::from(memory())),
+            told(LoadError::from(memory())),
+            told(QueryError::from(GraphError::from(memory()))),
+        ] {
+            assert!(told.ends_with("are free; give more with --memory"), "{told}");
+        }
+        let device =
+            StoreError::BlockDevice { path: "/dev/x".into(), found: "there is ext4 on it".to_owned() };
+        assert_eq!(
+            told(device),
+            "/dev/x is a block device (there is ext4 on it): all on it would be lost; --destroy takes it all \
+             the same"
+        );
+        let cut = |is_cuttable| StoreError::JournalDamaged {
+            file: "j".into(),
+            offset: 4,
+            why: "it is short".to_owned(),
+            is_cuttable,
+        };
+        assert_eq!(told(cut(true)), "j: byte 4: it is short; --salvage opens what is before");
+        assert_eq!(told(cut(false)), "j: byte 4: it is short");
     }
 }

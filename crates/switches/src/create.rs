@@ -130,7 +130,7 @@ impl CreateArgs {
     }
 
     /// Refuses a database that exists and is not as the switches say, and profiles that are
-    /// none. Answers whether there is a database.
+    /// none. Returns whether there is a database.
     ///
     /// # Errors
     /// See above.

@@ -1,5 +1,5 @@
-//! `--device`: the real one, or a model of another in front of the files; of all stripes, or of
-//! each another.
+//! `--device`: the real device, or a model of another one in front of the files; for all stripes or
+//! for one.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -64,14 +64,14 @@ pub struct StripeDevices {
 }
 
 impl StripeDevices {
-    /// Those that are given, of the stripes in order.
+    /// The given devices, for the stripes in order.
     pub fn from_choices(choices: impl Iterator<Item = Option<DeviceChoice>>) -> Self {
         let of = choices.enumerate().filter_map(|(i, choice)| Some((i, choice?))).collect();
         Self { all: None, of }
     }
 
-    /// These, and of the others those of the command line; the last that names a stripe, or
-    /// none, counts.
+    /// These devices; for the other stripes those of the command line, of which the last one that
+    /// applies counts.
     pub fn or_as(mut self, args: &[DeviceArg]) -> Self {
         let given = self.of.clone();
         for arg in args {
@@ -88,8 +88,8 @@ impl StripeDevices {
         self.of.get(&stripe).or(self.all.as_ref()).unwrap_or(&DeviceChoice::Real)
     }
 
-    /// Puts the models in front of the stripes' files, and the journal's files on the device of
-    /// the first stripe. Nothing where all are real.
+    /// Wraps the files of the stripes in their models, and those of the journal in the model of the
+    /// first stripe. `None` when all devices are real.
     pub fn wrap(self, clock: &Clock) -> Option<(DeviceWrap, DeviceWrap)> {
         let is_simulated = |choice: &DeviceChoice| matches!(choice, DeviceChoice::Simulated(_));
         if !self.of.values().chain(&self.all).any(is_simulated) {
@@ -117,7 +117,7 @@ impl StripeDevices {
     }
 }
 
-/// Where the journal begins on a simulated device, and what each of its files takes there:
-/// behind the data of most.
+/// Where the journal begins on a simulated device, behind the data of most databases, and the room
+/// of each of its files.
 const JOURNAL_BEGIN: u64 = 1 << 36;
 const JOURNAL_ROOM: u64 = 1 << 30;

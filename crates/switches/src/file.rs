@@ -2,9 +2,9 @@
 //!
 //! A key is the long name of a switch: `memory = "4GiB"`, `read-only = true`, `stripe = ["/a",
 //! "/b"]`. Keys at the top are for every command that has such a switch; those of a table named
-//! after a command (`[serve]`) are for that command alone and must be switches of it. What
-//! stands on the command line counts before the file. Without `--config`, the file
-//! `snowmelt.toml` in the database directory is read if it is there.
+//! after a command (`[serve]`) are for that command alone and must be switches of it. The command
+//! line has precedence over the file. Without `--config`, the file `snowmelt.toml` in the database
+//! directory is read if it is there.
 //!
 //! A file may have settings of both programs: what is a switch of another command, of either of
 //! them, is passed over ([`names`]).
@@ -46,8 +46,8 @@ pub fn with_config(command: &Command, args: Vec<OsString>) -> anyhow::Result<Vec
     Ok(args.into_iter().chain(added.into_iter().map(OsString::from)).collect())
 }
 
-/// Looks at a file for every command that it has switches of: the words of which command each
-/// would get.
+/// Checks a file for every command that it has switches of, and returns the words of these commands
+/// with the number of switches.
 ///
 /// # Errors
 /// As [`with_config`], and values that a command does not take.
@@ -137,7 +137,7 @@ fn unknown(path: &Path, key: &str, whose: &str) -> String {
     }
 }
 
-/// The words of every command that does something.
+/// The words of every command without subcommands.
 fn leaves(command: &Command) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for sub in command.get_subcommands() {

@@ -36,7 +36,8 @@ enum MetersFormat {
 pub struct AtEnd(Option<(Arc<GraphDatabase>, MetersFormat)>);
 
 impl MetersArg {
-    /// Watches a database that was just opened. To be dropped after all that reads from it.
+    /// Watches a database that was just opened. Drop it after everything that reads from the
+    /// database.
     pub fn at_end(&self, database: &Arc<GraphDatabase>) -> AtEnd {
         AtEnd(self.meters.map(|format| (Arc::clone(database), format)))
     }
@@ -85,7 +86,7 @@ pub struct SessionArgs {
     waits: Option<PathBuf>,
 }
 
-/// On whose behalf a command reads, with the log of its waits.
+/// The account of a command, with the log of its waits.
 pub struct Logged {
     /// the account
     pub account: Arc<Account>,

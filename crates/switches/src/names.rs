@@ -47,7 +47,7 @@ impl<'a> NamedCommand<'a> {
     }
 }
 
-/// The commands of both programs that do something.
+/// The commands of both programs, without those that only have subcommands.
 pub fn all() -> impl Iterator<Item = NamedCommand<'static>> {
     let of_program = |(program, list): (&'static str, &'static str)| {
         list.lines().map(move |line| NamedCommand::from_line(program, line))

@@ -1,22 +1,24 @@
-//! Splits Rust source into code and comments.
+//! Splits Rust source into code, comments and texts.
 //!
 //! The code keeps its length and its line ends: comments, and the contents of strings and
 //! characters, become blanks. So a place in the code is a place in the source.
 
-/// A source text without its comments, and its comments.
+/// The code of a source text, its comments, and its strings.
 #[derive(Debug, Default)]
 pub struct Lexed {
     /// As long as the source in bytes.
     pub code: String,
     /// Line (from 1) and text of each line of a comment, its marks included.
     pub comments: Vec<(usize, String)>,
+    /// Strings and characters as they are written, each with its place in the source.
+    pub texts: Vec<(usize, String)>,
 }
 
 /// Reads a source text; one that is no Rust gives something, too.
 pub fn lex(source: &str) -> Lexed {
     let bytes = source.as_bytes();
     let mut code = source.as_bytes().to_vec();
-    let mut comments = Vec::new();
+    let (mut comments, mut texts) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < bytes.len() {
         let (end, kind) = token(bytes, at);
@@ -25,12 +27,15 @@ pub fn lex(source: &str) -> Lexed {
             let lines = source[at..end].lines().enumerate();
             comments.extend(lines.map(|(i, text)| (line + i, text.trim().to_owned())));
         }
+        if kind == TokenKind::Text {
+            texts.push((at, source[at..end].to_owned()));
+        }
         if kind != TokenKind::Code {
             code[at..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
         }
         at = end;
     }
-    Lexed { code: String::from_utf8_lossy(&code).into_owned(), comments }
+    Lexed { code: String::from_utf8_lossy(&code).into_owned(), comments, texts }
 }
 
 #[derive(PartialEq)]
@@ -134,6 +139,7 @@ mod tests {
         assert_eq!(lexed.code.len(), source.len());
         let words: Vec<&str> = lexed.code.split_whitespace().collect();
         assert_eq!(words, ["let", "a", "=", ";", "b", "<'a>", "end"]);
+        assert_eq!(lexed.texts[0], (8, "\"// no\"".to_owned()));
         assert_eq!(lexed.comments, [(1, "// yes".to_owned()), (2, "/* one /* two */ */".to_owned())]);
     }
 }

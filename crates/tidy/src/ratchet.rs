@@ -10,7 +10,7 @@ use std::{fs, io};
 /// Rule and key, and how much there is.
 pub type Counts = BTreeMap<(String, String), usize>;
 
-/// Reads a list.
+/// Reads a list of tolerated counts.
 ///
 /// # Errors
 /// The file cannot be read, or a line is none of a list.

@@ -1,6 +1,7 @@
 //! The crates of the workspace and the modules of their sources.
 
 use crate::lexer::{Lexed, lex};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -20,7 +21,7 @@ pub struct SourceFile {
     pub path: String,
     /// Names from the crate's root: `["journal", "record"]`; none for `lib.rs` and `main.rs`.
     pub module: Vec<String>,
-    /// As it is.
+    /// Its source text.
     pub text: String,
     /// Without what is compiled for tests only.
     pub lexed: Lexed,
@@ -79,7 +80,8 @@ fn read_crate(root: &Path, name: String, src: &str) -> io::Result<Crate> {
     for path in files(root, src, ".rs")? {
         let text = fs::read_to_string(root.join(&path))?;
         let mut lexed = lex(&text);
-        blank_tests(&mut lexed.code);
+        let blanked = blank_tests(&mut lexed.code);
+        lexed.texts.retain(|(at, _)| !blanked.iter().any(|test| test.contains(at)));
         let module = module_of(path.strip_prefix(src).unwrap_or(&path));
         files_of.push(SourceFile { path, module, text, lexed });
     }
@@ -111,11 +113,12 @@ fn test_modules(file: &SourceFile) -> Vec<Vec<String>> {
     declared.map(|name| [&file.module[..], &[name]].concat()).collect()
 }
 
-/// Blanks what follows `#[cfg(test)]`: an item up to its `;` or the end of its braces.
-fn blank_tests(code: &mut String) {
+/// Blanks what follows `#[cfg(test)]`: an item up to its `;` or the end of its braces. Returns
+/// the places that it blanked.
+fn blank_tests(code: &mut String) -> Vec<Range<usize>> {
     let mut bytes = std::mem::take(code).into_bytes();
     let mark = b"#[cfg(test)]";
-    let mut from = 0;
+    let (mut from, mut blanked) = (0, Vec::new());
     while let Some(found) = bytes[from..].windows(mark.len()).position(|w| w == mark) {
         let begin = from + found;
         let mut depth = 0;
@@ -133,9 +136,11 @@ fn blank_tests(code: &mut String) {
             }
         }
         bytes[begin..end].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = b' ');
+        blanked.push(begin..end);
         from = end;
     }
     *code = String::from_utf8_lossy(&bytes).into_owned();
+    blanked
 }
 
 #[cfg(test)]
@@ -152,7 +157,8 @@ mod tests {
     #[test]
     fn tests_are_left_out() {
         let mut code = "fn a() {}\n#[cfg(test)]\nmod tests { fn b() { } }\nfn c() {}".to_owned();
-        blank_tests(&mut code);
+        let blanked = blank_tests(&mut code);
+        assert_eq!((blanked.len(), &blanked[0]), (1, &(10..47)));
         assert_eq!(code.split_whitespace().collect::<Vec<_>>().join(" "), "fn a() {} fn c() {}");
     }
 }

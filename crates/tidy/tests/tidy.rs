@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use snowmelt_tidy::ratchet::{self, Counts};
-use snowmelt_tidy::{arrows, circles, folders, functions, lexer, links, names, prose, tree, unsafe_code};
+use snowmelt_tidy::{
+    arrows, circles, folders, functions, lexer, links, messages, names, prose, tree, unsafe_code,
+};
 
 /// A circle that is allowed to stay.
 struct KnownCircle {
@@ -60,6 +62,9 @@ fn found() -> Counts {
                 add("long function", format!("{}: {name}", file.path), lines);
             }
             add("no head", file.path.clone(), usize::from(!prose::has_head(file)));
+            if messages::LIBRARIES.contains(&of.name.as_str()) {
+                add("switch in a message", file.path.clone(), messages::with_switches(&file.lexed));
+            }
         }
     }
     for folder in ["src", "crates", "tests", "examples", "fuzz", "benches"] {

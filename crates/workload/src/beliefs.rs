@@ -7,9 +7,9 @@ use serde::Serialize;
 use snowmelt_io::{CostModel, CostSource, DeviceCounters, Evidence};
 use snowmelt_store::Store;
 
-/// Looks are so near to each other at first: the costs are known after a few of them.
+/// Seconds between looks at first: the costs are known after a few of them.
 pub const FINE_S: f64 = 0.05;
-/// So long they are.
+/// Seconds for which looks are so frequent.
 pub const FINE_FOR_S: f64 = 1.0;
 
 /// Beliefs about the reads of a device.
@@ -65,7 +65,7 @@ pub struct DeviceState {
 }
 
 impl DeviceState {
-    /// Those of all devices of a store, stripe by stripe.
+    /// The states of all devices of a store, stripe by stripe.
     pub fn of_store(store: &Store) -> Vec<Self> {
         store.device_counters().iter().map(Self::new).collect()
     }
@@ -109,7 +109,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins with these states: answers the first look, when nothing was moved.
+    /// Begins with these states: returns the first look, when nothing was moved.
     pub fn begin(devices: Vec<DeviceState>) -> (Self, Look) {
         let mut watch = Self { at_s: 0.0, before: devices.clone() };
         let first = watch.look(0.0, devices);

@@ -33,7 +33,7 @@ pub struct ClientLoad {
     pub clients: usize,
     /// Threads that a query may use; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether plans reckon with what must be read.
+    /// Whether plans count the cost of reads.
     pub costs: PlanCosts,
 }
 
@@ -72,22 +72,22 @@ pub struct Until<'a> {
 }
 
 impl<'a> Until<'a> {
-    /// So many mixes, however long they take.
+    /// Ends after a number of mixes, however long they take.
     pub fn mixes(mixes: u64) -> Self {
         Self { mixes, time: None, steady: false, enough: None }
     }
 
-    /// When throughput no longer changes, at the latest after `seconds`.
+    /// Ends when throughput no longer changes, at the latest after `seconds`.
     pub fn steady(seconds: u64) -> Self {
         Self { mixes: u64::MAX, time: Some(Duration::from_secs(seconds)), steady: true, enough: None }
     }
 
-    /// When `enough` says so, at the latest after `seconds`.
+    /// Ends when `enough` says so, at the latest after `seconds`.
     pub fn enough(enough: Enough<'a>, seconds: u64) -> Self {
         Self { steady: false, enough: Some(enough), ..Self::steady(seconds) }
     }
 
-    /// So long.
+    /// Ends after this time.
     pub fn seconds(seconds: u64) -> Self {
         Self { steady: false, ..Self::steady(seconds) }
     }

@@ -1,4 +1,4 @@
-//! Making a run cold, and showing that it is.
+//! Makes a run cold, and proves it.
 //!
 //! The database's files are thrown out of the page cache and the kernel is asked what is left:
 //! no page may be. With O_DIRECT they would not be read from there anyway. The cache of a

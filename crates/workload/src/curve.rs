@@ -25,7 +25,8 @@ impl Curve {
         Self { from_ns, done }
     }
 
-    /// Counts from an earlier moment: the opening of the database belongs to a cold start.
+    /// Moves the start of the run to an earlier moment: a cold start includes the opening of the
+    /// database.
     pub fn starts_at(&mut self, from_ns: u64) {
         self.from_ns = from_ns;
     }

@@ -31,9 +31,9 @@ pub struct Record {
     pub mix: u64,
     /// A hash of its text.
     pub text: u64,
-    /// It changes the data, and has no rows that compare.
+    /// True of an update: it has no rows to compare.
     pub is_update: bool,
-    /// When it should start, in nanoseconds of the run's clock; in a closed loop it is the start.
+    /// Due time in nanoseconds of the run's clock; in a closed loop the time of the start.
     pub due_ns: u64,
     /// Start, after a connection was made if there was none.
     pub start_ns: u64,
@@ -45,7 +45,7 @@ pub struct Record {
     pub rows: u64,
     /// Bytes of the serialised answer.
     pub bytes: u64,
-    /// Of the answer, independent of the order of rows.
+    /// Digest of the answer, independent of the order of rows.
     pub digest: u64,
     /// Modelled processor time in nanoseconds; 0 in real time.
     pub work_ns: u64,
@@ -93,7 +93,7 @@ impl Stream {
     }
 }
 
-/// Mixes not yet taken, and how many of them; single queries of the one that was begun.
+/// Mixes not yet taken, their number, and the queries left of the mix that was begun.
 struct Left {
     stream: Stream,
     mixes: u64,
@@ -262,8 +262,8 @@ impl Drive<'_> {
         let failed = AtomicBool::new(false);
         let from_ns = self.clock.now_ns();
         let results: Vec<Result<Vec<Record>>> = thread::scope(|scope| {
-            // All places are reserved, in order, before the first thread starts, so that
-            // virtual time does not depend on which is faster.
+            // Places are reserved in order before the first thread starts, so that virtual time
+            // does not depend on which thread is faster.
             let mut tickets = self.clock.reserve(usize::from(work.is_some()) + self.clients);
             if let Some(work) = work {
                 let ticket = tickets.remove(0);
@@ -301,7 +301,7 @@ impl Drive<'_> {
     /// Sleeps until shortly before `due_ns`, then looks at the clock; false if the run is over
     /// before.
     fn wait_until(&self, due_ns: u64, over: &dyn Fn() -> bool) -> bool {
-        /// Longer than a sleep goes on beyond its time.
+        /// More than a sleep overshoots.
         const WATCHED_NS: u64 = 100_000;
         const NAP_NS: u64 = 50_000_000;
         loop {

@@ -1,19 +1,19 @@
 //! Drives query mixes through an engine, records them and shows the results: the parts that the
 //! demo and the laboratory have in common.
 //!
-//! 1. `target`: who answers; `in_process`: the engine in this process, with a `cpu_model` in
+//! 1. `target`: what answers; `in_process`: the engine in this process, with a `cpu_model` in
 //!    virtual time; `digest`: rows and digest of an answer.
-//! 2. `curve`: throughput over time and when it was full; `drive`: clients take mixes from one
-//!    stream, run their queries, and keep a record of each.
-//! 3. `process`, `beliefs`, `sampler`: what happens second by second, and what is believed of the
-//!    devices meanwhile.
+//! 2. `curve`: throughput over time, and the time to full speed; `drive`: clients take mixes from
+//!    one stream, run their queries, and keep a record of each.
+//! 3. `process`, `beliefs`, `sampler`: counters second by second, and the learned costs of the
+//!    devices.
 //! 4. `dataset`, `cold`, `scratch_dir`: data generated into a database; cold files, and proof that
 //!    they are; a folder for all that.
 //! 5. `bench`: an open database and the queries it gets.
 //! 6. `plot`, `drawing`, `race`: runs side by side, as text and as a picture.
 //!
-//! Every answer is serialised as SPARQL XML (RDF/XML for graphs) into memory, so that the work
-//! is whole. There is no cache of results.
+//! Every answer is serialised into memory as SPARQL XML (RDF/XML for graphs), so that serialisation
+//! is a part of the measured time. There is no cache of results.
 
 #![forbid(unsafe_code)]
 

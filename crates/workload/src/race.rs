@@ -1,4 +1,4 @@
-//! Curves of several runs side by side, and how often sooner one was at full speed than another.
+//! Curves of several runs side by side, and by what factor each was sooner at full speed.
 
 mod picture;
 
@@ -51,7 +51,7 @@ impl Race {
         picture::draw(self, conditions)
     }
 
-    /// When each was at full speed, and how often sooner that was.
+    /// The time of each run to full speed, and the factors between them.
     pub fn verdict(&self) -> String {
         let Some((_, cold)) = self.entries.split_last() else { return String::new() };
         let mut out = String::new();

@@ -57,7 +57,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of a store in this process. Its I/O wait is the time that readers were blocked.
+    /// Sums of a store in this process. Its I/O wait is the time for which readers were blocked.
     pub fn of_store(store: &Store) -> Self {
         let meters = store.report();
         let waits = meters.devices.iter().flat_map(|device| device.waits);
@@ -72,7 +72,7 @@ impl Counts {
     }
 }
 
-/// A flag that ends some work, and the question, after each sample, whether it is to be set.
+/// A flag that ends some work, and a condition on the samples that sets it.
 #[derive(Clone, Copy)]
 pub struct End<'a> {
     /// The flag.

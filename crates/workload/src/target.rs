@@ -1,5 +1,5 @@
-//! The target of a run's queries: the engine in this process (`in_process`), or an endpoint
-//! (`http`).
+//! The target of a run's queries: the engine in this process (`in_process`), or an endpoint over
+//! HTTP (in `snowmelt-bench`).
 
 use std::fmt;
 

@@ -80,21 +80,21 @@ fn ask(args: &BackupArgs, server: Client) -> anyhow::Result<()> {
 pub struct CopyBar(ProgressBar, Arc<AtomicBool>);
 
 impl CopyBar {
-    /// A bar at its begin.
+    /// An empty bar.
     pub fn new() -> anyhow::Result<Self> {
         let style = "copying [{bar:40}] {human_pos}/{human_len} extents {eta}";
         let bar = ProgressBar::new(0).with_style(ProgressStyle::with_template(style)?);
         Ok(Self(bar, signals::stop_flag()?))
     }
 
-    /// Shows it; the copy goes on until a signal says that it is to stop.
+    /// Shows the progress; the copy goes on until a signal ends it.
     pub fn show(&mut self, at: CopyProgress) -> ControlFlow<()> {
         self.0.set_length(at.extents);
         self.0.set_position(at.extents_done);
         if self.1.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub fn end(&self) {
         self.0.finish_and_clear();
     }

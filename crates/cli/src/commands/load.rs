@@ -113,7 +113,7 @@ fn list(left_out: &[LeftOut]) {
 /// An input, its format, and how that is known.
 type Input = (String, RdfFormat, FormatToldBy);
 
-/// An error in an input whose format was guessed says so.
+/// Adds to an error that the format of the input was guessed.
 fn with_guess(error: LoadError, inputs: &[Input]) -> anyhow::Error {
     let LoadError::Syntax { file, .. } = &error else { return error.into() };
     let is_guessed = |(name, _, told_by): &&Input| name == file && *told_by == FormatToldBy::Content;

@@ -67,8 +67,8 @@ pub fn run(args: ProbeArgs) -> anyhow::Result<()> {
     print(&profile, args.format)
 }
 
-/// Says whether the work has taught something else than was measured now: a server that runs, or
-/// an earlier run.
+/// Compares the new profile with the costs that a running server or an earlier run has learned, and
+/// says where they differ.
 fn compare(db: &Path, number: usize, stripe: &Path, profile: &Profile) {
     let kept = LearnedBefore::find(&KernelFiles::real(), db, number, stripe);
     kept.doubt.iter().for_each(|doubt| tell!("note: {doubt}"));

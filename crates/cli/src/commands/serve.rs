@@ -252,7 +252,7 @@ fn seconds(text: &str) -> Result<Seconds, String> {
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    /// Each may take a thread.
+    /// Each slot may take a thread.
     const MOST: usize = 10_000;
     match text.parse() {
         Ok(n) if (1..=MOST).contains(&n) => Ok(n),
@@ -346,7 +346,7 @@ fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<QueryEngine>> {
     Ok(Arc::new(QueryEngine::with_text_limits(database, args.texts.limits())))
 }
 
-/// Whether there are databases below a directory that is none.
+/// Whether a directory is no database and holds some.
 fn holds_databases(dir: &Path) -> bool {
     let below = || std::fs::read_dir(dir).into_iter().flatten().flatten();
     !Database::is_at(dir) && below().any(|entry| Database::is_at(&entry.path()))

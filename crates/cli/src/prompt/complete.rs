@@ -61,7 +61,7 @@ const KEYWORDS: [&str; 42] = [
 ];
 const COMMANDS: [&str; 8] =
     ["\\analyze", "\\explain", "\\format", "\\help", "\\prefix", "\\quit", "\\stats", "\\timing"];
-/// Most predicates that are offered, and how long they are looked for.
+/// Most predicates that are offered, and the time limit for finding them.
 const PREDICATES: u64 = 2000;
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -23,7 +23,7 @@ const MOST_RATIO: f64 = 3.2;
 /// size has a tenth then.
 const FLOOR_SECONDS: f64 = 0.3;
 
-/// Where the time limit ended one size, the next is so many times as large: each takes all of it.
+/// Factor to the next size after the time limit ended one: each such size takes all of the limit.
 const AFTER_TIME_LIMIT: usize = 8;
 
 /// Measurements of a steep step.
@@ -31,7 +31,7 @@ const TRIES: usize = 4;
 
 /// Sends a place in all sizes; the largest size that was taken, and its time.
 pub fn grows_evenly(suite: &mut Suite<'_>, place: &Place) -> Result<String, String> {
-    // It replaces what the place before has left in the graph, which may take all of the time on a
+    // The first request replaces the graph of the place before, which may take all of the time on a
     // busy machine.
     let first = measure(suite, place, 1).or_else(|_| measure(suite, place, 1));
     first.map_err(|error| format!("× 1: {error}"))?;

@@ -1,5 +1,5 @@
-//! As much of HTTP as an attacker needs: bytes go out as given, and whatever comes back is
-//! told, also nothing.
+//! As much of HTTP as an attacker needs: sends bytes as given, and reports whatever comes back,
+//! even nothing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -66,7 +66,8 @@ pub fn state_after(
     Ok(())
 }
 
-/// Has [`AT_ONCE`] clients send all of these, while a bystander asks on. Returns what was wrong.
+/// Has [`AT_ONCE`] clients send all of these, while another client goes on asking. Returns the
+/// faults.
 pub fn storm<T: Sync>(
     all: &[T],
     send: impl Fn(&T) -> Result<(), String> + Sync,

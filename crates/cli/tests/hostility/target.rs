@@ -2,8 +2,8 @@
 //! what the system says of it.
 //!
 //! Root gets a memory cgroup of budget + 128 MiB (version 1 or 2): a server that needs more is
-//! killed, which is a failure. Without that the highest resident size (VmHWM) alone is
-//! compared. Which of the two it is goes to standard error.
+//! killed, which is a failure. Without root only the highest resident size (VmHWM) is compared.
+//! Standard error says which of the two applies.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -89,7 +89,7 @@ impl Check<'_> {
         let report = self.report;
         for (id, name) in &session.reader.snapshot().catalog().trees {
             if name.ends_with(NEXT) || layer_of(name).is_some() {
-                // Of a compaction that is under way or was interrupted; or another layer's to walk.
+                // A tree of an unfinished compaction, or one for another layer to walk.
                 self.unread.insert(*id);
             } else if !self.walked.contains(id) {
                 report.problem(format!("tree {} ({name}) is in the catalog, but no part of the graph", id.0));

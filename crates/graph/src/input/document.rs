@@ -19,7 +19,7 @@ use super::room::with_room;
 use super::source::without_mark;
 use super::terms::TermCheck;
 use super::turtle::{SoundTurtle, TurtleFaults};
-use crate::input::error::{LoadError, LoadOption};
+use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 use crate::input::intern::{Fault, Parsed};
 use crate::interrupt::Interrupt;
 
@@ -69,7 +69,7 @@ fn parse_with_oxrdfio(
         match quad {
             Ok(quad) => {
                 let unread = told.as_ref().and_then(|told| told.of_quad(&quad));
-                let here = |message| Fault { line: line.get(), column: 0, message };
+                let here = |message| Fault { line: line.get(), column: 0, message, setting: None };
                 if let Some(fault) = unread.or_else(|| check.as_mut()?.fault_of(&quad).map(here)) {
                     if !options.lenient {
                         return chunks.end_at(fault);
@@ -80,7 +80,8 @@ fn parse_with_oxrdfio(
                 faults = 0;
                 chunks.add(&quad);
                 if let Some(message) = chunks.too_long() {
-                    return chunks.end_at(Fault { line: 0, column: 0, message });
+                    let setting = Some(DocumentSetting::LongestTerm);
+                    return chunks.end_at(Fault { line: 0, column: 0, message, setting });
                 }
             }
             Err(RdfParseError::Io(source)) => return Err(options.unreadable(source, cancel)),
@@ -140,6 +141,7 @@ fn syntax_fault(error: &RdfSyntaxError) -> Fault {
         line: place.map_or(0, |(line, _)| line),
         column: place.map_or(0, |(_, column)| column + 1),
         message: error.to_string(),
+        setting: None,
     }
 }
 

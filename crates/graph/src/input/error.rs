@@ -23,6 +23,8 @@ pub enum LoadError {
         column: u64,
         /// The fault.
         message: String,
+        /// The setting with which the input may be read.
+        setting: Option<DocumentSetting>,
     },
     /// The input cannot be read.
     #[error("cannot read {file}: {source}")]
@@ -90,6 +92,34 @@ pub enum LoadError {
     Cancelled,
 }
 
+/// Settings that keep a document from being read; with another value it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DocumentSetting {
+    /// Bytes of a term: [`snowmelt_store::StoreConfig::longest_string_bytes`].
+    LongestTerm,
+    /// The memory budget.
+    Memory,
+    /// The contexts that JSON-LD may name.
+    Contexts,
+}
+
+/// Why the guard before a parser hands it no more; within the [`io::Error`] of
+/// [`LoadError::Input`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GuardError {
+    /// A term may go on behind the line.
+    #[error("a term or line has more than {most} bytes, the longest allowed")]
+    TooLong { most: usize },
+    #[error("the document nests more than {most} levels, the limit")]
+    TooDeep { most: usize },
+}
+
+impl From<GuardError> for io::Error {
+    fn from(error: GuardError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
 /// Options of loads and documents that a caller can get wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadOption {
@@ -138,6 +168,19 @@ impl LoadError {
                 matches!(inner, Some(StoreError::Memory { .. }))
             }
             _ => false,
+        }
+    }
+
+    /// The setting with which the input may be read.
+    pub fn setting(&self) -> Option<DocumentSetting> {
+        match self {
+            LoadError::Syntax { setting, .. } => *setting,
+            LoadError::Input { .. } if self.is_of_memory() => Some(DocumentSetting::Memory),
+            LoadError::Input { source, .. } => match source.get_ref()?.downcast_ref()? {
+                GuardError::TooLong { .. } => Some(DocumentSetting::LongestTerm),
+                GuardError::TooDeep { .. } => None,
+            },
+            _ => None,
         }
     }
 

@@ -15,6 +15,8 @@ use snowmelt_store::Charge;
 
 use nesting::{Nesting, Quotes};
 
+use super::error::GuardError;
+
 /// Levels of brackets or braces in a document.
 pub(super) const MOST_LEVELS: usize = 50_000;
 
@@ -47,7 +49,7 @@ pub(super) struct Bounds {
 
 /// Looks at bytes on their way to a parser.
 trait ByteScan {
-    fn byte(&mut self, byte: u8) -> Result<(), String>;
+    fn byte(&mut self, byte: u8) -> Result<(), GuardError>;
 }
 
 enum GuardScanner {
@@ -98,10 +100,10 @@ impl<R: Read> Read for Guarded<R> {
                     Some(end) => n - end - 1,
                     None => *line + n,
                 };
-                if *line > *longest { Err(too_long(*longest)) } else { Ok(()) }
+                if *line > *longest { Err(GuardError::TooLong { most: *longest }) } else { Ok(()) }
             }
         };
-        passed.map_err(invalid)?;
+        passed?;
         self.charge(n)?;
         Ok(n)
     }
@@ -129,16 +131,6 @@ impl<R> Guarded<R> {
             None => Ok(()),
         }
     }
-}
-
-fn too_long(most: usize) -> String {
-    format!(
-        "a term or line has more than {most} bytes, the longest allowed; --longest-term SIZE changes that"
-    )
-}
-
-fn invalid(message: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 #[cfg(test)]

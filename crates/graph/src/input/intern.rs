@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::dict::code::Annotation as AnnotationRef;
+use crate::input::error::DocumentSetting;
 use crate::input::hash::TermHash;
 use crate::input::left_out::MOST_LISTED;
 use crate::term::inline::{self, Inline};
@@ -123,6 +124,8 @@ pub(crate) struct Fault {
     pub(crate) column: u64,
     /// The fault.
     pub(crate) message: String,
+    /// The setting with which it may be read.
+    pub(crate) setting: Option<DocumentSetting>,
 }
 
 /// One chunk, parsed.
@@ -166,12 +169,8 @@ impl Parsed {
 
     /// The message for a term that is longer than any may be.
     pub(crate) fn too_long(&self, most: usize) -> Option<String> {
-        (self.longest > most).then(|| {
-            format!(
-                "a term has {} bytes, and the longest allowed has {most}; --longest-term SIZE changes that",
-                self.longest
-            )
-        })
+        (self.longest > most)
+            .then(|| format!("a term has {} bytes, and the longest allowed has {most}", self.longest))
     }
 
     /// Notes a statement that is left out.

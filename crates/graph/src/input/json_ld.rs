@@ -11,14 +11,14 @@ use super::chunks::Chunks;
 use super::guard::{Bounds, Guarded};
 use super::left_out::NO_LINE;
 use super::options::DocumentOptions;
-use crate::input::error::LoadError;
+use crate::input::error::{DocumentSetting, LoadError};
 use crate::input::intern::Fault;
 use crate::interrupt::Interrupt;
 
 /// Why statements are not taken any more.
 enum Refused {
     /// One of them cannot be taken; the reader of JSON-LD does not know where it stands.
-    Quad(String),
+    Quad(Fault),
     Load(LoadError),
 }
 
@@ -46,15 +46,14 @@ pub(super) fn parse_json_ld(
     let told = |told| take(&mut chunks, told, options);
     match snowmelt_jsonld::read(read, &settings, look, told) {
         Ok(()) => chunks.end(),
-        Err(ReadError::Caller(Refused::Quad(message))) => {
-            chunks.end_at(Fault { line: 0, column: 0, message })
-        }
+        Err(ReadError::Caller(Refused::Quad(fault))) => chunks.end_at(fault),
         Err(ReadError::Caller(Refused::Load(error))) => Err(error),
         Err(ReadError::Document(fault)) => {
             // A place in a context is told by the message.
             let (line, column) =
                 if fault.context.is_some() { (0, 0) } else { (fault.line - 1, fault.column) };
-            chunks.end_at(Fault { line, column, message: fault.to_string() })
+            let setting = fault.is_of_remote_context().then_some(DocumentSetting::Contexts);
+            chunks.end_at(Fault { line, column, message: fault.to_string(), setting })
         }
         Err(ReadError::Io(source)) => Err(options.unreadable(source, cancel)),
     }
@@ -64,18 +63,20 @@ fn take(chunks: &mut Chunks<'_>, told: Told, options: &DocumentOptions) -> Resul
     let mut quad = match told {
         Told::Quad(quad) => quad,
         Told::LeftOut(message) => {
-            chunks.leave_out(Fault { line: NO_LINE, column: 0, message });
+            chunks.leave_out(Fault { line: NO_LINE, column: 0, message, setting: None });
             return Ok(());
         }
     };
     if quad.graph_name == GraphName::DefaultGraph {
         quad.graph_name = options.graph_of_triples();
     } else if options.is_one_graph {
-        return Err(Refused::Quad(format!("the graph {} is named here", quad.graph_name)));
+        let message = format!("the graph {} is named here", quad.graph_name);
+        return Err(Refused::Quad(Fault { line: 0, column: 0, message, setting: None }));
     }
     chunks.add(&quad);
     if let Some(message) = chunks.too_long() {
-        return Err(Refused::Quad(message));
+        let setting = Some(DocumentSetting::LongestTerm);
+        return Err(Refused::Quad(Fault { line: 0, column: 0, message, setting }));
     }
     chunks.hand_on().map_err(Refused::Load)
 }

@@ -312,7 +312,8 @@ impl Scanner<'_> {
             Ok(quads) => {
                 let mut check = is_kept.then(|| TermCheck::new(self.options.odd_terms));
                 if let Some(message) = quads.iter().find_map(|quad| check.as_mut()?.fault_of(quad)) {
-                    return self.fault(Fault { line: self.interner.parsed.lines, column: 0, message });
+                    let line = self.interner.parsed.lines;
+                    return self.fault(Fault { line, column: 0, message, setting: None });
                 }
                 for quad in &quads {
                     let row = self.quad(quad);
@@ -327,6 +328,7 @@ impl Scanner<'_> {
                     line: self.interner.parsed.lines,
                     column: String::from_utf8_lossy(before).chars().count() as u64 + 1,
                     message: error.message().to_owned(),
+                    setting: None,
                 });
             }
         }

@@ -7,7 +7,7 @@ use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, 
 
 use super::chunks::Chunks;
 use super::options::DocumentOptions;
-use crate::input::error::{LoadError, LoadOption};
+use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 use crate::input::intern::{Fault, Ref};
 use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
@@ -73,14 +73,18 @@ pub(super) fn parse_rdf_xml(
                 let held = (reader.held_bytes() as u64).saturating_sub(FREE_BYTES);
                 let set = if held == charged { Ok(()) } else { charge.set(held) };
                 charged = held;
-                let refused = set.err().map(|error| error.to_string());
-                refused.or_else(|| triples.chunks.too_long()).map(|message| reader.fault_here(message))
+                let refused = set.err().map(|error| (error.to_string(), DocumentSetting::Memory));
+                let too_long = || Some((triples.chunks.too_long()?, DocumentSetting::LongestTerm));
+                refused.or_else(too_long).map(|(message, setting)| Fault {
+                    setting: Some(setting),
+                    ..of_reader(reader.fault_here(message))
+                })
             }
-            Err(ReadError::Document(fault)) => Some(fault),
+            Err(ReadError::Document(fault)) => Some(of_reader(fault)),
             Err(ReadError::Io(source)) => return Err(options.unreadable(source, cancel)),
         };
         if let Some(fault) = fault {
-            return triples.chunks.end_at(of_reader(fault));
+            return triples.chunks.end_at(fault);
         }
         triples.chunks.hand_on()?;
     }
@@ -88,6 +92,7 @@ pub(super) fn parse_rdf_xml(
 
 /// A fault of the reader with its line counted from 0.
 fn of_reader(fault: ReadFault) -> Fault {
-    let ReadFault { line, column, message } = fault;
-    Fault { line: line - 1, column, message }
+    let ReadFault { line, column, message, is_too_long } = fault;
+    let setting = is_too_long.then_some(DocumentSetting::LongestTerm);
+    Fault { line: line - 1, column, message, setting }
 }

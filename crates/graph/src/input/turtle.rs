@@ -19,6 +19,7 @@ use std::rc::Rc;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use snowmelt_rdfxml::OddTerms;
 
+use super::error::GuardError;
 use super::guard::{MOST_LEVELS, TOKEN_BYTES};
 use super::intern::Fault;
 use faults::Faults;
@@ -95,8 +96,7 @@ impl<R: Read> SoundTurtle<R> {
         pass(&mut faults, text);
         self.at += text.len();
         if self.grammar.depth() > MOST_LEVELS {
-            let why = format!("the document nests more than {MOST_LEVELS} levels, the limit");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            return Err(GuardError::TooDeep { most: MOST_LEVELS }.into());
         }
         Ok(())
     }

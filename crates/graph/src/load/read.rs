@@ -27,7 +27,7 @@ use super::progress::{LoadProgress, Teller};
 use super::sorter::{Batch, Sorter};
 use super::waiting::WaitingRows;
 use crate::input::document::parse_document;
-use crate::input::error::LoadError;
+use crate::input::error::{DocumentSetting, LoadError};
 use crate::input::intern::{Interner, Parsed, Ref, position};
 use crate::input::ntriples::{LineOptions, parse_chunk};
 use crate::input::options::DocumentOptions;
@@ -440,12 +440,14 @@ fn number_chunks(
                     line: lines + fault.line + 1,
                     column: fault.column,
                     message: fault.message.clone(),
+                    setting: fault.setting,
                 });
             }
             if let Some(message) = chunk.too_long(shared.reading.options.store.longest_string_bytes) {
                 let (file, line) = (shared.names[source].clone(), lines + 1);
                 let message = format!("from here on, {message}");
-                return Err(LoadError::Syntax { file, line, column: 0, message });
+                let setting = Some(DocumentSetting::LongestTerm);
+                return Err(LoadError::Syntax { file, line, column: 0, message, setting });
             }
             summary.left_out.add(&mut chunk, &shared.names[source], lines);
             lines += chunk.lines;

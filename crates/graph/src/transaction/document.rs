@@ -11,7 +11,7 @@ use snowmelt_store::MemoryBudget;
 
 use crate::input::document::parse_document;
 use crate::input::error::LoadError;
-use crate::input::intern::Parsed;
+use crate::input::intern::{Fault, Parsed};
 use crate::input::options::DocumentOptions;
 use crate::input::source::Source;
 use crate::input::{cancelled, graph_name};
@@ -132,7 +132,7 @@ impl Document<'_> {
     /// A chunk in which nothing is wrong.
     pub(super) fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
         let Some(fault) = parsed.fault else { return Ok(parsed) };
-        let (line, column) = (fault.line + 1, fault.column);
-        Err(LoadError::Syntax { file: self.name.to_owned(), line, column, message: fault.message })
+        let Fault { line, column, message, setting } = fault;
+        Err(LoadError::Syntax { file: self.name.to_owned(), line: line + 1, column, message, setting })
     }
 }

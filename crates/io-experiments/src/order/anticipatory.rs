@@ -28,10 +28,10 @@ pub(crate) struct Anticipatory {
 /// The client that was served last.
 struct Last {
     client: u64,
-    /// Where the arm is.
+    /// End of its last request: the place of the arm.
     end: u64,
     write: bool,
-    /// The client has had the device since then.
+    /// Since when the client has had the device.
     since_ns: u64,
 }
 
@@ -42,16 +42,16 @@ struct ReaderHistory {
     outstanding: usize,
     over_ns: u64,
     end: u64,
-    /// Expectations disappointed in a row.
+    /// Waits in a row in which the client's next request did not come.
     missed: u32,
-    /// It was not waited out yet since its last request was over.
+    /// The wait for its next request, begun when the last one ended, still goes on.
     expected: bool,
 }
 
 /// Readers remembered before the idle ones are forgotten.
 const MOST_READERS: usize = 1024;
 
-/// Getting from `end` to `offset` costs no more than one request does.
+/// True when the way from `end` to `offset` costs no more than one request.
 fn is_near(end: u64, offset: u64, rules: &Rules) -> bool {
     offset.abs_diff(end) <= rules.cost.gap_bytes()
 }

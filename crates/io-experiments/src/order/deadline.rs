@@ -21,7 +21,7 @@ pub(crate) struct Deadline {
     tuning: Tuning,
     reads: Direction,
     writes: Direction,
-    /// The batch that is going on is one of writes.
+    /// True while the current batch is one of writes.
     writing: bool,
     /// Device requests this batch may still have.
     left: usize,

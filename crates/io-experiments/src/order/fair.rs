@@ -24,7 +24,7 @@ pub(crate) struct Fair {
 struct ClientTurns {
     elevator: Elevator,
     credit_ns: i64,
-    /// It has been given the quantum of this turn.
+    /// True once it has got the quantum of this turn.
     begun: bool,
 }
 

@@ -1,4 +1,5 @@
-//! First come, first served. A request that lies behind the one before it still travels along.
+//! First come, first served. A request that lies directly behind the one before it is merged with
+//! it all the same.
 
 use std::collections::VecDeque;
 use std::ops::Range;

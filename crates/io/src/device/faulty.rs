@@ -296,8 +296,7 @@ impl Device for FaultyDevice {
             state.note(FaultKind::Misdirected { to }, offset, len);
             return patch(&*self.inner, to, &bytes);
         }
-        // Behind a held write to the same place the order must be kept, or the caller would
-        // read its older bytes.
+        // A held write to the same place must come first, or the caller would read its older bytes.
         let overlaps = state.held.iter().any(|(at, b)| *at < offset + len && offset < at + b.len() as u64);
         if overlaps || state.happens(rates.reordered) {
             state.note(FaultKind::Reordered, offset, len);

@@ -58,8 +58,8 @@ impl PowerDisk {
         PowerDisk { state: Arc::new(Mutex::new(state)), clock: clock.clone() }
     }
 
-    /// Lets the time of a request pass: usually short, now and then so long that others do much
-    /// meanwhile.
+    /// Spends the time of a request: usually a short one, now and then one in which other threads
+    /// get far.
     fn pass_time(&self) {
         if self.clock.is_virtual() {
             let mut state = self.state.lock();
@@ -154,7 +154,7 @@ impl PowerDisk {
         self.state.lock().used()
     }
 
-    /// Ends the failing.
+    /// Ends all injected failures.
     pub fn heal(&self) {
         let mut state = self.state.lock();
         (state.failing, state.failing_read, state.failing_file) = (None, None, None);
@@ -175,8 +175,8 @@ impl PowerDisk {
         self.state.lock().steps
     }
 
-    /// A number over all steps so far: which file (its last name), what, where, how much. Runs
-    /// that asked for the same have the same.
+    /// A hash over all steps so far: file name, operation, offset, length. Equal runs have equal
+    /// hashes.
     pub fn digest(&self) -> u64 {
         self.state.lock().digest
     }

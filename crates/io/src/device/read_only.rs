@@ -1,4 +1,4 @@
-//! A device that can only be read, for those that would write to another: its writes fail.
+//! Makes a [`Device`] of one that can only be read: its writes fail.
 
 use std::io::IoSlice;
 use std::io::IoSliceMut;

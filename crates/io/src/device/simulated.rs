@@ -133,13 +133,12 @@ impl SimulatedDevice {
         self.host.state.lock().activity
     }
 
-    /// Empties what the device holds for reading (track buffer) and lets its budgets refill, as
-    /// if it had rested for long.
+    /// Empties the track buffer and refills all budgets, as a long rest does.
     pub fn reset_model(&self) {
         self.host.state.lock().mechanics.rest();
     }
 
-    /// Has its burst credits be gone, as after a long load.
+    /// Spends all burst credits, as a long load does.
     pub fn spend_credits(&self) {
         let now_ns = self.host.clock.now_ns();
         self.host.state.lock().mechanics.spend_credits(now_ns);
@@ -157,9 +156,8 @@ impl SimulatedDevice {
         self.host.state.lock().lateness.saturating_record(ns);
     }
 
-    /// Says how long requests given to `begin` are on their way to here and back: as much
-    /// earlier the model hears of them, so that the caller waits for as long as for the real
-    /// device.
+    /// Sets the time that requests given to `begin` spend on the way here and back. The model gets
+    /// them that much earlier, so that the caller waits as long as for the real device.
     pub fn set_way_ns(&self, ns: u64) {
         self.host.way_ns.store(ns, Ordering::Relaxed);
     }

@@ -52,7 +52,7 @@ impl Awaited {
         AWAITED | number as u64
     }
 
-    /// One request of a batch is over.
+    /// Notes that a request of a batch is over.
     pub(crate) fn complete(&self, tag: u64, result: Result<(), IoError>) {
         let mut batches = self.batches.lock();
         let batch = &mut batches.list[number(tag)];

@@ -21,7 +21,7 @@ impl InPlaceLoad {
         self.bytes.fetch_add(bytes, SeqCst);
     }
 
-    /// The bytes last: when they have become fewer, the others have, too.
+    /// Bytes are subtracted last: once they have become fewer, so has the number of requests.
     pub(crate) fn end(&self, class: Class, bytes: u64) {
         self.requests.fetch_sub(1, SeqCst);
         self.urgent_bytes.fetch_sub(urgent(class, bytes), SeqCst);
@@ -36,7 +36,7 @@ impl InPlaceLoad {
         self.bytes.load(SeqCst)
     }
 
-    /// Those of them that are not of the background.
+    /// The bytes of requests that are not of the background.
     pub(crate) fn urgent_bytes(&self) -> u64 {
         self.urgent_bytes.load(SeqCst)
     }

@@ -71,7 +71,7 @@ impl Serving {
     }
 }
 
-/// A batch that is under way; also no more after a panic, so that the queue can be closed then.
+/// A batch under way. It ends after a panic, too, so that the queue can be closed.
 struct UnderWay<'a>(&'a Serving);
 
 impl UnderWay<'_> {

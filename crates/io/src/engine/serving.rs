@@ -74,7 +74,7 @@ pub(crate) struct ServingState {
     pub(crate) closing: bool,
     /// Serving threads that sleep.
     pub(crate) idle: usize,
-    /// One more sleeps until a policy lets go.
+    /// True while one more thread sleeps until a policy releases the device.
     pub(crate) timekeeper: bool,
     /// Simulated devices: when the queue will be asked again because a policy holds it.
     pub(crate) alarm_ns: Option<u64>,
@@ -238,7 +238,7 @@ impl Serving {
         }
     }
 
-    /// Takes in a completion.
+    /// Stores what a completion showed.
     pub(crate) fn note(&self, seen: Seen) {
         self.least_ns.store(seen.least_ns, Ordering::Relaxed);
         match seen.learned {
@@ -253,7 +253,7 @@ impl Serving {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Takes in what is believed of writes from now on.
+    /// Stores new costs of writes.
     pub(crate) fn note_writes(&self, cost: WriteCost) {
         self.costs.write().writes = cost;
         self.changes.fetch_add(1, Ordering::Release);

@@ -23,7 +23,7 @@ impl StartEngine for Threads {
     }
 }
 
-/// Sees to it that enough threads are awake for what waits; wakes or starts `most` of them.
+/// Wakes or starts up to `most` threads for the requests that wait.
 pub(crate) fn wake(shared: &Arc<Serving>, mut state: Locked<'_>, most: usize) {
     let free = state.schedule.depth().saturating_sub(state.outstanding.requests);
     let wanted = state.schedule.len().min(free).min(most);

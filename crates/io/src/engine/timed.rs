@@ -36,7 +36,7 @@ impl TimedTask for QueuedTask {
     }
 }
 
-/// Asks a queue again that a policy had held.
+/// Serves a queue again once the hold of a policy is over.
 impl Timer for Serving {
     fn fire(self: Arc<Self>, _now_ns: u64) {
         self.state.lock().alarm_ns = None;

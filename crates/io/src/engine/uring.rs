@@ -261,7 +261,7 @@ fn push(entries: &mut squeue::SubmissionQueue<'_>, slot: usize, request: &Device
 pub(crate) mod refusals {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// So many entries into the kernel fail, as if it were short of memory.
+    /// Number of entries into the kernel that fail, as if it were short of memory.
     pub(crate) static LEFT: AtomicU32 = AtomicU32::new(0);
 
     pub(super) fn next() -> std::io::Result<()> {

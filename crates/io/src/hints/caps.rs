@@ -31,7 +31,7 @@ impl ReadCaps {
         ReadCaps { requests: least(self.requests, other.requests), bytes: least(self.bytes, other.bytes) }
     }
 
-    /// Of several disks together: what has no cap on one of them has none.
+    /// Sums of several disks; a value without a cap on one of them has no cap.
     fn sum(all: impl Iterator<Item = ReadCaps>) -> ReadCaps {
         let add = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         let both = |a: ReadCaps, b: ReadCaps| ReadCaps {
@@ -61,7 +61,7 @@ fn values<'a>(text: &'a str, number: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// A number of a cap. `max` is none, and 0 is a rule that was taken back.
+/// The value of a cap. `max` means none, and 0 is a rule that was removed.
 fn cap(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|most| *most > 0)
 }

@@ -22,17 +22,17 @@ pub(crate) struct BlockDisk {
     /// `major:minor`; of a partition those of the disk.
     pub(crate) number: String,
     pub(crate) name: String,
-    /// Its maker's name as SCSI tells it.
+    /// Its vendor, as SCSI reports it.
     pub(crate) vendor: String,
     pub(crate) model: String,
     pub(crate) serial: String,
     pub(crate) bytes: u64,
-    /// The kernel takes it to turn.
+    /// True when the kernel takes it for a rotating disk.
     pub(crate) turns: bool,
     pub(crate) below: Vec<BlockDisk>,
 }
 
-/// Identity of the disk of a file, as far as it is cheap to know.
+/// Identity of the disk of a file, from what is cheap to read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DiskIdentity {
     /// A digest of the machine's number; empty when it has none.
@@ -48,7 +48,7 @@ pub struct DiskIdentity {
 }
 
 impl DiskIdentity {
-    /// Reason why `self`, which is there now, is not `then`; `None` when it is.
+    /// The difference of `self`, the disk now, to `then`; `None` when they are the same disk.
     pub fn difference(&self, then: &DiskIdentity) -> Option<&'static str> {
         // Names are dealt out anew at each start of the machine.
         let is_named = !self.serial.is_empty() || self.name == then.name;
@@ -66,7 +66,7 @@ impl DiskIdentity {
         }
     }
 
-    /// In a few words, whatever a file says: on one line, and short.
+    /// A short description on one line, whatever the kernel's files contain.
     pub fn describe(&self) -> String {
         const MOST_CHARS: usize = 60;
         let plain = |text: &str| -> String {

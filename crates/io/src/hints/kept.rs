@@ -32,14 +32,14 @@ pub struct KeptModel {
     pub disk: DiskIdentity,
 }
 
-/// Reason why a file is no model that was kept.
+/// Why a file is not a kept model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotKept {
     /// Cut, or its bytes are not those that were written.
     Damaged,
     /// A later version has written it.
     Version(u32),
-    /// It is whole, and says what cannot be.
+    /// It is whole, and its values are impossible.
     Impossible,
 }
 

@@ -1,8 +1,8 @@
 //! Costs that follow from the name of a disk.
 //!
-//! A cloud tells what a disk is by its model, and publishes the caps of its usual volumes, in part
-//! by their size. What was bought besides is not told: the figures are those of the kind that one
-//! gets without asking, to begin with.
+//! A cloud names its disks by their model, and publishes the caps of its usual volumes, in part by
+//! size. Extra performance that was bought does not show, so the figures are those of the default
+//! kind.
 
 use crate::cost::CostModel;
 use crate::hints::disk::BlockDisk;
@@ -152,8 +152,8 @@ pub(crate) fn of_cloud(disk: &BlockDisk) -> Option<(CostModel, String)> {
     Some((cost, format!("its name: \"{}\", taken for {} ({})", disk.model, named.what, named.source)))
 }
 
-/// Makers of disks with an arm, as disks name them. A virtual disk may say that it turns, too: that
-/// is what the kernel takes a disk for that says nothing.
+/// Makers of disks with an arm, as disks name them. Rotation alone proves nothing: the kernel takes
+/// a virtual disk that does not say otherwise for a rotating one.
 const MAKERS: [&str; 8] = ["ATA", "SEAGATE", "HGST", "HITACHI", "WDC", "WD", "TOSHIBA", "FUJITSU"];
 const VIRTUAL: [&str; 4] = ["QEMU", "VBOX", "VMware", "Virtual"];
 

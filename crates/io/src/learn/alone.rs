@@ -6,32 +6,32 @@
 
 use crate::learn::Beside;
 
-/// Requests with at most so many outstanding, themselves included, count as alone. A long one
-/// makes others wait, so no more bytes than of a short one are beside them.
+/// A request counts as alone with at most this many outstanding, itself included, and with no more
+/// bytes beside it than those of a short one: a long one makes others wait.
 ///
-/// Where few are outstanding on purpose more count, because some of those before are still, and
-/// long ones may be all there is; a time that has grown is then believed only with care.
+/// While the depth is low on purpose more requests count, because earlier ones may still be
+/// outstanding and there may be long ones only. A time that has grown is then believed with care.
 const ALONE: u64 = 2;
 const FEW: u64 = 6;
 
-/// A longer request says more of the transfer than of the wait.
+/// A longer request shows the transfer rather than the latency.
 const SHORT_BYTES: u64 = 64 << 10;
 
-/// Requests alone that count, the last ones.
+/// Number of the latest lone requests that count.
 const SAMPLES: usize = 32;
-/// The time taken for that of all is exceeded by all but one part in so many.
+/// The estimate is the quantile that one in this many requests stays below.
 const LOW: usize = 4;
 
-/// Of a request's time at most this part is its transfer, and at most as much is not: whatever was
-/// believed before, neither is nothing.
+/// The largest part of a request's time that is taken for its transfer, and the largest that is
+/// taken for its latency: neither is ever zero, whatever was believed before.
 const PART: f64 = 0.75;
 
-/// With few outstanding requests take at least this part of the time before in the mean, if they
-/// were not waiting for each other.
+/// At a low depth requests take at least this part of their mean time before, if they had not
+/// waited for each other.
 const GROWS: f64 = 0.85;
 
-/// The least time grows by so much with each look, unless one is shorter: it has doubled after
-/// 1,400.
+/// The least time grows by this factor with each look, unless a request is shorter: it
+/// doubles within 1,400.
 const FORGETS: f64 = 1.0005;
 
 #[derive(Clone)]
@@ -42,9 +42,10 @@ pub(crate) struct Alone {
     /// The last of those alone, without their transfer.
     times_ns: [f64; SAMPLES],
     samples: usize,
-    /// So many of them were measured before few were outstanding on purpose, and count no more.
+    /// Number of them that were measured before the depth was lowered on purpose; they no longer
+    /// count.
     old: usize,
-    /// Few are outstanding on purpose: mean bytes and time of a request before.
+    /// Set while the depth is low on purpose: mean bytes and time of a request before that.
     few: Option<(f64, f64)>,
     /// Transfer of a byte of a request that has the device to itself.
     byte_ns: f64,
@@ -86,15 +87,14 @@ impl Alone {
         }
     }
 
-    /// Few are outstanding on purpose from now on; before, requests of `bytes` took `before_ns` in
-    /// the mean.
+    /// Begins a period of low depth, before which requests of `bytes` took `before_ns` in the mean.
     pub(crate) fn begin_few(&mut self, bytes: f64, before_ns: f64) {
         self.few = Some((bytes, before_ns));
         self.old = self.samples;
     }
 
-    /// Not any more. A time that has grown is believed when it is nearly that of before: else it
-    /// may be another's requests that were waited for.
+    /// Ends it. A time that has grown is believed when it is close to the mean before: else the
+    /// requests may have waited for those of another program.
     pub(crate) fn end_few(&mut self) {
         let Some((bytes, before_ns)) = self.few.take() else { return };
         let believed_ns = self.latency_ns;
@@ -106,8 +106,8 @@ impl Alone {
         }
     }
 
-    /// Believes what was measured: a low quantile, because a device that is throttled lets even a
-    /// lone request wait.
+    /// Evaluates the measured times: a low quantile, because a throttled device makes even a lone
+    /// request wait.
     pub(crate) fn look(&mut self) {
         self.least_ns.forget();
         self.least_byte_ns.forget();
@@ -132,7 +132,7 @@ impl Alone {
         self.samples
     }
 
-    /// That of half of those alone, or nothing before it is known.
+    /// The median of the lone requests; zero before there are any.
     pub(crate) fn median_ns(&self) -> f64 {
         let fresh = self.fresh();
         if !self.is_known() || fresh == 0 {
@@ -148,7 +148,7 @@ impl Alone {
         times[fresh / part]
     }
 
-    /// Those alone that count, of the last ones.
+    /// The number of lone requests that count.
     fn fresh(&self) -> usize {
         (self.samples - self.old).min(SAMPLES)
     }
@@ -179,13 +179,12 @@ impl Alone {
     }
 }
 
-/// The least of all, which is forgotten slowly while others are measured: what is not measured any
-/// more does not grow.
+/// The least time, which grows slowly while others are measured.
 #[derive(Clone, Default)]
 struct Least {
     count: u64,
     least: f64,
-    /// One was measured since the last look.
+    /// True when a request was measured since the last look.
     is_fresh: bool,
 }
 

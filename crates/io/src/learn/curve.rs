@@ -14,24 +14,25 @@
 const POINTS: usize = 11;
 const FIRST_BITS: u32 = 12;
 
-/// So much weighs what is assumed.
+/// Weight of an assumed point.
 const PRIOR_WEIGHT: f64 = 1e-4;
-/// So much weighs at least what was once measured.
+/// Least weight of a measured point.
 const OLD_WEIGHT: f64 = 1e-3;
-/// The part of the weight of a point that is left when another is measured: less of a fresh one.
+/// The part of a point's weight that is left when another one is measured; a fresh point loses
+/// more.
 const FADES: f64 = 0.95;
 const FADES_LATER: f64 = 0.999;
 const LATER_WEIGHT: f64 = 0.05;
-/// A device can take longer than its caps say, where both bind in turns, but not less: that is so
-/// many times as wrong.
+/// Factor of the error of a point below the caps. A device can take longer than its caps say, where
+/// both bind by turns, but not less.
 const LESS: f64 = 8.0;
 
 /// The last measurement of a length counts more than those before it.
 const LAST: f64 = 0.25;
 
-/// Shorter requests say little of the cost of bytes: that they are explained so must be worth this
-/// much of error, of their weight. Without longer ones, bytes cost what is assumed until some are
-/// tried.
+/// Shorter requests say little about the cost of bytes: explaining them by it must save at least
+/// this much error, of their weight. Without longer ones the assumed cost of bytes stays until some
+/// are tried.
 const LONG_BYTES: f64 = (45 << 10) as f64;
 const UNTRIED: f64 = 0.02;
 

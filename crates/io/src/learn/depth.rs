@@ -1,15 +1,15 @@
 //! How many requests should be outstanding.
 //!
-//! 1. When the device is the limit, what Little's law asks for, and a little more. That is
-//!    *reckoned*, from the time of a request alone.
-//! 2. That time can be wrong: answers of a cache in front, another device than it was measured
-//!    on. So, while requests wait, half as many more are let out for a moment. When they move
-//!    much more, they are *proven*; a little more is enough while requests do not wait long for
-//!    each other at the device. With others on the same device, who more lets out gets more of
-//!    it; as much more must be moved for it that two of them end at about the same.
-//! 3. A depth that was proven, and is more than reckoned, is tried with less now and then.
-//! 4. When no request was alone for long, or for a while since the device changed, few are let
-//!    out for a moment, so that some are alone (as BBR does; Cardwell and others, 2016).
+//! 1. When the device is the limit, the number that Little's law asks for, and a little more. It is
+//!    *reckoned* from the time of a request alone.
+//! 2. That time can be wrong: a cache answered in front, or the device has changed. So, while
+//!    requests wait, the depth is raised by a half for a moment. When much more is moved, the
+//!    higher depth is *proven*; a little more is enough while requests do not wait long for each
+//!    other at the device. Of several programs on one device, the one with the greater depth gets
+//!    more of it; so the required gain is chosen so that two of them end at about the same depth.
+//! 3. A depth that was proven, and is above the reckoned one, is tried with less now and then.
+//! 4. When no request was alone for long, or for a while since the device changed, the depth is
+//!    lowered for a moment, so that some are alone (as BBR does; Cardwell and others, 2016).
 
 use crate::learn::Learner;
 use crate::learn::sums::Sums;
@@ -20,41 +20,41 @@ const FILLS: f64 = 2.0;
 const MORE: f64 = 2.0;
 const DEPTHS: [f64; 2] = [4.0, Learner::MOST_DEPTH as f64];
 
-/// Steps of a trial; what it must move for more requests, and for more while they do not wait
-/// for each other: while they take at most so many times as long as alone.
+/// Factor of the depth in a trial; the gain that it must bring; the gain that is enough while
+/// requests hardly wait for each other; and the factor over the time alone up to which that holds.
 const STEP: f64 = 1.5;
 const MUCH: f64 = 1.25;
 const SOME: f64 = 1.05;
 const LONG: f64 = 4.0;
-/// With less outstanding nearly as much must be moved.
+/// The part that must still be moved at a lower depth.
 const KEEPS: f64 = 0.97;
 /// Time of a trial, and requests.
 const TRIAL_NS: f64 = 30e6;
 const TRIAL_REQUESTS: f64 = 48.0;
-/// Busy time before there is another one, when it brought nothing: at first, and at most after
-/// several. By chance one can bring nothing.
+/// Busy time before the next trial after one without gain: at first, and at most after several. One
+/// can fail by chance.
 const PAUSE_NS: f64 = 0.25e9;
 const LONGEST_PAUSE_NS: f64 = 2e9;
 
-/// With so many answered in the time of one it may be no arm.
+/// With this many answered in the time of one the device may have no arm.
 const NO_ARM: f64 = 8.0;
 
-/// Guesses have at most so many times as much outstanding as reckoned.
+/// Guesses may have at most this many times the reckoned depth outstanding.
 const WIDER: f64 = 4.0;
 
-/// Few requests are outstanding until so many were alone, or for so many times as long as one
-/// takes; how many.
+/// A period of low depth: it ends when this many requests were alone, or after this many times the
+/// time of one; and its depth.
 const ALONE: usize = 8;
 const FEW_TIMES: f64 = 4.0;
 const FEW: f64 = 2.0;
-/// When it is time for that: no request was alone for so long; or for so long, twice as long when
-/// it has changed nothing, since that time was in doubt.
+/// When it begins: no request was alone for this long; or the time alone has been in doubt for this
+/// long, which doubles each time that nothing changed.
 const OLD_NS: f64 = 10e9;
 const DOUBTED_NS: f64 = 0.5e9;
-/// It is in doubt when none was alone ever, or when requests take so many times as long and the
-/// device is not the limit.
+/// The time alone is in doubt when no request was ever alone, or when requests take this many times
+/// as long and the device is not the limit.
 const DOUBT: f64 = 4.0;
-/// A time that has become so many times as long, or as short, has changed.
+/// Factor from which a longer or shorter time counts as changed.
 const CHANGE: f64 = 1.5;
 
 /// The device at a look.
@@ -65,7 +65,7 @@ pub(crate) struct Looked<'a> {
     pub(crate) has_arm: bool,
     /// Requests waited.
     pub(crate) was_full: bool,
-    /// Another device than it was, it seems.
+    /// True when the device seems to have become another one.
     pub(crate) has_changed: bool,
     /// Requests that were alone, so far.
     pub(crate) alone: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// True for an arm that answers like one.
+    /// True for an arm, as far as its times show.
     fn is_arm(&self) -> bool {
         self.has_arm && self.alone_ns < NO_ARM * self.request_ns
     }
@@ -94,7 +94,7 @@ enum Trial {
     Pause {
         ns: f64,
     },
-    /// Few outstanding, for so long, until so many requests were alone.
+    /// A low depth, until some requests were alone or the time is over.
     Few {
         ns: f64,
         alone: usize,
@@ -106,7 +106,7 @@ enum Trial {
 pub(crate) struct Depth {
     reckoned: f64,
     proven: f64,
-    /// So many outstanding fill the device.
+    /// Requests that fill the device.
     fills: f64,
     trial: Trial,
     /// The next pause.
@@ -116,7 +116,7 @@ pub(crate) struct Depth {
     /// Requests that were alone when some were last, and the busy time since then.
     alone: usize,
     alone_age_ns: f64,
-    /// The time alone is in doubt; for how long it is left so.
+    /// Whether the time alone is in doubt, and for how long it is left so.
     is_doubtful: bool,
     doubted_ns: f64,
 }
@@ -142,7 +142,7 @@ impl Depth {
         matches!(self.trial, Trial::Few { .. })
     }
 
-    /// So many outstanding fill the device.
+    /// Requests that fill the device.
     pub(crate) fn fills(&self) -> f64 {
         self.fills
     }
@@ -160,7 +160,7 @@ impl Depth {
         }
     }
 
-    /// How much more than usual is let out now.
+    /// The factor of the present depth over the usual one.
     pub(crate) fn more(&self) -> f64 {
         match self.trial {
             Trial::With { depth, .. } => depth / self.usual(),
@@ -168,30 +168,30 @@ impl Depth {
         }
     }
 
-    /// How many times as many as reckoned were proven, where the device is not the limit: what
-    /// guesses may have outstanding is reckoned, too.
+    /// The factor of the proven depth over the reckoned one, where the device is not the limit. The
+    /// bound on guesses is reckoned as well.
     pub(crate) fn wider(&self) -> f64 {
         (self.proven / self.reckoned).clamp(1.0, WIDER)
     }
 
-    /// At least so many are wanted.
+    /// Sets the least depth.
     pub(crate) fn at_least(&mut self, depth: f64) {
         self.reckoned = self.reckoned.max(depth.min(DEPTHS[1]));
     }
 
-    /// So many at first.
+    /// Sets the first depth.
     pub(crate) fn begin_with(&mut self, depth: f64) {
         (self.fills, self.reckoned) = (DEPTHS[0], depth);
     }
 
-    /// By Little's law so many are answered in the time of one.
+    /// Sets the reckoned depth: the requests answered in the time of one, by Little's law.
     pub(crate) fn reckon(&mut self, answered: f64) {
         self.fills = (FILLS * answered + 1.0).clamp(DEPTHS[0], DEPTHS[1]);
         self.reckoned = (self.fills + MORE).min(DEPTHS[1]);
     }
 
-    /// Takes in a look. `work` weighs what was moved: by the costs of now, also what was moved
-    /// before a trial, because the trial changes what is believed.
+    /// Takes in a look. `work` weighs what was moved, also before a trial, by the present
+    /// costs: the trial itself changes them.
     pub(crate) fn look(&mut self, at: &Looked<'_>, work: impl Fn(&Sums) -> f64) {
         self.note_alone(at);
         if at.is_limit && !at.has_arm {
@@ -266,8 +266,8 @@ impl Depth {
         }
     }
 
-    /// A trial is over: `gain` times as much was moved, and requests took `waits` times as long
-    /// as alone.
+    /// Judges a trial in which `gain` times as much was moved and requests took `waits` times as
+    /// long as alone.
     fn judge(&mut self, depth: f64, gain: f64, waits: f64) {
         let usual = self.usual();
         let proven = match depth > usual {

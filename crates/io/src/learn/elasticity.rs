@@ -22,7 +22,7 @@ pub(crate) struct Elasticity {
 }
 
 impl Elasticity {
-    /// A look at which requests of `bytes` took `ns` of the device, both in the mean.
+    /// Adds a look in which requests of `bytes` took `ns` of the device, both in the mean.
     pub(crate) fn add(&mut self, bytes: f64, ns: f64) {
         let (length, time) = (bytes.ln(), ns.ln());
         let keep = 1.0 - 1.0 / REACH;

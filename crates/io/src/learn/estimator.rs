@@ -1,4 +1,5 @@
-//! Learns one direction of a device.
+//! Learns the costs of a device's reads from their completions, with a look every [`LOOK_NS`] of
+//! busy time.
 
 use crate::cost::{CostModel, Law};
 use crate::learn::alone::Alone;
@@ -12,53 +13,53 @@ use crate::learn::{Beside, Done, Reads, SeenLoad};
 const REACH_NS: f64 = 120e6;
 /// Requests that they reach back at least.
 const REACH_REQUESTS: f64 = 16.0;
-/// Longer gaps are pauses, and say nothing of how much the device is used.
+/// Longer gaps are pauses, which do not count as time without use.
 const PAUSE_NS: f64 = 5e6;
 /// Busy time between two looks at the sums.
 const LOOK_NS: f64 = 10e6;
-/// The device is the limit when requests take so many times as long as alone.
+/// The device is the limit when requests take this many times as long as alone.
 const LIMIT: f64 = 1.5;
-/// The device was not the limit when it was filled for less than this part of the time, short gaps
-/// included; and how sure one must be that it was.
+/// The part of the time, short gaps included, for which the device must have been filled to be the
+/// limit; and the confidence that this needs.
 const HALF: f64 = 0.5;
 const LEAST_SURE: f64 = 0.05;
-/// A device that answers slower than this alone, and hardly faster in company, has an arm. With
-/// so many answered in the time of one it has none.
+/// A device has an arm if a lone request takes longer than this and more requests at once hardly
+/// raise the rate. With this many answered in the time of one it has none.
 const ARM_NS: f64 = 4e6;
 const ARM_BYTES: f64 = (128 << 10) as f64;
 const ARM_COMPANY: f64 = 8.0;
-/// Nothing with an arm answers sooner, unless it held that in a cache.
+/// No arm answers sooner, except from a cache.
 const NO_ARM_NS: f64 = ARM_NS / 2.0;
 const NO_ARM_COMPANY: f64 = 12.0;
-/// An arm that is none has been so at so many looks; and one that was not known to be one.
+/// Looks in a row after which the belief in an arm is dropped, or taken up.
 const NO_ARM_LOOKS: u32 = 8;
 const ARM_LOOKS: u32 = 3;
-/// An arm needs longer for short requests, also where they are neighbours; and no transfer takes
-/// less than so much of what it is believed to take.
+/// Length up to which an arm needs longer than a device without one, also for neighbours; and the
+/// least part of its believed time that a transfer can take.
 const QUICK_BYTES: f64 = (32 << 10) as f64;
 const QUICK_NS: f64 = 200e3;
 const OUTRUNS: f64 = 0.4;
-/// An arm knows at least so many requests. Those that wait for it in the queue are merged.
+/// Least depth for an arm. Requests that wait in the queue are merged.
 const ARM_DEPTH: f64 = 8.0;
 
-/// Flash answers sooner.
+/// Above the latency of flash.
 const SLOW_NS: f64 = 250e3;
-/// Assumed of slower ones: so many requests keep it busy, if it allows as many.
+/// Assumed for slower devices: requests that keep them busy, if the caps allow as many.
 const VOLUME_DEPTH: f64 = 9.0;
 const VOLUME: CostModel = CostModel::network();
 const ARM: CostModel = CostModel::hdd();
 
-/// Requests that cost so many times as much, or as little, are those of another device.
+/// Factor of the cost of requests, up or down, from which the device counts as another one.
 const CHANGE: f64 = 1.5;
 
-/// A latency is a surprise when it is so many times what was believed.
+/// Factor over the believed latency from which a latency is a surprise.
 const SURPRISE: f64 = 2.0;
 
 /// How much steeper the price is than the use.
 const STEEP: i32 = 4;
 /// The least price of bytes: they take memory, too.
 const BYTES: f64 = 0.6;
-/// The part of the way that prices go with each look.
+/// The part of the difference by which prices move with each look.
 const PRICE_STEP: f64 = 0.05;
 
 #[derive(Clone)]
@@ -67,7 +68,7 @@ pub(crate) struct Estimator {
     curve: Curve,
     elasticity: Elasticity,
     kind: CurveKind,
-    /// Looks at which it answered like the other kind, one after the other.
+    /// Looks in a row at which it answered like the other kind.
     unlike: u32,
     tick: Sums,
     lately: Sums,
@@ -79,10 +80,10 @@ pub(crate) struct Estimator {
     /// The price of requests: see [`Law::Caps`].
     request_share: f64,
     costs: Costs,
-    /// Costs when the device was last taken for another one.
+    /// Costs at the last time that the device counted as another one.
     costs_then: Costs,
     is_limit: bool,
-    /// How often it was, so far.
+    /// Looks so far at which the device was the limit.
     looks: u64,
 }
 
@@ -111,18 +112,18 @@ impl Estimator {
         }
     }
 
-    /// A request of `bytes` goes to the device. Answers what is outstanding with it.
+    /// Notes that a request of `bytes` goes to the device. Returns what is outstanding with it.
     pub(crate) fn started(&mut self, bytes: u64, now_ns: u64) -> Beside {
         self.pass(now_ns);
         self.outstanding.begin(bytes)
     }
 
-    /// Requests wait because of what is outstanding.
+    /// Notes that requests wait because of the number outstanding.
     pub(crate) fn is_full(&mut self) {
         self.was_full = true;
     }
 
-    /// A request that was started is over. True when the device was looked at anew.
+    /// Notes that a request is over. True when that led to a look.
     pub(crate) fn finished(&mut self, done: &Done, now_ns: u64) -> bool {
         self.pass(now_ns);
         self.outstanding.end(done.bytes);
@@ -213,7 +214,8 @@ impl Estimator {
         self.set_prices();
     }
 
-    /// True when requests of that length cost so much more, or less, that it is another device.
+    /// True when requests of that length cost so much more or less that the device counts as
+    /// another one.
     fn has_changed(&mut self, bytes: f64) -> bool {
         let times = self.costs.ns(bytes) / self.costs_then.ns(bytes);
         let has_changed = !(1.0 / CHANGE..CHANGE).contains(&times);
@@ -223,8 +225,8 @@ impl Estimator {
         has_changed
     }
 
-    /// Before the device was filled once, its latency says what it is like: flash, a usual volume,
-    /// or something with an arm.
+    /// Assumes the kind of the device by its latency until it was filled once: flash, a usual
+    /// volume, or something with an arm.
     fn assume_by_latency(&mut self) {
         let latency_ns = self.alone.latency_ns();
         let request_ns = (latency_ns / VOLUME_DEPTH).max(VOLUME.ns_per_request as f64);
@@ -261,9 +263,9 @@ impl Estimator {
         may_be_none && is_enough && (is_quick || ns < OUTRUNS * self.costs.byte_ns * bytes)
     }
 
-    /// An arm shows when short requests alone take long and many at once hardly more in all; that
-    /// it is none, when they take less. It must do so for some time: a track buffer is quick, too,
-    /// and while a device becomes another one the two times are not of the same.
+    /// The kind of the device. It has an arm when short requests alone take long and many at once
+    /// are hardly faster, and none when they are. This must hold for some time: a track buffer is
+    /// quick, too, and while a device changes, the two times are of different devices.
     fn kind_now(&mut self, bytes: f64) -> CurveKind {
         let latency_ns = self.alone.latency_ns();
         // While it is taken for an arm there may be no more of them: few are enough.
@@ -292,7 +294,8 @@ impl Estimator {
         other
     }
 
-    /// The dearer is that of which the work uses more, of all that the device allows.
+    /// Sets the prices: the one of requests and bytes is dearer of which the work uses the larger
+    /// part of what the device allows.
     fn set_prices(&mut self) {
         let of_requests = self.costs.request_ns * self.lately.requests;
         let of_bytes = self.costs.byte_ns * self.lately.bytes;
@@ -329,14 +332,14 @@ impl Estimator {
         self.lately.service_ns / self.lately.busy_ns.max(1.0)
     }
 
-    /// All that is believed of reads now.
+    /// The present beliefs about reads.
     pub(crate) fn learned(&self) -> Reads {
         Reads { cost: self.cost(), crowd: self.crowd(), is_sought: self.looks == 0 }
     }
 
-    /// Costs of requests, with the prices of now. What may be outstanding of guesses follows from
-    /// the bytes that are moved in the time of a request: while more is tried bytes seem cheaper,
-    /// and where more was proven requests seem to take longer.
+    /// The present costs and prices of requests. The bound on guesses follows from the bytes that
+    /// are moved in the time of a request, so a trial of a higher depth makes bytes seem cheaper,
+    /// and a proven one makes requests seem longer.
     pub(crate) fn cost(&self) -> CostModel {
         let more = self.depth.more().max(1.0);
         let wider = if self.is_limit || self.kind == CurveKind::Arm { 1.0 } else { self.depth.wider() };

@@ -1,23 +1,26 @@
 //! Sums over the requests of some time, and the time itself.
 //!
 //! Time in which nothing happens is not the work of the device: it stalls, the machine was
-//! suspended, or a clock has jumped. What passes between two events counts up to a bound that
-//! follows from what requests take; the rest counts for nothing, and is taken from the time of
-//! the requests that were outstanding. A device that became so slow is believed bit by bit.
+//! suspended, or a clock has jumped. The time between two events counts up to a bound that follows
+//! from the mean time of a request. The rest does not count, and is subtracted from the times of
+//! the requests that were outstanding. When the device has really become that slow, the bound grows
+//! step by step.
 
-/// Between two events so many times the mean time for a request counts, and at least so much.
+/// The time between two events counts up to this many times the mean time of a request, and at
+/// least this much.
 const GAP: f64 = 8.0;
 const LEAST_GAP_NS: f64 = 50e6;
 
-/// A clock that is so far behind has been set back.
+/// From here on, time that goes backwards means that the clock was set back.
 pub(crate) const BACK_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Sums {
     pub(crate) busy_ns: f64,
-    /// Beside it, with nothing outstanding: short gaps, in which those work who use the device.
+    /// Idle time, with nothing outstanding: short gaps, in which the programs that use the device
+    /// work.
     pub(crate) idle_ns: f64,
-    /// Of that, with as many outstanding as should be.
+    /// The part of the busy time with the full depth outstanding.
     pub(crate) full_ns: f64,
     pub(crate) service_ns: f64,
     pub(crate) requests: f64,
@@ -25,7 +28,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds others, after so much of these was kept.
+    /// Scales these sums by `keep`, then adds others.
     pub(crate) fn add(&mut self, other: &Sums, keep: f64) {
         self.busy_ns = self.busy_ns * keep + other.busy_ns;
         self.idle_ns = self.idle_ns * keep + other.idle_ns;
@@ -35,7 +38,7 @@ impl Sums {
         self.bytes = self.bytes * keep + other.bytes;
     }
 
-    /// Busy and idle.
+    /// Busy and idle time.
     pub(crate) fn ns(&self) -> f64 {
         self.busy_ns + self.idle_ns
     }
@@ -57,13 +60,13 @@ impl Sums {
 #[derive(Clone, Default)]
 pub(crate) struct Passing {
     now_ns: u64,
-    /// The last time of which a part did not count: its end, and that part.
+    /// The last gap that did not count in full: its end, and the part that did not count.
     stall: (u64, u64),
 }
 
 impl Passing {
-    /// Time goes on to `now_ns`. Answers how much of it counts, when a request takes
-    /// `request_ns` in the mean.
+    /// Moves the time to `now_ns`. Returns how much of it counts, when a request takes `request_ns`
+    /// in the mean.
     pub(crate) fn to(&mut self, now_ns: u64, request_ns: f64) -> f64 {
         if now_ns < self.now_ns {
             // A little: the clock was read before another event was.
@@ -82,7 +85,7 @@ impl Passing {
         most_ns
     }
 
-    /// The time of a request that ends now, as far as it counts; none where it cannot be.
+    /// The time of a request that ends now, as far as it counts; `None` where it is impossible.
     pub(crate) fn taken(&self, taken_ns: u64) -> Option<f64> {
         let (ended_ns, stalled_ns) = self.stall;
         let is_stalled = self.now_ns.saturating_sub(taken_ns) < ended_ns.saturating_sub(stalled_ns);

@@ -1,16 +1,16 @@
 //! Learns the writes of a device.
 //!
-//! A write that is over says less than a read: caches take it and write it out later, and those
+//! A completed write says less than a read: caches take it and write it out later, and writes
 //! without a waiter are not sent so that they fill the device. So
 //!
-//! 1. time is looked at by *busy periods*: from a write that finds no other to the next moment
-//!    without one. When writes take longer in it than alone, the device was the limit, and each
-//!    after the first cost its share of the period. A lone write that had to wait cost the time
-//!    since the one before it, because a volume gains while it is left alone;
-//! 2. when they do not, the rate that was let through is a bound, which is believed only where it
-//!    held for long: volumes let a burst through;
-//! 3. what a flush takes longer than with nothing to write out was deferred by the writes before
-//!    it, and is a part of their cost.
+//! 1. time is divided into *busy periods*: from a write that finds no other outstanding to the next
+//!    moment without one. When writes in it take longer than alone, the device was the limit, and
+//!    each after the first cost its share of the period. A lone write that had to wait cost the
+//!    time since the one before it, because a volume saves up while it is idle;
+//! 2. otherwise the rate that was sent is a lower bound of the limit. It is believed only where it
+//!    held for long, since volumes let bursts through;
+//! 3. the time that a flush takes beyond one with nothing to write out was deferred by the writes
+//!    before it, and is a part of their cost.
 
 use crate::cost::CostModel;
 use crate::learn::Beside;
@@ -18,29 +18,29 @@ use crate::learn::alone::Alone;
 use crate::learn::curve::{Costs, Curve, CurveKind};
 use crate::write_cost::WriteCost;
 
-/// Busy time and writes between two looks; many busy nanoseconds will do with fewer.
+/// Busy time and writes between two looks; after much busy time fewer writes are enough.
 const LOOK_NS: f64 = 10e6;
 const LOOK_WRITES: f64 = 8.0;
 const LONG_LOOK_NS: f64 = 100e6;
-/// The device is the limit when writes take so many times as long as alone.
+/// The device is the limit when writes take this many times as long as alone.
 const LIMIT: f64 = 1.3;
-/// Time after which a rate that was let through is believed.
+/// Time after which a rate below the limit is believed.
 const SUSTAINED_NS: f64 = 250e6;
-/// A device that was left alone for longer than so many times as it was used had no limit then.
+/// A device that was idle for longer than this many times its busy time was not at its limit.
 const LEFT: f64 = 4.0;
-/// So sure is that, of 1.
+/// Confidence of such a bound, of 1.
 const BOUND: f64 = 0.5;
 
-/// With each flush those before it count so much less.
+/// Factor by which earlier flushes count less with each new one.
 const KEPT: f64 = 0.9;
-/// Flushes after as many writes each say nothing of one write: this must be their variance, of
-/// the mean square.
+/// Least variance of the writes per flush, relative to their mean square: flushes after equal
+/// numbers of writes say nothing about a single one.
 const SPREAD: f64 = 0.02;
 
 #[derive(Clone, Copy, Default)]
 struct WriteSums {
     busy_ns: f64,
-    /// Before it, when the device was left alone.
+    /// Idle time before it.
     left_ns: f64,
     service_ns: f64,
     writes: f64,
@@ -54,9 +54,9 @@ struct WriteSums {
 #[derive(Clone, Copy, Default)]
 struct Period {
     began_ns: u64,
-    /// A part of a long one: it has no write that found no other.
+    /// True of a later part of a long period, which has no write that found no other.
     goes_on: bool,
-    /// For so long there was no write before it.
+    /// Time without writes before it.
     left_ns: f64,
     writes: f64,
     service_ns: f64,
@@ -74,14 +74,14 @@ pub struct WriteCosts {
     period: Period,
     ended_ns: u64,
     tick: WriteSums,
-    /// Of looks that did not find a limit, since the last that did.
+    /// Sums of the looks without a limit since the last one with a limit.
     free: WriteSums,
     looks: u64,
     flushes: Flushes,
 }
 
 impl WriteCosts {
-    /// Begins with the costs of reads.
+    /// Begins with costs that follow from those of reads.
     pub fn new(prior: &CostModel) -> WriteCosts {
         let kind = if prior.has_arm() { CurveKind::Arm } else { CurveKind::Caps };
         let byte_ns = 1e9 / prior.bytes_per_s.max(1) as f64;
@@ -101,7 +101,7 @@ impl WriteCosts {
         }
     }
 
-    /// A write of `bytes` goes to the device. Answers what is outstanding with it.
+    /// Notes that a write of `bytes` goes to the device. Returns what is outstanding with it.
     pub fn started(&mut self, bytes: u64, now_ns: u64) -> Beside {
         if self.outstanding.requests == 0 {
             let left_ns = now_ns.saturating_sub(self.ended_ns) as f64;
@@ -110,7 +110,7 @@ impl WriteCosts {
         self.outstanding.begin(bytes)
     }
 
-    /// A write is over. True when the device was looked at anew.
+    /// Notes that a write is over. True when that led to a look.
     pub fn finished(&mut self, bytes: u64, beside: &Beside, taken_ns: u64, now_ns: u64) -> bool {
         self.alone.add(bytes, taken_ns as f64, beside);
         let period = &mut self.period;
@@ -134,7 +134,7 @@ impl WriteCosts {
         is_due
     }
 
-    /// A write failed: it says nothing.
+    /// Notes that a write failed; its time does not count.
     pub fn failed(&mut self, bytes: u64) {
         self.outstanding.end(bytes);
     }
@@ -186,12 +186,12 @@ impl WriteCosts {
         }
     }
 
-    /// A flush took so long.
+    /// Takes in the time of a flush.
     pub fn flushed(&mut self, taken_ns: u64) {
         self.flushes.add(taken_ns as f64);
     }
 
-    /// Beliefs of now.
+    /// The present beliefs.
     pub fn cost(&self) -> WriteCost {
         let [flush_ns, deferred_ns] = self.flushes.costs();
         WriteCost {
@@ -206,7 +206,8 @@ impl WriteCosts {
     }
 }
 
-/// Flushes by the writes since the one before: a line, fitted with the latest counting more.
+/// The time of a flush by the writes since the one before: a fitted line, in which later flushes
+/// count more.
 #[derive(Clone)]
 struct Flushes {
     /// Before any.

@@ -368,7 +368,7 @@ enum ProbePattern {
 /// Keeps a number of reads outstanding: each completion begins the next.
 struct ProbePump {
     queue: OnceLock<Weak<DeviceQueue>>,
-    /// Addresses of the buffers; the tag is the place in here.
+    /// Addresses of the buffers, by tag.
     bufs: Vec<usize>,
     blocks: WrittenBlocks,
     places: ProbePattern,

@@ -58,8 +58,7 @@ fn resident_bytes() -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// Bytes of the heap in use, as far as they are told apart from those of other 4 GiB; `None`
-/// where the system does not say.
+/// Bytes of the heap in use, modulo 4 GiB; `None` where the system does not say.
 fn used_bytes() -> Option<u32> {
     #[cfg(target_env = "gnu")]
     {
@@ -71,7 +70,7 @@ fn used_bytes() -> Option<u32> {
     None
 }
 
-/// Gives back what many small things have left free: what each of them held was not worth a look.
+/// Gives back memory that many small allocations have left free, none of which was worth a trim.
 ///
 /// The heap does not say how much of what is free in it has been given back. So it is given back
 /// when the process has grown by much, or when much was in use that is not any more. A process
@@ -83,7 +82,7 @@ pub struct HeapWatch(Mutex<Watched>);
 struct Watched {
     /// resident after the last time, or since
     least: u64,
-    /// in use since the last time
+    /// most in use since the last time
     most_used: u32,
     looks: u32,
 }
@@ -91,10 +90,10 @@ struct Watched {
 impl HeapWatch {
     const GROWN_BYTES: u64 = 24 << 20;
     const FREED_BYTES: u32 = 16 << 20;
-    /// At each so many looks the heap is asked, which costs time where much in it is free.
+    /// Looks per query of the heap, which costs time where much of it is free.
     const LOOKS: u32 = 4;
 
-    /// To be called a few times a second; answers whether memory was given back.
+    /// Call it a few times a second; returns whether memory was given back.
     pub fn look(&self) -> bool {
         let Some(now) = resident_bytes() else { return false };
         let mut watched = self.0.lock();

@@ -3,22 +3,21 @@
 //! Where the bandwidth of a device is the limit, a demand read waits behind all bytes that are
 //! outstanding. So:
 //!
-//! 1. A quarter of the depth is not for the background. Where the device has caps, [`APART`]
-//!    requests have room besides: its bytes can be free while its requests are not. Where less
-//!    than so many are let out at all, a lone read is measured, and they would lie before it.
-//! 2. Writes go out while less is outstanding than twice what the device moves during one wait,
-//!    and one longest request; and no more of them than fill the device as its writes were
-//!    learned, so that a commit beside them waits for one of them.
+//! 1. A quarter of the depth is kept from the background. Where the device has caps, there is room
+//!    for [`APART`] more requests, since its bytes can be free while its requests are not; but not
+//!    while the depth is below that number, which is when lone reads are measured.
+//! 2. Writes go out while less is outstanding than twice what the device moves during one wait, and
+//!    one longest request; and no more of them than fill the device by its learned costs of writes,
+//!    so that a commit beside them waits for one of them.
 //! 3. Guesses on a device with an arm: the first bound, because an arm wants to know much at
 //!    once. On other devices they go out while less is outstanding than fills the device (bandwidth
 //!    times delay, as BBR bounds what it sends, and one request), in requests that are not longer
 //!    than they must be. More would only make demand reads wait.
-//! 4. On flash a page costs as much alone as among many, so guesses save nothing but waiting:
-//!    there they leave the device to more urgent requests, when those are a quarter of what
-//!    fills it.
-//! 5. Guesses go out nevertheless when the last one did so [`SHARE`] times as long ago as it
-//!    took: demand reads may keep the device busy all the time. A lone write does so past the other
-//!    bounds, too: commits wait in the end for a checkpoint that gets no turn.
+//! 4. On flash a page costs as much alone as among many, so guesses save only waiting. There they
+//!    leave the device to more urgent requests once those are a quarter of what fills it.
+//! 5. Demand reads may keep the device busy all the time. So a guess goes out past these bounds
+//!    once [`SHARE`] times its device time has passed since the last one. So does a lone write:
+//!    commits wait in the end for a checkpoint that gets no turn.
 
 use crate::cost::{CostModel, GUESS_KNEES};
 use crate::queue::costs::DeviceCosts;
@@ -26,34 +25,33 @@ use crate::queue::device_load::DeviceLoad;
 use crate::queue::request::Class;
 use crate::write_cost::WriteCost;
 
-/// One part in so many of the device's time is for guesses, whatever else it has to do.
+/// One part in this many of the device's time is for guesses, whatever else it has to do.
 const SHARE: u64 = 16;
 
-/// A guess is so many times as long as what the device moves in the fixed time of a request: that
-/// time is then a tenth of its cost.
+/// Length of a guess as a multiple of what the device moves in the fixed time of a request: that
+/// time is then a tenth of the cost.
 const GUESS_GAPS: u64 = 10;
 
 /// Guesses are shorter than [`GUESS_KNEES`] where the price of requests is below this: a demand
 /// read may wait for them.
 const DEAR: f64 = 0.67;
 
-/// Length of the blocks that are hurried whole on a device with caps: so many times what it
+/// Length of the blocks that are hurried whole on a device with caps, as a multiple of what it
 /// transfers while it takes one more request.
 const HURRIED_KNEES: u64 = 2;
 
-/// Background requests that have room beside all others.
+/// Background requests that have room besides all others.
 pub(crate) const APART: usize = 4;
 
-/// Before the limit of the device was reached once, so many times as much is outstanding as would
-/// fill it, were it as believed: so BBR starts. It is less than there, because demand reads wait
-/// for it.
+/// Until the limit of the device was reached once, this many times as much may be outstanding as
+/// fills it by its believed costs, as in the startup of BBR. The factor is lower than BBR's,
+/// because demand reads wait behind it.
 const STARTUP_GAIN: u64 = 2;
 
 /// The shortest bound on guesses, in bytes.
 const LEAST_GUESS: u64 = 64 << 10;
 
-/// A device that takes so many times as long for a read as its cost model says has another cost
-/// model.
+/// Factor over the time by the cost model from which the model counts as wrong.
 const UNLIKE: u64 = 4;
 
 /// The bounds of a queue.
@@ -63,14 +61,14 @@ pub struct Background {
     writes: WriteCost,
     /// Device requests outstanding.
     pub requests: usize,
-    /// Those of the background that may be outstanding beside a full depth of others. Where the
-    /// device has caps, its bytes can be free while its requests are not.
+    /// Background requests that may be outstanding besides a full depth of others. Where the device
+    /// has caps, its bytes can be free while its requests are not.
     pub(crate) apart: usize,
     /// Bytes outstanding for writes, and for guesses of an arm.
     pub bytes: u64,
     /// Longest merged device request, in bytes.
     max_bytes: u64,
-    /// The limit of the device was not reached yet: guesses look for it.
+    /// True until the limit of the device was reached once: guesses seek it.
     pub(crate) is_sought: bool,
 }
 

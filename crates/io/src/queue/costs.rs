@@ -1,4 +1,4 @@
-//! Costs of a device, as a queue believes them.
+//! Costs of a device, as its queue has learned them.
 
 use crate::cost::CostModel;
 use crate::learn::writes::WriteCosts;
@@ -12,7 +12,7 @@ pub(crate) struct DeviceCosts {
 }
 
 impl DeviceCosts {
-    /// The costs of a device of whose writes nothing is known yet.
+    /// The costs of a device whose writes are not known yet.
     pub(crate) fn from_reads(reads: CostModel) -> DeviceCosts {
         DeviceCosts { reads, writes: WriteCosts::new(&reads).cost() }
     }

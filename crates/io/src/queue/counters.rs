@@ -36,7 +36,7 @@ pub struct ClassCounters {
     pub retried: u64,
     /// From submission to completion.
     pub latency: Latency,
-    /// The sum of these, in nanoseconds.
+    /// The sum of the latencies, in nanoseconds.
     pub latency_ns: u64,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct QueueTally {
     changed_ns: u64,
     busy_ns: u64,
     depth_ns: u64,
-    /// When counting began anew: what went out before is not counted when it comes back.
+    /// Time of the last reset: requests that went out before it are not counted when they end.
     reset_ns: u64,
 }
 
@@ -176,7 +176,7 @@ impl QueueTally {
         self.changed_ns = if is_set_back { now } else { self.changed_ns.max(now) };
     }
 
-    /// A device request goes out.
+    /// Counts a device request that goes out.
     pub(crate) fn started(&mut self, request: &mut DeviceRequest, now: u64) {
         self.outstanding_changes(now);
         self.outstanding += 1;
@@ -192,8 +192,8 @@ impl QueueTally {
             request.pieces.iter().filter(|p| !p.again).map(|p| p.request.buf.len() as u64).sum::<u64>();
     }
 
-    /// A device request came back; the first `ended` pieces are over, `failed` of them with an
-    /// error.
+    /// Counts a device request that came back: the first `ended` pieces are over, `failed` of them
+    /// with an error.
     pub(crate) fn finished(
         &mut self,
         request: &DeviceRequest,
@@ -234,7 +234,7 @@ impl QueueTally {
         }
     }
 
-    /// A request is begun in the asking thread. Answers what is outstanding with it.
+    /// Notes that a request in place begins. Returns what is outstanding with it.
     pub(crate) fn begin_in_place(&mut self, class: Class, write: bool, bytes: u64, now: u64) -> Beside {
         self.outstanding_changes(now);
         self.outstanding += 1;
@@ -246,7 +246,7 @@ impl QueueTally {
         self.learner.started(write, bytes, now)
     }
 
-    /// A request was ended in the asking thread.
+    /// Notes that a request in place has ended.
     pub(crate) fn end_in_place(&mut self, class: Class, done: &Done, now: u64) -> Seen {
         self.outstanding_changes(now);
         if !done.has_failed {
@@ -266,13 +266,13 @@ impl QueueTally {
         seen
     }
 
-    /// A flush took so long. Answers what is believed of writes then, where that is learned.
+    /// Takes in the time of a flush. Returns the costs of writes, where they are learned.
     pub(crate) fn flushed(&mut self, taken_ns: u64) -> Option<WriteCost> {
         self.learner.flushed(taken_ns);
         self.learner.writes()
     }
 
-    /// Requests wait because of what is outstanding.
+    /// Notes that requests wait because of the number outstanding.
     pub(crate) fn is_full(&mut self) {
         self.learner.is_full();
     }
@@ -323,8 +323,8 @@ impl QueueTally {
         self.read_times
     }
 
-    /// Starts counting anew; what is outstanding stays outstanding, and is no request of the new
-    /// count. What is known of the device stays known.
+    /// Resets the counts. Outstanding requests stay outstanding, and are not counted again; learned
+    /// costs are kept.
     pub(crate) fn reset(&mut self, now: u64) {
         let (outstanding, read_times, least) = (self.outstanding, self.read_times, self.least);
         let learner = self.learner.clone();

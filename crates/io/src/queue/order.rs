@@ -1,8 +1,8 @@
 //! The order in which the requests of one class go out: the seam [`Order`].
 //!
 //! All orders have the same four verbs. `choose` decides where to go on, or to hold the device
-//! still for a moment. `peek` and `pop` then give the next requests from there, which may travel
-//! along. `sent` tells which of them became one device request.
+//! still for a moment. `peek` and `pop` then give the next requests from there, which may be merged
+//! with it. `sent` tells which of them became one device request.
 //!
 //! The engine's own order is the elevator. Others are made by a policy of another crate.
 
@@ -58,7 +58,8 @@ pub trait Order: Send {
     /// The requests popped since `choose` go out as this one.
     fn sent(&mut self, request: &DeviceRequest, now_ns: u64, rules: &Rules);
 
-    /// The device is done with what was sent. The clock is read only where an order needs it.
+    /// Called when the device is done with a request. The clock is read only where an order needs
+    /// it.
     fn over(&mut self, _request: &DeviceRequest, _now_ns: &dyn Fn() -> u64) {}
 
     /// Takes out the reads that begin within `offsets`. Where requests are sorted it looks at no

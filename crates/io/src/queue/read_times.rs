@@ -7,8 +7,8 @@
 //! * *multi*: a device request of several merged requests, with the number of device requests that
 //!   were outstanding meanwhile, since that many share the device.
 //!
-//! Both from start to end at the device: a guess that was held for long before a reader came to
-//! wait for it says nothing of the device.
+//! Both count from start to end at the device: the time for which a guess was held before says
+//! nothing about the device.
 //!
 //! Each is a mean over the first reads, and over about the last [`WINDOW`] from then on: a
 //! device that becomes slower is noticed after some dozens of reads, and one slow read is not
@@ -81,7 +81,7 @@ impl RecentReads {
 }
 
 impl ReadTimes {
-    /// A device request is over, all of it; `outstanding` were at the device with it. Answers its
+    /// A device request is over, all of it; `outstanding` were at the device with it. Returns its
     /// time if a reader waited for it alone.
     pub(super) fn ended(&mut self, request: &DeviceRequest, outstanding: u64, now: u64) -> Option<u64> {
         if request.write {
@@ -95,7 +95,7 @@ impl ReadTimes {
         None
     }
 
-    /// A read of one request is over. Answers its time if a reader waited for it.
+    /// A read of one request is over. Returns its time if a reader waited for it.
     pub(super) fn ended_alone(
         &mut self,
         class: Class,

@@ -13,11 +13,11 @@ pub enum Class {
     Journal,
     /// A reader waits for these bytes.
     Demand,
-    /// They will certainly be needed.
+    /// Bytes that will certainly be needed.
     Planned,
     /// A query waits for what it has put aside: a run of a sort, a part of a join.
     SpillRead,
-    /// They may be needed.
+    /// Bytes that may be needed.
     Speculative,
     /// A query puts aside what does not fit into its memory.
     SpillWrite,

@@ -1,12 +1,12 @@
-//! The choice of the next request, and of those that go along with it.
+//! Chooses the next request, and those that are merged with it.
 //!
 //! Requests wait in one lane per class. The first non-empty lane in order of priority is
 //! served, unless a lower one has been passed over `patience` times. Inside a lane the policy
 //! decides (`order`); a policy that holds the device still for a moment holds it for the
 //! lanes below too, never for those above.
 //!
-//! The requests that follow the chosen one go along while they are of the same direction, at
-//! most a gap away (reads), and the whole stays within `max_bytes`. Requests that overlap are
+//! The requests that follow the chosen one are merged with it while they are of the same direction,
+//! at most a gap away (reads), and the whole stays within `max_bytes`. Requests that overlap are
 //! never merged, and never ordered against each other.
 
 #[doc(hidden)]
@@ -25,7 +25,7 @@ use crate::queue::request::Class;
 /// The numbers a schedule obeys.
 #[derive(Clone, Copy)]
 pub struct ScheduleLimits {
-    /// Those of the orders.
+    /// The rules of the orders.
     pub rules: Rules,
     /// Longest gap read through, in bytes.
     pub gap_bytes: u64,
@@ -36,8 +36,8 @@ pub struct ScheduleLimits {
     pub(crate) patience: u32,
     /// Device requests outstanding, all classes; where the device has caps, without the background.
     pub depth: usize,
-    /// So few are let out that lone reads are measured: writes that are out already, and may take
-    /// long, do not count against them.
+    /// True while the depth is low so that lone reads are measured. Writes that are out already,
+    /// and may take long, do not count against that depth.
     pub(crate) is_few: bool,
     pub background: Background,
 }
@@ -108,7 +108,7 @@ struct Lane {
     alone: VecDeque<Pending>,
     order: ClassOrder,
     passed_over: u32,
-    /// When its last request went out, and how long that was.
+    /// Time at which its last request went out, and the length of that request.
     last_ns: u64,
     last_bytes: u64,
 }
@@ -139,7 +139,7 @@ impl Schedule {
         self.limits.depth + self.limits.background.apart
     }
 
-    /// Writes that do not count against the depth.
+    /// Outstanding writes that do not count against the depth.
     fn aside(&self, outstanding: &DeviceLoad) -> usize {
         if self.limits.is_few { outstanding.writes } else { 0 }
     }
@@ -210,8 +210,9 @@ impl Schedule {
     }
 
     /// Moves guesses to `class`, because a reader waits for them now: those at these offsets
-    /// (sorted), and where a request costs more than its bytes those that would go along with
-    /// them. Answers how many. Planned reads stay in their order: they come soon, and together.
+    /// (sorted), and, where a request costs more than its bytes, those that would be merged with
+    /// them. Returns how many. Planned reads stay in their order, since they come soon, and
+    /// together.
     pub(crate) fn hurry(&mut self, offsets: &[u64], class: Class) -> usize {
         debug_assert!(offsets.is_sorted(), "neighbours are of one block");
         let guesses = &mut self.lanes[Class::Speculative as usize].order;
@@ -286,7 +287,7 @@ impl Schedule {
 }
 
 impl ScheduleLimits {
-    /// When `next` may go along with `request`: how many buffers they have together.
+    /// The buffers that `request` and `next` have together, if they may be merged.
     fn fits(&self, request: &DeviceRequest, next: &Pending, buffers: usize) -> Option<usize> {
         let gap = next.request.offset.checked_sub(request.end())?;
         let same_way = next.request.buf.is_write() == request.write;

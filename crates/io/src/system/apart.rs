@@ -32,7 +32,7 @@ pub enum ApartCall<'a> {
     Unmount(&'a Path),
     /// Unmounts, failing the requests of a network or FUSE file system first.
     UnmountByForce(&'a Path),
-    /// Takes a mount out of sight, and unmounts when it is used no more.
+    /// Detaches a mount, which ends when it is no longer in use.
     UnmountLater(&'a Path),
     /// Mounts the control file system of FUSE.
     MountFuseControl(&'a Path),
@@ -59,7 +59,7 @@ const MOST_BYTES: usize = 4096;
 
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 
-/// Makes the call; answers what was read. An error of kind `TimedOut`, which says what it
+/// Makes the call; returns what was read. An error of kind `TimedOut`, which says what it
 /// waited for, when the call has not returned within `patience`: then it may still happen
 /// later.
 ///

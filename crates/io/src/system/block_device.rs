@@ -1,4 +1,4 @@
-//! Block devices that shall be written to: what is on them, and whether they are in use.
+//! Block devices that are to be written to: their contents, and whether they are in use.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -61,8 +61,8 @@ fn told(head: &[u8]) -> Option<&'static str> {
     head.iter().any(|byte| *byte != 0).then_some("data of an unknown kind")
 }
 
-/// Takes a block device for this process alone, as a mount does, until the file is dropped:
-/// it cannot be mounted meanwhile. It can be opened and used besides as ever.
+/// Takes a block device for this process alone, as a mount does, until the file is dropped: it
+/// cannot be mounted meanwhile. It can still be opened and used.
 ///
 /// # Errors
 /// `ResourceBusy` when it is taken already: it is mounted, is swap, or is part of another

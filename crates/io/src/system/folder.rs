@@ -21,8 +21,8 @@ pub struct FileId {
 impl FileId {
     /// That of a name in a directory, or of the descriptor itself with an empty name.
     ///
-    /// Asks for nothing but the number. Since Linux 6.13 a file whose times were asked for gets a
-    /// new time with its next write, and so a changed inode, which the next sync has to wait for.
+    /// Asks only for the inode number. Since Linux 6.13 a file whose times were asked for gets a
+    /// new time with its next write, and so a changed inode, which the next sync has to write.
     fn at(dir: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> rustix::io::Result<FileId> {
         match retry_on_intr(|| rustix::fs::statx(dir, name, flags, StatxFlags::INO)) {
             Ok(it) => Ok(FileId { device: makedev(it.stx_dev_major, it.stx_dev_minor), inode: it.stx_ino }),
@@ -178,7 +178,7 @@ impl AsFd for Folder {
     }
 }
 
-/// Opens from a directory, and says so again when a signal came between.
+/// Opens from a directory; tries again when a signal interrupted the call.
 pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
     // Files that are made are their owner's alone.
     let mode = Mode::RUSR | Mode::WUSR;

@@ -34,12 +34,12 @@ pub enum Controller {
 }
 
 impl KernelFiles {
-    /// Those of this machine.
+    /// The files of this machine.
     pub fn real() -> Self {
         Self::below("/")
     }
 
-    /// Those of a tree that stands for a machine.
+    /// The files of a tree that stands for a machine.
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self(root.into())
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The event at the call.
+/// The event at the n-th call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtCall {
     /// The process is killed.
@@ -32,9 +32,9 @@ pub enum AtCall {
     Kill,
     /// The call fails with this error number.
     Fail(i32),
-    /// It and all after it do.
+    /// It and all calls after it fail.
     FailOn(i32),
-    /// It and all after it that take room on the disk fail with ENOSPC.
+    /// It and all calls after it that take room on the disk fail with ENOSPC.
     Full,
 }
 
@@ -217,14 +217,14 @@ const TAKES_ROOM: [&str; 14] = [
     "symlinkat",
 ];
 
-/// Has the kernel make no call where a thread is about to make one; false where that is not
-/// known how.
+/// Has the kernel skip the call that a thread is about to make; false on architectures where that
+/// is not supported.
 #[cfg(target_arch = "x86_64")]
 fn leave_out(pid: libc::pid_t) -> bool {
     change_registers(pid, |registers| registers.orig_rax = u64::MAX)
 }
 
-/// Has the call that was not made return an error.
+/// Sets the error that a skipped call returns.
 #[cfg(target_arch = "x86_64")]
 fn set_result(pid: libc::pid_t, errno: i32) {
     change_registers(pid, |registers| registers.rax = -i64::from(errno) as u64);

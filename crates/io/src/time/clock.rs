@@ -87,7 +87,7 @@ impl Clock {
         self.0.as_ref().expect("only virtual time is watched").watch(patience_ns);
     }
 
-    /// That list, when all participants have left; time goes on then.
+    /// The list of a standstill, after which time goes on. Call it when all participants have left.
     pub fn take_standstill(&self) -> Option<Arc<str>> {
         self.0.as_ref().and_then(|v| v.take_standstill())
     }
@@ -103,8 +103,7 @@ impl Clock {
         self.0.as_ref()
     }
 
-    /// In virtual time, spends the processor time this thread has been charged and not yet
-    /// spent.
+    /// In virtual time, spends the processor time that this thread was charged and has not spent.
     pub(crate) fn settle(&self) {
         if let Some(v) = &self.0 {
             v.settle();

@@ -34,7 +34,7 @@ use crate::notice::notice;
 
 /// Something to be done at a moment of virtual time. Must not block.
 pub trait Timer: Send + Sync {
-    /// The moment has come.
+    /// Called at the moment.
     fn fire(self: Arc<Self>, now_ns: u64);
 }
 
@@ -334,7 +334,7 @@ impl Virtual {
         self.park(state, place);
     }
 
-    /// Waits until the condition is true, or until `until_ns`; answers whether it was true.
+    /// Waits until the condition is true, or until `until_ns`; returns whether it was true.
     pub(crate) fn wait(
         &self,
         awaited: &WaitingFor,
@@ -552,7 +552,8 @@ impl VirtualState {
     }
 }
 
-/// The wait of a thread that gives up, while all others do: what they hold they give back.
+/// The wait of a thread that unwinds after a standstill, while the others do: they give back what
+/// they hold.
 fn spin(condition: &mut (dyn FnMut() -> bool + Send)) {
     let is_over = (0..10_000).any(|_| {
         let is_true = condition();
@@ -564,7 +565,7 @@ fn spin(condition: &mut (dyn FnMut() -> bool + Send)) {
     assert!(is_over, "what a thread holds that gives up is given back");
 }
 
-/// Has a thread that takes part for one wait leave again.
+/// Lets a thread that takes part for one wait leave again.
 struct Leaves<'a>(&'a Virtual);
 
 impl Drop for Leaves<'_> {

@@ -17,7 +17,7 @@ pub const S: u64 = 1_000_000_000;
 pub const PAGE: usize = 8192;
 pub const SPAN: u64 = 16 << 30;
 
-/// Requests of one kind, of which so many want to be outstanding.
+/// Requests of one kind, and how many are kept outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     pub class: Class,
@@ -221,7 +221,7 @@ impl World {
         world
     }
 
-    /// Lets so much time pass; what each queue moved meanwhile.
+    /// Lets time pass; returns what each queue moved meanwhile.
     pub fn run_each(&self, ns: u64) -> Vec<Moved> {
         for client in &self.clients {
             client.state.lock().unwrap().moved = Moved::default();
@@ -236,7 +236,7 @@ impl World {
         self.clients.iter().map(moved).collect()
     }
 
-    /// Lets so much time pass; what the first queue moved meanwhile.
+    /// Lets time pass; returns what the first queue moved meanwhile.
     pub fn run(&self, ns: u64) -> Moved {
         self.run_each(ns)[0]
     }
@@ -276,7 +276,7 @@ impl World {
     }
 }
 
-/// No belief is nothing, or without end.
+/// Asserts that all costs are positive and finite.
 fn is_sane(cost: &CostModel) {
     let CostModel { latency_ns, ns_per_request, bytes_per_s, depth, .. } = *cost;
     let is_sane = (2..60 * S).contains(&latency_ns)

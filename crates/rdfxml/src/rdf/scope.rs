@@ -100,10 +100,7 @@ impl Base {
         };
         resolved.map_err(|error| match self {
             Base::None if !reference.contains(':') => {
-                format!(
-                    "{} is relative, and the document has no base; --base IRI gives one",
-                    quoted(reference)
-                )
+                format!("{} is relative, and the document has no base; give it a base IRI", quoted(reference))
             }
             _ => format!("{} is no IRI: {error}", quoted(reference)),
         })

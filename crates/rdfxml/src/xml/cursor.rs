@@ -1,6 +1,7 @@
 //! A place in a text, and what may stand there.
 
 use super::chars::{is_char, is_space, name_len, token_len};
+use crate::fault::FaultText;
 
 /// Why scanning stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,7 +9,7 @@ pub(super) enum Stop {
     /// The text ends within what is being read.
     More,
     /// It is wrong at this byte.
-    Bad(usize, String),
+    Bad(usize, FaultText),
 }
 
 pub(super) type Scan<T> = Result<T, Stop>;
@@ -29,7 +30,7 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    pub(super) fn bad<T>(&self, message: impl Into<String>) -> Scan<T> {
+    pub(super) fn bad<T>(&self, message: impl Into<FaultText>) -> Scan<T> {
         Err(Stop::Bad(self.at, message.into()))
     }
 

@@ -112,7 +112,7 @@ impl Doctype {
         }
         self.declarations(&mut Cursor::new(&text, 0), within + 1).or_else(|stop| match stop {
             Stop::More => at.bad(format!("the parameter entity {name} ends within a declaration")),
-            Stop::Bad(_, why) => at.bad(format!("in the parameter entity {name}: {why}")),
+            Stop::Bad(_, why) => at.bad(format!("in the parameter entity {name}: {}", why.text)),
         })
     }
 
@@ -214,7 +214,14 @@ impl Doctype {
             cursor.must_space()?;
         }
         self.made.text.clear();
-        let value = attribute_value(cursor, &self.declared, &mut self.made)?;
+        let value = attribute_value(cursor, &self.declared, &mut self.made);
+        let value = value.map_err(|stop| match stop {
+            Stop::Bad(at, why) if why.is_too_long => {
+                let why = format!("a default value has more than {MOST_DECLARED} bytes, the limit");
+                Stop::Bad(at, why.into())
+            }
+            stop => stop,
+        })?;
         let from = if value.is_made { self.made.text.as_str() } else { cursor.text };
         Ok(Some(from[value.begin..value.end].to_owned()))
     }

@@ -156,7 +156,7 @@ fn expand(name: &str, declared: &Declared, made: &mut Made) -> Result<(), String
                     check_nesting(inner, within.iter().map(|(name, _)| *name))?;
                     within.push((inner, Cursor::new(text, 0)));
                 }
-                Err(Stop::Bad(_, why)) => return Err(format!("in the entity {name}: {why}")),
+                Err(Stop::Bad(_, why)) => return Err(format!("in the entity {name}: {}", why.text)),
                 Err(Stop::More) => return Err(format!("the entity {name} ends within a reference")),
             },
             _ => made.text.push(' '),

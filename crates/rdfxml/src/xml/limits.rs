@@ -1,5 +1,7 @@
 //! Limits of a document's cost.
 
+use crate::fault::FaultText;
+
 /// Elements that are open at once.
 pub(crate) const MOST_LEVELS: usize = 50_000;
 
@@ -40,9 +42,7 @@ impl Amplified {
 }
 
 /// The message for a token or term that is too long.
-pub(crate) fn too_long(most: usize) -> String {
-    format!(
-        "a text, tag or XML literal has more than {most} bytes, the longest term allowed; \
-         --longest-term SIZE changes that"
-    )
+pub(crate) fn too_long(most: usize) -> FaultText {
+    let text = format!("a text, tag or XML literal has more than {most} bytes, the longest term allowed");
+    FaultText { text, is_too_long: true }
 }

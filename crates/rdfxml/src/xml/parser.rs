@@ -13,7 +13,7 @@ use super::namespaces::Namespaces;
 use super::tag::{Attribute, Attributes, Tag, first_twin, start_tag};
 use super::window::Window;
 use super::{XML, XMLNS};
-use crate::fault::{ReadError, TextPlace};
+use crate::fault::{FaultText, ReadError, TextPlace};
 
 /// The next thing in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,7 +176,7 @@ impl<R: Read> Parser<R> {
         let most = if self.open.is_empty() { self.longest.max(MOST_DECLARED) } else { self.longest };
         if waiting > most {
             let why = if matches!(self.stage, Stage::Prolog { .. }) && self.window.rest().starts_with("<!") {
-                format!("the DOCTYPE has more than {MOST_DECLARED} bytes, the limit")
+                format!("the DOCTYPE has more than {MOST_DECLARED} bytes, the limit").into()
             } else {
                 too_long(self.longest)
             };
@@ -199,7 +199,7 @@ impl<R: Read> Parser<R> {
     }
 
     /// An error at the last event.
-    pub(crate) fn wrong(&mut self, message: impl Into<String>) -> ReadError {
+    pub(crate) fn wrong(&mut self, message: impl Into<FaultText>) -> ReadError {
         ReadError::Document(self.place().fault(message))
     }
 
@@ -292,7 +292,7 @@ impl<R: Read> Parser<R> {
                 Some(frame) if frame.levels < self.open.len() => {
                     let name = &self.names[self.open[frame.levels].name..];
                     let why = format!("<{name}> begins in the entity {} and does not end in it", frame.name);
-                    Err(Stop::Bad(self.event_at, why))
+                    Err(Stop::Bad(self.event_at, why.into()))
                 }
                 Some(_) => Ok(None),
                 None => Err(Stop::More),
@@ -328,7 +328,7 @@ impl<R: Read> Parser<R> {
         if memchr::memchr(b']', &rest[..len]).is_some()
             && let Some(at) = memchr::memmem::find(&rest[..len], b"]]>")
         {
-            return Err(Stop::Bad(cursor.at + at, "]]> may not be in a text; write ]]&gt;".to_owned()));
+            return Err(Stop::Bad(cursor.at + at, "]]> may not be in a text; write ]]&gt;".into()));
         }
         let begin = cursor.at;
         self.text = Text { begin, end: begin + len, is_made: false };
@@ -483,7 +483,7 @@ impl<R: Read> Parser<R> {
         let cursor = source(&self.window, &self.frames);
         let bad = |name: Text, why: String| {
             let at = if name.is_made { cursor.at } else { name.begin };
-            Err(Stop::Bad(at, why))
+            Err(Stop::Bad(at, why.into()))
         };
         let name = |attribute: &Attribute| self.attributes.str(cursor.text, attribute.name);
         let all = &self.attributes.all;

@@ -34,7 +34,7 @@ pub struct Signs {
     pub device_errors: u64,
     /// Requests to the server that were answered as asked.
     pub answered: u64,
-    /// Those answered with an error.
+    /// Requests that were answered with an error.
     pub refused: u64,
     /// Queries that waited for their turn.
     pub queries: Turns,

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file it is: another server's may have its name by the time it goes.
+    /// The inode of its file: by the time it is removed, the name may be that of another server's.
     inode: u64,
 }
 
@@ -168,8 +168,7 @@ async fn run(
                     return;
                 }
             }
-            // Nothing more is expected: the end of the client's side means that it wants no
-            // more.
+            // Nothing more is expected. The end of the client's side cancels the command.
             _ = read.read(&mut byte), if watching => {
                 entry.task.cancel.store(true, Ordering::Relaxed);
                 watching = false;

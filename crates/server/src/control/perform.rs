@@ -16,7 +16,7 @@ use crate::service::Admin;
 /// Pause between two words about progress.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Tells how far a command is, and whether to go on.
+/// Sends the progress of a command, and knows whether it goes on.
 struct Teller<'a> {
     cancel: &'a AtomicBool,
     replies: &'a mpsc::Sender<Reply>,
@@ -43,7 +43,7 @@ pub struct CommandTarget {
     pub dataset: Arc<Dataset>,
 }
 
-/// Runs a command on this thread. Its last word is its result.
+/// Runs a command on this thread. The last reply is its result.
 pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, replies: &mpsc::Sender<Reply>) {
     let teller = Teller { cancel, replies, last: None };
     let CommandTarget { admin, dataset } = target;

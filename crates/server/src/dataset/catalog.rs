@@ -49,7 +49,7 @@ impl Catalog {
         }
     }
 
-    /// Those that are open.
+    /// The open datasets.
     pub fn open_ones(&self) -> Vec<Arc<Dataset>> {
         match self {
             Self::One(one) => vec![Arc::clone(one)],

@@ -4,11 +4,11 @@
 //! 1. There is one budget of memory. A database is opened with an even part of it, and not with
 //!    less than the floor. When the parts of those that are open leave no room, the one that was
 //!    idle longest is closed; when none is idle, the request is refused as busy.
-//! 2. Whatever opens or closes is done one at a time; requests to open databases do not wait for
+//! 2. Databases are opened and closed one at a time; requests to open ones do not wait for that.
+//! 3. A database that is renamed or dropped is closed first; that is refused while a request uses
 //!    it.
-//! 3. A database that is renamed or dropped is closed first, which needs that no request uses it.
-//! 4. Whatever has begun comes to its end, also when its client leaves: half of it would leave the
-//!    list wrong, or a database that opens while the next request opens it, too.
+//! 4. A change that has begun goes on when its client leaves: half of it would leave a wrong list,
+//!    or a database that opens while the next request opens it, too.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub type Opener = Arc<dyn Fn(&Path, u64, bool) -> Result<Arc<QueryEngine>, Strin
 
 /// Most letters of a name.
 const NAME_LETTERS: usize = 64;
-/// Looks whether a database is idle that is to be closed, and the pause between two.
+/// Checks whether a database that is to be closed is idle, and the pause between two.
 const LOOKS: usize = 40;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Names of resources of the server itself.
@@ -143,7 +143,7 @@ impl Datasets {
         debug_assert!(is_first, "there is one way to answer");
     }
 
-    /// Takes in what has come into the folder by another way.
+    /// Lists databases that came into the folder by other ways.
     fn look(&self) -> std::io::Result<()> {
         for entry in std::fs::read_dir(&self.folder.dir)? {
             let entry = entry?;
@@ -178,7 +178,7 @@ impl Datasets {
         known.iter().map(listed).collect()
     }
 
-    /// Those that are open.
+    /// The open datasets.
     pub fn open_ones(&self) -> Vec<Arc<Dataset>> {
         let known = self.known.read().expect("no holder panics");
         known.values().flatten().map(|opened| Arc::clone(&opened.dataset)).collect()
@@ -283,7 +283,8 @@ impl Datasets {
         closing.await.map_err(|error| DatasetError::Failed(error.to_string()))
     }
 
-    /// Closes one. The server itself looks at each now and then, for a moment.
+    /// Closes a database. Tries again for a while, since the server itself looks at each now and
+    /// then.
     async fn close_soon(&self, name: &str) -> Result<(), DatasetError> {
         for _ in 0..LOOKS {
             match self.close(name).await {
@@ -410,7 +411,7 @@ async fn to_its_end<T: Send + 'static>(
     tokio::spawn(work).await.map_err(|error| DatasetError::Failed(error.to_string()))?
 }
 
-/// Runs what waits for the disk, and may find that another process has the database open.
+/// Runs blocking work, and turns its errors into those of datasets.
 async fn beside(
     name: &str,
     work: impl FnOnce() -> Result<(), StoreError> + Send + 'static,

@@ -1,10 +1,10 @@
 //! Answers that are not written by a query: texts, JSON, failures.
 
 use std::future::Future;
-use std::io::Write;
 use std::time::Duration;
 
 use hyper::{HeaderMap, Response, StatusCode, header};
+use snowmelt_base::tell;
 use snowmelt_database::Account;
 use snowmelt_database::meters::Activity;
 
@@ -24,7 +24,7 @@ pub type HttpResponse = Response<AnswerBody>;
 /// A request without an answer of its own.
 pub struct Failure {
     pub why: Why,
-    /// The activity on its behalf all the same.
+    /// The activity on behalf of the request until it failed.
     pub activity: Option<Box<Activity>>,
 }
 
@@ -75,9 +75,8 @@ impl From<DatasetError> for Failure {
             DatasetError::Memory(_) => StatusCode::SERVICE_UNAVAILABLE,
             DatasetError::NoBackups => StatusCode::FORBIDDEN,
             DatasetError::Failed(why) => {
-                // It names files, which are the administrator's affair. Not eprintln!, which panics
-                // when the reader is gone.
-                drop(writeln!(std::io::stderr(), "snowmelt: a dataset cannot be had: {why}"));
+                // It names files, so it goes to the administrator and not to the client.
+                tell!("snowmelt: a dataset cannot be had: {why}");
                 let message = "the dataset cannot be had; see the log of the server".to_owned();
                 return (StatusCode::INTERNAL_SERVER_ERROR, message).into();
             }
@@ -148,7 +147,7 @@ impl Why {
     }
 }
 
-/// Later it may work.
+/// The refusal of a busy server: the request may succeed later.
 fn busy(message: String) -> HttpResponse {
     let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
     busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));

@@ -91,7 +91,7 @@ impl Thread {
         }
     }
 
-    /// Whether an error says that this was the wrong thread.
+    /// Whether an error means that the query needs a thread of its own.
     pub fn gives_up(self, error: &QueryError) -> bool {
         let is_of_moment =
             matches!(error, QueryError::Timeout(_) | QueryError::Busy { .. } | QueryError::Write(_));

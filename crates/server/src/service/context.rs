@@ -77,7 +77,7 @@ impl Context {
         check_origin(&head.headers, &client.host, &self.cors, wish)
     }
 
-    /// Refuses changes of data where the server makes none, and of users that may make none.
+    /// Refuses changes on a read-only server, and those of users without the right.
     pub fn check_may_change(&self, user: &User) -> Result<(), Failure> {
         if self.is_read_only {
             return Err(read_only().into());
@@ -98,7 +98,7 @@ impl Context {
     }
 }
 
-/// The refusal of a change by a server that makes none.
+/// The refusal of a change by a read-only server.
 pub fn read_only() -> Refusal {
     (StatusCode::FORBIDDEN, "this server is read-only (--read-only)".to_owned())
 }

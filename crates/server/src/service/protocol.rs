@@ -1,4 +1,4 @@
-//! The SPARQL Protocol's resources: a request is a query, an update, or asks what is here.
+//! The SPARQL Protocol's resources: a request is a query, an update, or asks for the description.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Protocol {
         }
     }
 
-    /// The service and its data, for those that ask nothing.
+    /// The description of the service and its data, for requests without a query.
     fn describe(
         &self,
         endpoint: &str,

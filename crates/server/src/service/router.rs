@@ -1,5 +1,5 @@
-//! From the head of a request to its resource: is it for this server, is there such a resource,
-//! does it take the method, may the user, which dataset.
+//! Finds the resource of a request by its head. Checks that it is for this server, that there is
+//! such a resource, that it takes the method, and that the user has the right; opens the dataset.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 
 /// The form of an answer that a client wants, and what it has already.
 pub struct Wanted {
-    /// media types that the parameter `format` means, which go before the header
+    /// media types that the parameter `format` means; it has precedence over the header
     named: Option<String>,
     accept: Option<String>,
     pub coding: Option<Coding>,

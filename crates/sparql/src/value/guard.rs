@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use super::TermError;
 use crate::bounds::{Held, Limits};
 
-/// Bounds on a worker's terms: what they may hold, and how long they may take.
+/// Limits on the memory of a worker's terms, and on their time.
 pub(crate) struct TermBounds {
     /// The query's.
     pub limits: Limits,

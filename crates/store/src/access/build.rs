@@ -384,7 +384,7 @@ impl TreeWriter {
     }
 
     /// Seals a copy of `page` (whose kind, level, count and body the caller has set) and writes
-    /// it, whole extents at a time. Answers its id. Errors: the disk is full, a failed write;
+    /// it, whole extents at a time. Returns its id. Errors: the disk is full, a failed write;
     /// the build is lost then.
     pub fn append(&mut self, page: &mut PageBuf) -> Result<PageId> {
         let id = self.next_id();

@@ -39,7 +39,7 @@ impl PrivateSpace {
         PrivateSpace { fetch, changed: BTreeMap::new(), taken: Vec::new(), overflow: FxHashMap::default() }
     }
 
-    /// A tree that the transaction makes has this name.
+    /// Notes the name of a tree that the transaction makes.
     pub fn name_tree(&mut self, tree: TreeId, name: &str) {
         self.fetch.core.space.write().name_tree(tree, name);
     }

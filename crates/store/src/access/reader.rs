@@ -41,7 +41,7 @@ pub enum WishKind {
 /// A wait that has begun.
 struct Blocked {
     begun_ns: u64,
-    /// Times all meters had been reset by then.
+    /// Number of resets of all meters by then.
     resets: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct Reader {
     /// Its activity, added to its accounts when it is dropped.
     pub meters: Activity,
     shares: Shares,
-    /// Pages and reads that trees were told of.
+    /// Pages and reads that were already counted for trees.
     told: (u64, u64),
 }
 
@@ -288,7 +288,7 @@ impl Reader {
 
     /// Starts the reads of those of `pages` (sorted, distinct) that are absent, at most
     /// [`Reader::wish_limit`] of them, and never waits. What the warm list of a device with an
-    /// arm still waits for is left to it. Answers how many were started. A hint: failures show
+    /// arm still waits for is left to it. Returns how many were started. A hint: failures show
     /// when the page is asked for.
     pub fn wish(&mut self, tree: TreeId, pages: &[PageId], kind: WishKind) -> u64 {
         let rule = match kind {

@@ -106,7 +106,7 @@ impl TempSpace {
     /// Bytes of memory that a space takes.
     pub const BUFFER_BYTES: usize = WRITE_BYTES;
 
-    /// Appends bytes, given in parts, and answers where they begin.
+    /// Appends bytes, given in parts, and returns where they begin.
     ///
     /// # Errors
     /// No room on the device, or a failed write; what was appended before stays.

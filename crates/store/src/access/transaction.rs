@@ -148,7 +148,7 @@ impl Transaction {
         &self.store
     }
 
-    /// From now on what it reads is read on behalf of `account`.
+    /// Counts its reads for `account` from now on.
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.reader.charge_to(account);
     }
@@ -160,7 +160,7 @@ impl Transaction {
         reader
     }
 
-    /// On whose behalf it reads.
+    /// The account that its reads are counted for.
     pub fn account(&self) -> &Arc<Account> {
         self.reader.account()
     }

@@ -348,7 +348,7 @@ impl Commits {
         Some(Running { state, pages, at: 0, bytes, begun_ns: clock.now_ns(), placing, pace })
     }
 
-    /// Writes up to `most` pages; answers for how long the device is to be left alone.
+    /// Writes up to `most` pages; returns for how long the device is to be left alone.
     fn write_batch(&self, r: &mut Running, most: usize, haste: Haste) -> Result<u64> {
         if r.at == 0 {
             self.set_lengths()?;

@@ -12,15 +12,15 @@ use snowmelt_io::{Haste, WriteCost};
 use crate::page::geometry::Geometry;
 use crate::page::{PAGE_BYTES, PageId};
 
-/// Time reckoned for the pages that are left, by what they take alone: commits take some of it.
+/// Factor over the time that the remaining pages take alone: commits take some of the time.
 const MARGIN: f64 = 1.5;
 /// Weight of the last batch in the mean time of a page.
 const LAST: f64 = 0.1;
-/// A lone write beside which its neighbours take hardly longer.
+/// A batch may always take 5/4 of the time of one write: neighbours take hardly longer.
 const HARDLY: (u64, u64) = (5, 4);
 /// Batches after which one may have a page more.
 const SLOW_START: usize = 8;
-/// In haste a cache may hold so many times as much.
+/// Factor of what a cache may hold, in haste.
 const HELD_IN_HASTE: u64 = 8;
 
 /// See the head of the file.
@@ -84,7 +84,7 @@ impl Pace {
         batch
     }
 
-    /// A batch was written. True when a flush is due.
+    /// Notes that a batch was written. True when a flush is due.
     pub fn wrote(&mut self, stripe: usize, pages: u64, haste: Haste, cost: &WriteCost) -> bool {
         if stripe != self.stripe {
             (self.stripe, self.unflushed) = (stripe, 0);
@@ -98,7 +98,7 @@ impl Pace {
         is_due
     }
 
-    /// The pages of a batch, with a flush if one was due, took so long.
+    /// Takes in the time of a batch, with its flush if one was due.
     pub fn took(&mut self, pages: usize, ns: u64) {
         self.batches += 1;
         let page_ns = ns as f64 / pages as f64;

@@ -34,7 +34,7 @@ pub(crate) struct JournalRoom {
 }
 
 impl JournalRoom {
-    /// No thread waits.
+    /// Room for which no thread waits yet.
     pub fn new(clock: &Clock) -> JournalRoom {
         JournalRoom {
             given: EventCount::named(clock, WaitFor::Room.name()),
@@ -58,7 +58,7 @@ impl JournalRoom {
         self.waits.read()
     }
 
-    /// Has those who wait look again.
+    /// Wakes the waiters, which look again.
     pub fn notify(&self) {
         self.given.notify_all();
     }
@@ -181,7 +181,7 @@ impl Commits {
         (first > named).then_some(first)
     }
 
-    /// Gives dead files back; answers whether there were any. Only while no checkpoint is under
+    /// Gives dead files back; returns whether there were any. Only while no checkpoint is under
     /// way.
     pub fn give_back_dead(&self) -> Result<bool> {
         if self.first_alive().is_none() {

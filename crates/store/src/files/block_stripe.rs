@@ -48,10 +48,7 @@ impl Claim {
                 (None, Some(what)) => format!("there is {what} on it"),
                 (None, None) => "nothing is at its begin".into(),
             };
-            return Err(StoreError::Config(format!(
-                "{} is a block device ({found}): all on it would be lost; --destroy takes it all the same",
-                path.display()
-            )));
+            return Err(StoreError::BlockDevice { path: path.to_path_buf(), found });
         }
         let claim = Claim::take(path)?;
         let clear = || {

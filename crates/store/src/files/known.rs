@@ -66,7 +66,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Of the stripe at `path`, of the database in `dir`.
+    /// Finds what is known of the stripe at `path`, of the database in `dir`.
     pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path, hints: DiskHints) -> Known {
         let mut doubts = Vec::new();
         let found = Hints::find(kernel, path);
@@ -107,7 +107,7 @@ pub struct LearnedBefore {
 }
 
 impl LearnedBefore {
-    /// Of a stripe of the database in `dir`.
+    /// Finds the model of a stripe of the database in `dir`.
     pub fn find(kernel: &KernelFiles, dir: &Path, number: usize, stripe: &Path) -> LearnedBefore {
         let (mut doubts, disk) = (Vec::new(), Hints::find(kernel, stripe).disk);
         let model = usable_model(&learned_path(dir, number, stripe), disk.as_ref(), &mut doubts);
@@ -159,7 +159,7 @@ pub(crate) fn kept_model(path: &Path) -> std::result::Result<Option<KeptModel>, 
     }
 }
 
-/// No more than such a file has: something else may have its name.
+/// Reads no more bytes than such a file has: something else may have its name.
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;

@@ -46,7 +46,7 @@ struct OpenDevice {
 }
 
 impl OpenDevice {
-    /// Opens the one that the super-block of the database in `dir` calls `named`.
+    /// Opens the device that the super-block of the database in `dir` calls `named`.
     fn open(
         number: usize,
         dir: &Arc<Directory>,
@@ -224,7 +224,7 @@ struct Stripe {
     begin: String,
     /// The disk it lies on, of which what is learned is kept.
     disk: Option<DiskIdentity>,
-    /// Of long writes beside commits.
+    /// Turns of long writes beside commits.
     turns: Turns,
     _claim: Option<Claim>,
     _owned: Option<OwnedStripe>,
@@ -282,7 +282,7 @@ impl Stripes {
         self.list[place.stripe].queue.read_now(place.offset, buf, class)
     }
 
-    /// A transaction commits.
+    /// Notes that a transaction commits.
     pub fn note_commit(&self) {
         self.traffic.note(self.clock.now_ns());
     }

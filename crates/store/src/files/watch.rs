@@ -21,10 +21,10 @@ use crate::superblock::{FILE_NAME, UNFINISHED_NAME};
 pub(crate) struct Watch {
     dir: Arc<Directory>,
     super_block: OnceLock<Placed>,
-    /// That of a database that is being made, until it has its name.
+    /// The super-block of a database that is being made, until it has its name.
     unfinished: Mutex<Option<Placed>>,
     stripes: Vec<Placed>,
-    /// It was said that the folder has moved.
+    /// True once the move of the folder was reported.
     said: AtomicBool,
 }
 

@@ -165,7 +165,7 @@ pub(crate) fn fitting(children: &[Child], kind: PageKind, arity: usize) -> usize
     children.len()
 }
 
-/// Fills `page` with the node of these children and answers its rows.
+/// Fills `page` with the node of these children and returns its rows.
 pub(crate) fn fill_node(page: &mut PageBuf, kind: PageKind, arity: usize, level: u8, node: &[Child]) -> u64 {
     let mut columns: Vec<Vec<u64>> =
         (0..arity).map(|c| node.iter().map(|n| n.separator[c]).collect()).collect();

@@ -110,7 +110,7 @@ impl PrivatePages {
         chosen
     }
 
-    /// The page is in the journal now.
+    /// Notes that the page is in the journal.
     pub fn spilled(&mut self, page: PageId, loc: Loc, pin: &Arc<FilePin>) {
         if let Some(p) = self.pages.get_mut(&page) {
             let was_in_memory = usize::from(matches!(p.state, Private::Memory(_)));

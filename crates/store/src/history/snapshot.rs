@@ -28,14 +28,14 @@ struct LiveState {
     /// When the first of them was taken, and the latest.
     first_ns: u64,
     taken_ns: u64,
-    /// On whose behalf a reader reads as of it.
+    /// Name of the account whose reader reads as of it.
     holder: Arc<OnceLock<String>>,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Snapshots {
-    /// Registers a snapshot that sees what `state` answers; asked under the lock, so that no
-    /// snapshot is missed between reading the state and registering it.
+    /// Registers a snapshot that sees what `state` returns. `state` is called under the lock, so
+    /// that no snapshot is missed between reading the state and registering it.
     pub(crate) fn take(self: &Arc<Self>, now_ns: u64, state: impl FnOnce() -> Arc<State>) -> Snapshot {
         let mut live = self.live.lock();
         let state = state();
@@ -91,7 +91,7 @@ impl Snapshots {
     }
 
     /// Gives up the snapshots of transactions before `txn` that were all taken before
-    /// `before_ns`; answers how many.
+    /// `before_ns`; returns how many.
     pub(crate) fn cancel(&self, txn: u64, before_ns: u64) -> u64 {
         let mut live = self.live.lock();
         let old: Vec<u64> =
@@ -171,7 +171,7 @@ impl Snapshot {
         self.live.cancelled.load(Ordering::Acquire)
     }
 
-    /// Notes on whose behalf a reader reads as of it; `name` is asked the first time.
+    /// Notes the account whose reader reads as of it; `name` is called the first time.
     pub(crate) fn held_by(&self, name: impl FnOnce() -> String) {
         self.live.holder.get_or_init(name);
     }

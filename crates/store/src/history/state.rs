@@ -49,14 +49,14 @@ impl States {
         self.both.read().visible.clone()
     }
 
-    /// A commit was appended.
+    /// Notes that a commit was appended.
     pub fn append(&self, state: Arc<State>) {
         let mut both = self.both.write();
         assert!(both.appended.txn < state.txn, "commits are appended in order");
         both.appended = state;
     }
 
-    /// The commit of `state`, and so all before it, is durable.
+    /// Makes `state` visible: its commit, and so all before it, is durable.
     pub fn show(&self, state: Arc<State>) {
         let mut both = self.both.write();
         assert!(state.txn <= both.appended.txn, "what is visible was appended");

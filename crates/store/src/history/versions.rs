@@ -126,8 +126,8 @@ impl Default for Versions {
 }
 
 impl Versions {
-    /// A recovery may begin as of `txn` when the checkpoint under way has ended; `None` when
-    /// there is none. No commit publishes meanwhile.
+    /// Keeps what a recovery as of `txn` needs: one may begin there once the checkpoint under way
+    /// has ended. `None` when there is no checkpoint. No commit publishes meanwhile.
     pub fn keep_from(&self, txn: Option<u64>) {
         self.recovery_from.store(txn.unwrap_or(u64::MAX), Relaxed);
     }
@@ -486,7 +486,7 @@ impl Chain {
     }
 
     /// Drops the changes that neither the version of `oldest` nor later ones need, but for the
-    /// image that a recovery from `from` begins with; answers how many.
+    /// image that a recovery from `from` begins with; returns how many.
     fn prune(&mut self, oldest: u64, from: u64) -> usize {
         let before = self.history.len();
         let image = self.image_of(oldest);

@@ -123,7 +123,7 @@ impl WaitingPage {
         Ok(())
     }
 
-    /// Makes the changes and answers the newest state, as `page` of its transaction.
+    /// Makes the changes and returns the newest state, as `page` of its transaction.
     pub fn into_page(mut self, page: PageId) -> Result<PageBuf, (Loc, &'static str)> {
         self.settle()?;
         let tree = header(&self.image).tree();

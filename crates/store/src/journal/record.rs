@@ -206,7 +206,7 @@ pub struct Link {
     pub file: u64,
 }
 
-/// Appends a record and answers its checksum.
+/// Appends a record and returns its checksum.
 pub fn encode(packed: &Packed, link: Link, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     assert!(link.life >> LIFE_BITS == 0, "a life is of its bits");

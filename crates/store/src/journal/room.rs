@@ -323,7 +323,7 @@ impl Journal {
         }
     }
 
-    /// Fills a piece; answers for how long the device is to be left alone.
+    /// Fills a piece; returns for how long the device is to be left alone.
     fn fill(&self, m: &mut Making, haste: Haste) -> Result<u64> {
         let clock = &self.config.seams.clock;
         let cost = self.writes.lock().cost();

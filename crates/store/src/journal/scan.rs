@@ -50,9 +50,6 @@ pub(crate) struct Found {
     pub read_bytes: u64,
 }
 
-/// Advice in errors about damage.
-const SALVAGE: &str = "--salvage opens what is before";
-
 /// The super-block's view of the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needed {
@@ -140,8 +137,8 @@ impl Slots {
         let mut slots = JournalFile::open_all(dir, config)?;
         while slots.len() < needed.slots as usize {
             let path = dir.join(format!("journal-{}", slots.len()));
-            let why = format!("the file is missing, and with it perhaps commits; {SALVAGE}");
-            let missing = StoreError::JournalDamaged { file: path, offset: 0, why };
+            let why = "the file is missing, and with it perhaps commits".to_owned();
+            let missing = StoreError::JournalDamaged { file: path, offset: 0, why, is_cuttable: true };
             if config.journal.salvage != Salvage::CutJournal || config.is_read_only() {
                 return Err(missing);
             }
@@ -297,10 +294,15 @@ impl Scan<'_, '_> {
         self.stop = Some((file.clone(), stop));
         if file.bytes < head.bytes {
             let why = format!(
-                "the file was made with {} bytes and has {}: commits may be lost; {SALVAGE}",
+                "the file was made with {} bytes and has {}: commits may be lost",
                 head.bytes, file.bytes
             );
-            self.damaged(StoreError::JournalDamaged { file: file.path.clone(), offset: file.bytes, why })?;
+            self.damaged(StoreError::JournalDamaged {
+                file: file.path.clone(),
+                offset: file.bytes,
+                why,
+                is_cuttable: true,
+            })?;
         }
         self.look_for_synced(stream, stop)
     }
@@ -312,7 +314,7 @@ impl Scan<'_, '_> {
         (head.sequence, head.previous) == (end.sequence + 1, end.previous)
     }
 
-    /// Follows the records of a file; answers where they end.
+    /// Follows the records of a file; returns where they end.
     fn records(&mut self, number: u64, stream: &mut FileStream<'_>) -> Result<u64> {
         let mut at = FILE_HEAD as u64;
         let file = stream.file().clone();
@@ -384,9 +386,8 @@ impl Scan<'_, '_> {
             return self.damaged(StoreError::JournalDamaged {
                 file: first,
                 offset: 0,
-                why: format!(
-                    "{why}, but the super-block says that records up to {sequence} are durable; {SALVAGE}"
-                ),
+                why: format!("{why}, but the super-block says that records up to {sequence} are durable"),
+                is_cuttable: true,
             });
         }
         let place =
@@ -398,10 +399,15 @@ impl Scan<'_, '_> {
     fn missing(&self, who: &str, synced: u64) -> Result<()> {
         let (file, offset) = self.stop.as_ref().expect("the chain has ended");
         let why = format!(
-            "record {} is missing or damaged, but {who} says that records up to {synced} are durable: commits are lost; {SALVAGE}",
+            "record {} is missing or damaged, but {who} says that records up to {synced} are durable: commits are lost",
             self.found.end.sequence + 1,
         );
-        self.damaged(StoreError::JournalDamaged { file: file.path.clone(), offset: *offset, why })
+        self.damaged(StoreError::JournalDamaged {
+            file: file.path.clone(),
+            offset: *offset,
+            why,
+            is_cuttable: true,
+        })
     }
 
     fn damaged(&self, e: StoreError) -> Result<()> {

@@ -50,7 +50,7 @@ impl Member {
 pub struct Members(Vec<Option<Arc<Member>>>);
 
 impl Members {
-    /// Takes a store in and answers its number; `None` when there are too many.
+    /// Takes a store in and returns its number; `None` when there are too many.
     pub fn join(&mut self, member: Arc<Member>) -> Option<u16> {
         let free = self.0.iter().position(Option::is_none).unwrap_or(self.0.len());
         // The highest number would not fit into a frame's word beside the page.

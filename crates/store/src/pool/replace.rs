@@ -56,7 +56,7 @@ pub struct Replacer {
     fresh: u32,
     returned: Vec<u32>,
     hand: u32,
-    /// Frames handed out since the cold end had its share of them.
+    /// Frames handed out since the cold end last gave its share.
     owed: usize,
     cold: VecDeque<(u32, OwnedPage)>,
     /// Pages that were used and left lately, in order.

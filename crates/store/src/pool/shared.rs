@@ -139,16 +139,16 @@ impl SharedFrames {
         taken.frames
     }
 
-    /// A page was used for the first time, evicted, or failed; `rule` are the bits of the rule
-    /// that had brought it.
+    /// Notes that a page was used for the first time, was evicted, or failed; `rule` are the bits
+    /// of the rule that had brought it.
     pub(super) fn planned_settled(&self, rule: u8) {
         if Rule::from_bits(rule).is_some_and(|r| !r.is_guess()) {
             self.unvisited.fetch_sub(1, Relaxed);
         }
     }
 
-    /// A store leaves: its frames are free, but for those that are pinned. Answers
-    /// whether none is. Its table must not change meanwhile but by unpinning.
+    /// Lets a store leave: its frames become free, but for those that are pinned. Returns true when
+    /// none is pinned. Its table must not change meanwhile but by unpinning.
     pub(super) fn leave(&self, number: u16) -> bool {
         let mut queues = self.queues.lock();
         let Queues { replacer, members } = &mut *queues;

@@ -57,12 +57,12 @@ impl Advice {
     /// Margin in place of `IDLE_MARGIN` while requests are outstanding at the device: the longer
     /// waits of their readers are not counted either.
     const BUSY_MARGIN: f64 = 4.0;
-    /// So many pages that still may be used weigh as much as one whose fate is known.
+    /// Number of pages that may still be used that weigh as much as one whose fate is known.
     const PENDING_WEIGH: f64 = 8.0;
 
-    /// A database is in use at least for so long.
+    /// Least time for which a database is taken to be in use.
     const SOON_NS: f64 = 2e9;
-    /// The price of bytes has doubled when so much waits at the device.
+    /// Time of the work waiting at a device at which the price of bytes has doubled.
     const LONG_NS: f64 = 100e6;
     /// Wanted pages that are taken for spread evenly over all trees, besides those that were.
     const EVEN: f64 = 64.0;

@@ -65,7 +65,7 @@ pub(crate) enum Demand {
     Page(PageRef),
     /// Its read was begun, together with so many pages in all.
     Started(u32),
-    /// Another reader was faster; look again.
+    /// Another reader was faster; the caller looks again.
     Taken,
 }
 
@@ -152,14 +152,15 @@ impl Fetch {
         Ok(demanded)
     }
 
-    /// A tree is dropped. Its pages may still be read by older snapshots; they count for the trees
-    /// that are dropped.
+    /// Notes that a tree is dropped. Older snapshots may still read its pages; they count for
+    /// dropped trees.
     pub fn forget_tree(&self, tree: TreeId) {
         self.core.meters.retire(tree);
         self.regions.forget(tree);
     }
 
-    /// A reader uses the page for the first time since it was read, or waits for that.
+    /// Notes that a reader uses the page for the first time since it was read, or waits for the
+    /// read.
     fn note_first_use(&self, page: PageId) {
         if let Some(uses) = &self.first_uses {
             uses.note(self.clock.now_ns(), self.geometry.place(page));
@@ -218,7 +219,7 @@ impl Fetch {
 
     /// Starts the reads of exactly these absent pages of `tree` (sorted), without those that
     /// wait on the warm list of a device with an arm, and of the rest of their extents where
-    /// rules 1, 2 and 5 say so. Answers how many of `pages` were started.
+    /// rules 1, 2 and 5 say so. Returns how many of `pages` were started.
     pub fn plan(
         &self,
         tree: TreeId,
@@ -282,7 +283,7 @@ impl Fetch {
         started
     }
 
-    /// Starts the reads of absent pages and answers how many. Never waits: pages without a frame
+    /// Starts the reads of absent pages and returns how many. Never waits: pages without a frame
     /// are not read.
     pub fn start(
         &self,
@@ -371,7 +372,7 @@ impl Fetch {
         Request { offset, buf: self.core.pages.pool.target(page), class, tag: page.0 }
     }
 
-    /// A reader uses a page that was read ahead, for the first time.
+    /// Notes the first use of a page that was read ahead.
     pub fn used_first(&self, tree: TreeId, page: PageId, brought: Brought) {
         self.core.meters.with(tree, |m| match brought.by.is_guess() {
             _ if brought.is_counted => m.used(brought.by),
@@ -384,7 +385,7 @@ impl Fetch {
         self.note_first_use(page);
     }
 
-    /// Pages of an extent are wanted.
+    /// Counts wanted pages of an extent.
     fn want(&self, tree: TreeId, extent: ExtentId, pages: u64) {
         if self.heeds_regions(extent) {
             self.regions.want(tree, extent, pages);

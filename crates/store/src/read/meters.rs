@@ -47,7 +47,7 @@ impl Meters {
         account
     }
 
-    /// Of readers without another.
+    /// The account of readers without another one.
     pub fn other(&self) -> &Arc<Account> {
         &self.other
     }
@@ -62,7 +62,7 @@ impl Meters {
         f(self.trees.of_tree(tree))
     }
 
-    /// A tree is dropped: what was counted of it goes to the others.
+    /// Moves the counts of a dropped tree to those of other trees.
     pub fn retire(&self, tree: TreeId) {
         self.trees.retire(tree);
     }
@@ -83,8 +83,8 @@ impl Meters {
         (of_tree, all)
     }
 
-    /// A page of a tree had to leave; `unused` is the rule that had brought it, if it was never
-    /// used.
+    /// Counts a page of a tree that had to leave; `unused` is the rule that had brought it, if it
+    /// was never used.
     pub fn evicted(&self, tree: TreeId, unused: Option<Rule>) {
         self.with(tree, |m| {
             m.resident.fetch_sub(1, Relaxed);

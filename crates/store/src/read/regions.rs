@@ -16,7 +16,7 @@ use crate::page::geometry::ExtentId;
 
 /// Extents of a region: a few cost little to try, and show how much the others are wanted.
 const EXTENTS: u64 = 4;
-/// The mean of the tree weighs as much as so many wanted pages.
+/// Weight of the tree's mean, in wanted pages.
 const MEAN_WEIGH: f64 = 4.0;
 /// Number of last wanted pages that show the recent use of a region: another kind of query may
 /// come, and want a region that was not wanted for long.
@@ -67,7 +67,7 @@ impl Regions {
         self.0.lock().want(tree, extent, pages);
     }
 
-    /// A tree is dropped.
+    /// Forgets a dropped tree.
     pub fn forget(&self, dropped: TreeId) {
         self.0.lock().regions.retain(|(tree, _), _| *tree != dropped);
     }

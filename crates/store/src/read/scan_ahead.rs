@@ -85,17 +85,17 @@ impl ScanAhead {
         self.most
     }
 
-    /// The first of the leaves to come is not one any more.
+    /// Notes that the first of the leaves to come left the list.
     pub fn advanced(&mut self) {
         self.stripes.iter_mut().for_each(|s| s.wished = s.wished.saturating_sub(1));
     }
 
-    /// The leaves to come are others: none of them was wished for.
+    /// Notes that the list of leaves to come is a new one, of which none was wished for.
     pub fn begun_anew(&mut self) {
         self.stripes.iter_mut().for_each(|s| s.wished = 0);
     }
 
-    /// The scan has visited its next leaf, and had to wait for it or not.
+    /// Notes that the scan has visited its next leaf, and whether it had to wait.
     pub fn visited(&mut self, leaf: PageId, waited: Waited) {
         self.consecutive = self.consecutive.saturating_add(1);
         if self.has_begun() {
@@ -104,7 +104,7 @@ impl ScanAhead {
         }
     }
 
-    /// The scan jumped: what it reads next is not the next leaf.
+    /// Notes that the scan jumped: what it reads next is not the next leaf.
     pub fn jumped(&mut self) {
         self.consecutive = 0;
     }
@@ -151,7 +151,7 @@ mod tests {
         (0..4000).map(PageId).collect()
     }
 
-    /// Visits leaf `n`, and answers how far ahead the scan then is.
+    /// Visits leaf `n`, and returns how far ahead the scan then is.
     fn visit(scan: &mut ScanAhead, n: u64, waited: Waited) -> usize {
         scan.visited(PageId(n), waited);
         scan.due().unwrap_or(0)

@@ -37,12 +37,13 @@ impl RecentVisits {
         }
     }
 
-    /// Begins anew.
+    /// Forgets all visits.
     pub fn forget(&self) {
         self.0.store(0, Relaxed);
     }
 
-    /// The share of visits to leaves that find them absent, of a tree of which so much is.
+    /// The expected share of visits to leaves that find them absent, in a tree of `pages` pages of
+    /// which `resident` are resident.
     pub fn absent_share(&self, pages: u64, resident: u64) -> f64 {
         let absent = 1.0 - resident.min(pages) as f64 / pages.max(1) as f64;
         let sum = self.0.load(Relaxed);

@@ -76,12 +76,12 @@ impl WaitMeters {
         }
     }
 
-    /// A reader was blocked for a page of a stripe.
+    /// Counts a reader that was blocked for a page of a stripe.
     pub fn of_stripe(&self, stripe: usize, class: Class, ns: u64) {
         self.stripes[stripe][class as usize].add(ns);
     }
 
-    /// A reader was blocked for a version in the journal.
+    /// Counts a reader that was blocked for a version in the journal.
     pub fn of_journal(&self, ns: u64) {
         self.journal.add(ns);
     }

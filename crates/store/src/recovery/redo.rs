@@ -17,7 +17,7 @@ use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::space::extent::Extent;
 
 /// Writes the newest versions of a share's pages to their stripes, in the order of their
-/// places; answers how many.
+/// places; returns how many.
 pub(super) fn write_back(
     dir: &Path,
     devices: &Devices,

@@ -38,7 +38,7 @@ impl MetaState {
         }
     }
 
-    /// Tells the space which pages are in use; answers the extents that can be given up: those
+    /// Tells the space which pages are in use; returns the extents that can be given up: those
     /// without any, but for one that is used again.
     pub fn settle(&self, geometry: Geometry, space: &mut Space, placing: MetaPlacing) -> Vec<ExtentId> {
         let mut unused = Vec::new();

@@ -28,7 +28,7 @@ use crate::settings::opener::Directory;
 use crate::store::minds::Minds;
 
 /// Pause while there is nothing to do, in nanoseconds: what [`Store::step`](crate::Store::step)
-/// answers then, at least.
+/// returns then, at least.
 pub const IDLE_NS: u64 = 1_000_000_000;
 
 /// The account of reads that no caller asked for.
@@ -60,7 +60,7 @@ impl Work {
         self.next_save_ns.store(self.fetch.clock.now_ns().saturating_add(pause_ns), Relaxed);
     }
 
-    /// Does what is due, briefly, and answers in how many nanoseconds it wants to be called again.
+    /// Does what is due, briefly, and returns in how many nanoseconds it wants to be called again.
     pub fn step(&self) -> u64 {
         self.look_at_disks();
         self.commit_step().min(self.warm_step())

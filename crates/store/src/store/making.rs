@@ -244,7 +244,7 @@ pub fn is_vacant(dir: &Path, besides: &[&str]) -> std::io::Result<bool> {
     Ok(names().any(|name| name == FILE_NAME) || names().all(is_none))
 }
 
-/// Removes the leavings of an unfinished try, whose lock the caller has; answers the lines of its
+/// Removes the leavings of an unfinished try, whose lock the caller has; returns the lines of its
 /// list.
 fn clear(dir: &Arc<Directory>) -> Result<Vec<Line>> {
     let list = dir.join(FILE_NAME);

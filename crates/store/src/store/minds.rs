@@ -59,7 +59,8 @@ impl<F: Changing> Told<F> {
         Told { figures, at_ns: now_ns, other: None }
     }
 
-    /// A look at the present belief. When it is to be said, answers the one that was said before.
+    /// A look at the present belief. When it is to be reported, returns the one that was reported
+    /// before.
     fn look(&mut self, now: F, now_ns: u64) -> Option<F> {
         if !now.differs(&self.figures) {
             self.other = None;
@@ -192,7 +193,7 @@ impl Mind {
         }
     }
 
-    /// A look at what is believed of reads; answers the line that is due.
+    /// A look at what is believed of reads; returns the line that is due.
     fn look(&mut self, belief: &Belief, now_ns: u64) -> Option<String> {
         let now = self.reads.figures.with_learned(Figures::from_belief(belief));
         let before = self.reads.look(now, now_ns)?;
@@ -214,7 +215,7 @@ impl Mind {
         ))
     }
 
-    /// A look at what is believed of writes; answers the line that is due.
+    /// A look at what is believed of writes; returns the line that is due.
     fn look_at_writes(&mut self, cost: &WriteCost, now_ns: u64) -> Option<String> {
         let now = WriteFigures::from_cost(cost, Some(&self.writes.figures));
         let before = self.writes.look(now, now_ns)?;
@@ -254,7 +255,7 @@ impl Minds {
     }
 
     /// Says what has changed, and keeps it in the folder of the database or beside the stripe.
-    /// Answers when to look again.
+    /// Returns when to look again.
     pub fn look(&self, stripes: &Stripes, dir: &Arc<Directory>, now_ns: u64) -> u64 {
         for (stripe, mind) in self.list.lock().iter_mut().enumerate() {
             let belief = stripes.belief(stripe);

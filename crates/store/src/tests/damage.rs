@@ -38,7 +38,7 @@ fn build(store: &TestStore, random: &mut Random) -> Trees {
     trees
 }
 
-/// Every read operation once; answers the first error.
+/// Every read operation once; returns the first error.
 fn use_all(trees: &Trees, reader: &mut Reader, random: &mut Random) -> Result<()> {
     let t = &trees.tuples;
     t.count(reader, &[1], &[1, 5000])?;
@@ -115,7 +115,7 @@ fn damaged_pages_give_typed_errors() {
     }
 }
 
-/// Changes to trees with a damaged page; answers the first error. Nothing is committed.
+/// Changes to trees with a damaged page; returns the first error. Nothing is committed.
 fn change_all(trees: &Trees, store: &TestStore, random: &mut Random) -> Result<()> {
     let mut txn = store.store.begin()?;
     let mut rows: Vec<[u64; 3]> =

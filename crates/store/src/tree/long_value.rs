@@ -26,8 +26,8 @@ const MOST_BYTES: u64 = 4 << 30;
 /// Most LZ4 can shrink: a length of 255 takes a byte.
 const LZ4_RATIO: u64 = 256;
 
-/// Writes `value` as a run of pages, each handed to `write`, which answers its id, and answers
-/// the reference for the leaf.
+/// Writes `value` as a run of pages, each handed to `write`, which returns its id. Returns the
+/// reference for the leaf.
 ///
 /// # Errors
 /// Writing failed; the value is longer than 4 GiB, or lies in more pieces than a leaf can list

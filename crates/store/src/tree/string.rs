@@ -147,7 +147,7 @@ impl StringTree {
         self.get_while(reader, ids, all).map(drop)
     }
 
-    /// As [`StringTree::get`], but reads no further once `f` says false; then it answers false,
+    /// As [`StringTree::get`], but reads no further once `f` says false; then it returns false,
     /// too.
     ///
     /// # Errors

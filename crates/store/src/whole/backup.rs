@@ -77,7 +77,7 @@ impl Store {
         Ok(self.backup_named(target, stripes, progress)?.0)
     }
 
-    /// The same; answers the name of the state, too.
+    /// The same; returns the name of the state, too.
     pub(crate) fn backup_named(
         &self,
         target: &Path,
@@ -147,7 +147,7 @@ impl Store {
     }
 
     /// Fills `buf` with the pages of an extent as the snapshot sees them, the others zeroed, and
-    /// answers which they are. Wanted of those in use are the ones of which `is_wanted` says so,
+    /// returns which they are. Wanted of those in use are the ones of which `is_wanted` says so,
     /// given the index and the low half of the transaction that wrote them, where that is known.
     pub(crate) fn extent_as_of(
         &self,

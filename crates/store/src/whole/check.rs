@@ -25,7 +25,7 @@ pub struct CheckProgress {
 
 impl Store {
     /// Reads and verifies every page of the committed state; `on_error` gets each page that is
-    /// damaged or cannot be read, `progress` is called after each extent. Answers the final
+    /// damaged or cannot be read, `progress` is called after each extent. Returns the final
     /// progress.
     pub fn check_pages(
         &self,
@@ -61,7 +61,7 @@ impl Store {
         at
     }
 
-    /// Checks the pages in use of an extent as it is now, and answers how many there are.
+    /// Checks the pages in use of an extent as it is now, and returns how many there are.
     fn check_extent(&self, id: ExtentId, buf: &mut AlignedBuf, error: &mut dyn FnMut(StoreError)) -> u64 {
         let core = &self.fetch.core;
         let extent = core.space.read().newest(id).clone();

@@ -26,7 +26,7 @@ pub struct Cached {
     pub pages: u64,
 }
 
-/// Writes back and throws out all files of the database in `dir`, and answers what the page
+/// Writes back and throws out all files of the database in `dir`, and returns what the page
 /// cache still holds of each: all zero when nothing else uses them. The database may be open.
 pub fn evict(dir: &Path) -> Result<Vec<Cached>> {
     files(dir)?.iter().map(|f| evict_file(f)).collect()

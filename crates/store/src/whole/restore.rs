@@ -53,7 +53,7 @@ impl Store {
         })
     }
 
-    /// Fills `buf` with an extent as the last of the changes has it; answers how many of its
+    /// Fills `buf` with an extent as the last of the changes has it; returns how many of its
     /// pages are in use.
     fn extent_from(&self, id: u64, changes: &[PageChanges], buf: &mut AlignedBuf) -> Result<u64> {
         let last = changes.last().expect("changes to a whole copy");

@@ -102,7 +102,7 @@ pub fn build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> Test
     try_build_tree(store, name, seed, pages).unwrap()
 }
 
-/// As [`build_tree`], but answers an error.
+/// As [`build_tree`], but returns an error.
 pub fn try_build_tree(store: &Arc<Store>, name: &str, seed: u64, pages: u64) -> Result<TestTree> {
     let build = store.begin_build()?;
     let mut w = build.new_tree(name);

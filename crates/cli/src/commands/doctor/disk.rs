@@ -42,7 +42,7 @@ pub struct DiskFacts {
     pub direct: Option<bool>,
     /// The profile of a probe.
     pub profile: KeptProfile,
-    /// Costs that the work has taught.
+    /// Costs that were learned from the work.
     pub learned: LearnedBefore,
     /// Costs by its name or its kind.
     pub hint: Option<Prior>,
@@ -92,7 +92,7 @@ impl DiskFacts {
     }
 }
 
-/// Looks at a stripe of the database in `dir`.
+/// Collects the facts of a stripe of the database in `dir`.
 pub fn collect(kernel: &KernelFiles, dir: &Path, number: usize, path: &Path) -> DiskFacts {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let meta = fs::metadata(&path).ok();
@@ -299,7 +299,7 @@ fn direct(about: String, is_direct: bool, facts: &DiskFacts) -> Finding {
 }
 
 fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
-    /// Times by which a read may differ from the profile: other programs use the disk as well.
+    /// Factor by which a read may differ from the profile: other programs use the disk as well.
     const APART: f64 = 3.0;
     const WHY: &str = "which pages are read together and ahead follows from the costs of the disk";
     let probe = format!("snowmelt probe {db}");
@@ -352,7 +352,7 @@ fn profile_of(about: String, facts: &DiskFacts, db: &str) -> Finding {
     Finding::ok(about, format!("{measured}{doubt}"))
 }
 
-/// Costs that the work has taught, and whether the last probe had measured others.
+/// Learned costs, and whether the last probe measured others.
 fn learned(model: &KeptModel, profile: &KeptProfile) -> String {
     let lone_us = model.cost.latency_ns as f64 / 1e3;
     let told = format!(

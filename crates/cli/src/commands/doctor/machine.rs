@@ -5,7 +5,7 @@ use snowmelt_base::size;
 use super::finding::Finding;
 use super::kernel::{Controller, KernelFiles};
 
-/// Bytes that the process takes beside its memory budget.
+/// Bytes that the process takes in addition to its memory budget.
 const BESIDE: u64 = 128 << 20;
 
 /// Facts of the machine, and of the process that has the database open, or would.
@@ -19,7 +19,7 @@ pub struct MachineFacts {
     pub memory_limit: Option<u64>,
     /// Bytes in swap.
     pub swapped: u64,
-    /// Where memory may not be promised beyond a limit: bytes that can still be promised.
+    /// Bytes that can still be committed, where the system limits that.
     pub promisable: Option<u64>,
     /// Processors that the cgroups grant.
     pub processors: Option<f64>,
@@ -126,7 +126,7 @@ pub fn judge(facts: &MachineFacts, budget: u64, is_served: bool) -> Vec<Finding>
     findings
 }
 
-/// Three quarters of so many bytes, in whole MiB, as a switch takes it.
+/// Three quarters of a number of bytes, in whole MiB, as a switch takes them.
 fn most_parts(bytes: u64) -> String {
     format!("{}MiB", (bytes / 4 * 3) >> 20)
 }

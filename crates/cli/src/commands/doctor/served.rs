@@ -31,7 +31,7 @@ pub struct ServedFacts {
     pub not_ready: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// Since it began, where that is known.
+    /// Time since it began, where that is known.
     pub uptime: Option<Duration>,
 }
 
@@ -115,8 +115,8 @@ pub fn silent(why: String) -> Finding {
     Finding::advice("server", format!("not asked: {why}"), "its meters say how it is doing", change)
 }
 
-/// Judges a server's answers. Times of reads that are assumed are told of those stripes that
-/// `is_probed` says have a profile, or may have one.
+/// Judges a server's answers. Assumed times of reads are reported for stripes of which `is_probed`
+/// says that they have a profile, or may have one.
 pub fn judge(facts: &ServedFacts, is_probed: &dyn Fn(usize) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let signs = Signs::from_meters(&facts.meters);
@@ -163,7 +163,7 @@ fn advice(facts: &ServedFacts, signs: &Signs) -> Vec<Finding> {
     now.chain(since).map(finding).collect()
 }
 
-/// How much a restart would have to read.
+/// The bytes of journal that a restart would read.
 fn recovery(meters: &Value) -> Finding {
     let number = |path: &str| meters.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
     let (backlog, bound) =

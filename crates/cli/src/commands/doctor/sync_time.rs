@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Times of synced writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncFacts {
-    /// Half of them took no longer.
+    /// Their median.
     pub median: Duration,
     /// The longest.
     pub longest: Duration,
@@ -62,7 +62,7 @@ pub fn measure(dir: &Path) -> Result<SyncFacts, String> {
 pub fn judge(facts: &Result<SyncFacts, String>, is_in_memory: bool) -> Vec<Finding> {
     const ABOUT: &str = "syncs";
     const SLOW: Duration = Duration::from_millis(20);
-    /// No disk is so quick to make a write durable.
+    /// Shorter than any disk takes to make a write durable.
     const TOO_QUICK: Duration = Duration::from_micros(10);
     let facts = match facts {
         Ok(facts) => facts,

@@ -19,7 +19,7 @@ pub fn open_direct(path: &Path) -> Result<FileDevice, IoError> {
     FileDevice::open(path, Access::Read, true)
 }
 
-/// Opens a ring on a file.
+/// Opens a ring on a file, as a trial.
 ///
 /// # Errors
 /// The refusal of the system as text. A file that cannot be opened refuses nothing.

@@ -1,7 +1,7 @@
 //! Requests to a server over HTTP, all within one time.
 //!
-//! The address is asked and no other: neither a proxy of the environment nor the place that an
-//! answer points to gets the token.
+//! Only the given address is asked: the token goes neither to a proxy of the environment nor to the
+//! target of a redirect.
 
 use std::path::Path;
 use std::sync::Arc;

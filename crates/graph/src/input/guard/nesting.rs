@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS, too_long};
+use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS};
+use crate::input::error::GuardError;
 
 /// How strings are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Nesting {
         }
     }
 
-    fn open(&mut self, byte: u8) -> Result<(), String> {
+    fn open(&mut self, byte: u8) -> Result<(), GuardError> {
         let turtle = self.quotes == Quotes::Turtle;
         if byte.is_ascii_whitespace() || byte == b'#' && turtle {
             self.is_behind_word = true;
@@ -121,7 +122,7 @@ impl Nesting {
                 self.deepest = self.deepest.max(self.levels);
                 let most = self.quotes.most_levels();
                 if self.levels > most {
-                    return Err(format!("the document nests more than {most} levels, the limit"));
+                    return Err(GuardError::TooDeep { most });
                 }
                 NestingState::Open
             }
@@ -201,16 +202,16 @@ impl Scheme {
 }
 
 impl ByteScan for Nesting {
-    fn byte(&mut self, byte: u8) -> Result<(), String> {
+    fn byte(&mut self, byte: u8) -> Result<(), GuardError> {
         self.step(byte)?;
         self.term =
             if matches!(self.at, NestingState::Open | NestingState::Comment) { 0 } else { self.term + 1 };
-        if self.term > self.longest { Err(too_long(self.longest)) } else { Ok(()) }
+        if self.term > self.longest { Err(GuardError::TooLong { most: self.longest }) } else { Ok(()) }
     }
 }
 
 impl Nesting {
-    fn step(&mut self, byte: u8) -> Result<(), String> {
+    fn step(&mut self, byte: u8) -> Result<(), GuardError> {
         self.at = match self.at {
             NestingState::Open => return self.open(byte),
             // a line ends a string without its end, and what follows is none

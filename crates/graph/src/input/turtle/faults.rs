@@ -26,7 +26,7 @@ pub(super) struct Faults {
 
 impl Faults {
     fn here(&self, why: &str) -> Fault {
-        Fault { line: self.line, column: self.column + 1, message: why.to_owned() }
+        Fault { line: self.line, column: self.column + 1, message: why.to_owned(), setting: None }
     }
 
     /// An IRI that stands for what cannot be read.

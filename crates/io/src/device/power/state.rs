@@ -104,7 +104,7 @@ impl PowerState {
     }
 }
 
-/// FNV-1a, gone on with.
+/// Continues an FNV-1a hash.
 fn digest(so_far: u64, bytes: &[u8]) -> u64 {
     bytes
         .iter()

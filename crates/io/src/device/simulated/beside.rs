@@ -1,5 +1,5 @@
-//! A file beside the one that a simulated device has the bytes of: its requests take their turn
-//! on the same device, as those of a journal on the volume of the data do.
+//! Another file on a simulated device: its requests take their turns there with those of the
+//! device's own file, as those of a journal on the volume of the data do.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;

@@ -48,8 +48,8 @@ pub(crate) struct HostState {
     to_fetch: VecDeque<usize>,
     /// Real time: what is to be done when.
     alarms: Vec<(u64, Arc<dyn Timer>)>,
-    /// Real time: until when the delivering thread sleeps, if it does. To wake it for what is
-    /// due later costs more than the request.
+    /// Real time: until when the delivering thread sleeps, if it does. It is not woken for what is
+    /// due later, since that costs more than the request.
     asleep_until_ns: Option<u64>,
     stopping: bool,
     last_arrival: u64,
@@ -264,8 +264,7 @@ impl HostState {
         self.alarms.iter().map(|(at, _)| *at).chain(self.mechanics.next_due()).min()
     }
 
-    /// When an event must be set so that the next completion is not missed; none when an
-    /// earlier one is.
+    /// Time of the event to set for the next completion; none when an earlier event is set.
     fn arm(&mut self) -> Option<u64> {
         let next = self.mechanics.next_due()?;
         let late = self.armed.is_none_or(|armed| next < armed);

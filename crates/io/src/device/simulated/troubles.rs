@@ -36,7 +36,7 @@ pub struct Troubles {
     pub bad: Option<TroubledShare>,
 }
 
-/// Times in which a device answers nothing.
+/// Periods in which a device answers nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Stalls {
     /// From one to the next, at most, in nanoseconds.

@@ -62,7 +62,7 @@ struct World {
     /// Readers' and long ones.
     counts: [usize; 2],
     estimator: Estimator,
-    /// So much the clock that the estimator sees is ahead of the device's, or behind.
+    /// How far the estimator's clock is ahead of the device's, or behind.
     ahead_ns: i64,
     looks: Vec<Seen>,
     /// Requests and bytes that were moved since the last look.
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// A request was moved, after which the estimator has looked anew or has not.
+    /// Counts a request; `has_looked` says whether the estimator had a look after it.
     fn note(&mut self, bytes: f64, has_looked: bool) {
         self.unseen.requests += 1.0;
         self.unseen.bytes += bytes;
@@ -292,7 +292,7 @@ fn a_lone_read_is_known_beside_long_ones() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A machine that was suspended, or a clock that is set: neither is the device.
+/// A suspended machine and a clock that is set are not taken for the device.
 #[test]
 fn a_clock_that_jumps_changes_no_belief() {
     const HOUR_NS: u64 = 3_600 * 1_000 * MS;
@@ -427,8 +427,8 @@ fn no_order_of_reads_makes_a_belief_of_nothing() {
     }
 }
 
-/// After one look at long reads the short ones alone must not make the transfer of a byte grow for
-/// ever: then no request would ever take long again.
+/// After one look at long reads, short ones alone must not raise the cost of a byte for ever: then
+/// no request would ever count as slow again.
 #[test]
 fn what_is_not_read_any_more_is_not_forgotten_into_nonsense() {
     let mut world = World::new(&DeviceModel::gp3());
@@ -443,7 +443,7 @@ fn what_is_not_read_any_more_is_not_forgotten_into_nonsense() {
     assert!((0.9..1.1).contains(&believed), "a slower device is believed at {believed} of its cost");
 }
 
-/// The time in which all reads failed is none that anything took.
+/// Time in which all reads failed counts for none.
 #[test]
 fn failures_after_a_success_cost_nothing() {
     let mut world = World::new(&DeviceModel::gp3());

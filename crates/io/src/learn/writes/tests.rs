@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// So many writes at once, and the end of all.
+    /// Starts a number of writes at once, and waits for the end of all.
     fn batch(&mut self, count: usize, bytes: u64) {
         let began = self.now;
         let mut beside = std::collections::HashMap::new();

@@ -57,7 +57,7 @@ impl Places {
         if self.from == 0 { self.align } else { self.align.min(1 << self.from.trailing_zeros()) }
     }
 
-    /// Behind the last byte any request touches.
+    /// End of the last byte that any request touches.
     pub(super) fn end(&self, bs: u64) -> u64 {
         self.from + (self.count - 1) * self.step + bs
     }

@@ -116,7 +116,7 @@ impl ScheduleBench {
         next
     }
 
-    /// The next move when this much is outstanding.
+    /// The next move with this much outstanding.
     pub fn next_beside(&mut self, requests: usize, bytes: u64) -> Next {
         self.next(DeviceLoad { requests, bytes, ..DeviceLoad::default() })
     }

@@ -1,11 +1,11 @@
 //! Advice of this server and of its datasets: a look each minute, new lines to standard error,
 //! those that stand into the meters.
 
-use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, Weak};
 
 use serde_json::{Value, json};
+use snowmelt_base::tell;
 use snowmelt_database::meters::{Sample, Samples, as_json};
 
 use super::Admin;
@@ -53,8 +53,7 @@ pub async fn advise(admin: Weak<Admin>) {
         let look = move || admin.upgrade().map(|admin| admin.look_for_advice());
         let Ok(Some(lines)) = tokio::task::spawn_blocking(look).await else { return };
         for line in lines {
-            // Not eprintln!, which panics when the reader is gone.
-            let _ = writeln!(std::io::stderr(), "snowmelt: advice: {line}");
+            tell!("snowmelt: advice: {line}");
         }
         tokio::time::sleep(advice::EVERY).await;
     }

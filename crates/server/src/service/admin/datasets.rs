@@ -16,7 +16,7 @@ use crate::service::answers::{Answered, Failure, HttpResponse, bad, empty, inter
 use crate::service::context::{Client, Context, read_only};
 use crate::tokens::User;
 
-/// Told what long work waits for, if it does, and says whether it goes on.
+/// Called with what long work waits for, if it waits; returns whether the work goes on.
 type GoOn<'a> = &'a (dyn Fn(Option<WaitFor>) -> ControlFlow<()> + Sync);
 
 /// The folder of datasets, where there is one.
@@ -27,7 +27,7 @@ fn folder(context: &Context) -> Result<&Arc<Datasets>, Refusal> {
     })
 }
 
-/// Those that are there for the user.
+/// Lists the datasets that the user may see.
 pub fn list(context: &Context, user: &User) -> Result<HttpResponse, Refusal> {
     let mut list = tokio::task::block_in_place(|| Ok::<_, Refusal>(folder(context)?.list()))?;
     list.retain(|listed| user.may_see(&listed.name));

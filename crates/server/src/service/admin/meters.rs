@@ -125,7 +125,7 @@ impl Admin {
         report
     }
 
-    /// Has them count anew; why not, if there is none of that name.
+    /// Sets meters to zero. The error says that there is none of that name.
     pub fn reset_meters(&self, dataset: &Dataset, scope: &MeterScope) -> Result<(), String> {
         match scope {
             MeterScope::Account(name) if self.connections.reset(name) || self.users.reset(name) => Ok(()),

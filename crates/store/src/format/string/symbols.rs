@@ -79,7 +79,7 @@ impl Symbols {
             .map_err(|_| Bad("symbols that no compressor would choose"))
     }
 
-    /// Decodes `codes` into `buffer`, which grows as needed and is never shrunk; answers the
+    /// Decodes `codes` into `buffer`, which grows as needed and is never shrunk; returns the
     /// string.
     pub(crate) fn decode<'b>(&self, codes: &[u8], buffer: &'b mut Vec<u8>) -> Decode<&'b [u8]> {
         let most = 8 * codes.len() + 8;

@@ -39,7 +39,7 @@ impl StringTree {
         Ok(tree)
     }
 
-    /// Adds strings; answers the id of the first, the others follow. On an error the
+    /// Adds strings; returns the id of the first, the others follow. On an error the
     /// transaction must be given up.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl<'t> Append<'t> {
         Ok(())
     }
 
-    /// Writes what is left; answers the leaves from the last old one on, and the pages taken.
+    /// Writes what is left; returns the leaves from the last old one on, and the pages taken.
     fn finish(mut self) -> Result<(Vec<Child>, u64)> {
         if self.leaf.len() > 0 {
             self.end_leaf()?;

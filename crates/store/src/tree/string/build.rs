@@ -59,7 +59,7 @@ impl StringTreeBuilder {
         })
     }
 
-    /// Adds a string and answers its id.
+    /// Adds a string and returns its id.
     ///
     /// # Errors
     /// Writing a page failed.

@@ -56,7 +56,7 @@ impl StringTree {
 }
 
 impl StringWalk<'_> {
-    /// Answers the strings below the node.
+    /// Returns the strings below the node.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8) -> Result<u64> {
         self.pages += 1;
         (self.on_page)(id);
@@ -102,7 +102,7 @@ impl StringWalk<'_> {
         Ok(leaf.len as u64)
     }
 
-    /// Decodes the short strings; answers the references to the long ones.
+    /// Decodes the short strings; returns the references to the long ones.
     fn read(&mut self, page: &[u8]) -> Decode<(StringLeaf, Vec<LongRef>)> {
         let leaf = StringLeaf::parse(page)?;
         let mut long = Vec::new();

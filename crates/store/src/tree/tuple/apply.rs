@@ -89,7 +89,7 @@ impl TupleTree {
         Ok(changes.len())
     }
 
-    /// As many changes from `from` on as the wish limit allows leaves; answers where the next
+    /// As many changes from `from` on as the wish limit allows leaves; returns where the next
     /// part begins.
     fn apply_part(
         &mut self,

@@ -82,7 +82,7 @@ impl<'t> TupleWalk<'t> {
 }
 
 impl TupleWalk<'_> {
-    /// A node whose rows must not be below `least`; answers how many there are.
+    /// A node whose rows must not be below `least`; returns how many there are.
     fn node(&mut self, reader: &mut Reader, id: PageId, level: u8, least: Option<Key>) -> Result<u64> {
         self.pages += 1;
         (self.on_page)(id);

@@ -99,7 +99,7 @@ impl MergeWay {
         Ok(out.key.len() > before || !self.done)
     }
 
-    /// Goes on in the leaf until rows hold a key or none is left; answers how many it moved
+    /// Goes on in the leaf until rows hold a key or none is left; returns how many it moved
     /// over.
     fn meet(&mut self, leaf: &[u8], keys: &MergeKeys<'_>) -> Decode<usize> {
         let RowsOfLeaf { row, end, .. } = self.rest;

@@ -30,7 +30,7 @@ pub struct LostRows {
 pub type OnRows<'a> = dyn FnMut(&[Vec<u64>; MAX_ARITY]) -> Result<()> + 'a;
 
 impl TupleTree {
-    /// Hands all rows that can be read to `on_rows`, in ascending order, and answers what is
+    /// Hands all rows that can be read to `on_rows`, in ascending order, and returns what is
     /// lost.
     ///
     /// # Errors

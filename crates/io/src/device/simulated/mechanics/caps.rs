@@ -18,7 +18,7 @@ use crate::device::timed::{Transfer, TransferKind};
 struct Bucket {
     ns_per_unit: f64,
     depth_ns: f64,
-    /// When the next request may start, without depth.
+    /// Time from which the next request may start, if the bucket had no depth.
     next: f64,
 }
 
@@ -99,7 +99,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// When so much may start that could at `at`; it takes its share.
+    /// The time from which a request that could start at `at` may start; takes its tokens.
     fn start(&mut self, units: u64, bytes: u64, at: u64) -> f64 {
         // One that goes on with a unit needs no token.
         let opens = if units == 0 { 0.0 } else { self.ios.opens() };
@@ -134,7 +134,7 @@ impl Caps {
         Caps { reads, writes, units }
     }
 
-    /// When a transfer that could start at `at` may; it takes its share.
+    /// The time from which a transfer that could start at `at` may start; takes its tokens.
     pub(crate) fn start(&mut self, transfer: &Transfer, at: u64) -> f64 {
         let units = self.units.count(transfer);
         let own = self.writes.as_mut().filter(|_| transfer.kind == TransferKind::Write);

@@ -61,7 +61,7 @@ impl Raid0 {
         piece
     }
 
-    /// A piece is over; its request, if that is over with it.
+    /// Notes that a piece is over; returns its request, if that is over with it.
     fn ended(&mut self, piece: usize) -> Option<usize> {
         let id = self.pieces[piece].take().expect("members name what is outstanding");
         self.free.push(piece);

@@ -9,7 +9,7 @@ use crate::device::timed::{Transfer, TransferKind};
 /// Reads of a measurement, and those before it, in which a burst is used up.
 const READS: usize = 4000;
 const BEFORE: usize = 1000;
-/// A depth is as good as the best when it answers this part of what that does.
+/// Part of the best rate from which a depth counts as equally good.
 const AS_GOOD: f64 = 0.95;
 const DEPTHS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 

@@ -25,7 +25,8 @@ pub struct SteadyLoad {
     pub rested_s: Option<f64>,
 }
 
-/// The ends of a steady load's requests, in nanoseconds from its begin, ascending, without end.
+/// An endless iterator over the ends of a steady load's requests, ascending, in nanoseconds from
+/// its start.
 pub struct SteadyEnds {
     device: Box<dyn Mechanics>,
     load: SteadyLoad,

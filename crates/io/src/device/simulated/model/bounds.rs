@@ -73,7 +73,7 @@ pub enum ModelError {
         "{parameters} together let one of {OUTSTANDING} requests of {REQUEST_BYTES} bytes wait for up to {longest_s:.1} s; {most_s} s are allowed"
     )]
     TooSlow {
-        /// Those that make it slow.
+        /// The parameters that make it slow.
         parameters: &'static str,
         /// The longest wait.
         longest_s: f64,
@@ -82,7 +82,7 @@ pub enum ModelError {
     },
 }
 
-/// Everything about a disk.
+/// Checks the parameters of a disk.
 pub(crate) fn check_disk(d: &DiskModel) -> Result<(), ModelError> {
     within("capacity_bytes", d.capacity_bytes as f64, 1048576.0, (1u64 << 60) as f64)?;
     within("rpm", f64::from(d.rpm), 60.0, 1e6)?;
@@ -114,7 +114,7 @@ pub(crate) fn check_disk(d: &DiskModel) -> Result<(), ModelError> {
     quick_enough("rpm, seeks, rates and write_cache_requests", longest_flush_s(d))
 }
 
-/// Everything about a volume.
+/// Checks the parameters of a volume.
 pub(crate) fn check_volume(v: &VolumeModel) -> Result<(), ModelError> {
     within("latency_us", v.latency_us, 0.001, 1e7)?;
     within("jitter", v.jitter, 0.0, 3.0)?;

@@ -71,8 +71,7 @@ pub struct VolumeModel {
     pub bytes_per_s: f64,
     /// Rate at which one request's bytes come, in bytes per second.
     pub line_bytes_per_s: f64,
-    /// So much time's worth of requests and bytes may go at once after a pause, in
-    /// milliseconds.
+    /// Burst after a pause: the requests and bytes of this time may go at once, in milliseconds.
     pub burst_ms: f64,
     /// Latency of writes, where it is another.
     pub write_latency_us: Option<f64>,

@@ -36,8 +36,8 @@ const METHODS: [(&str, Method); 3] = [
     ("Kalman, caps", Method::Kalman(Norm::CAPS)),
 ];
 
-/// Goes through the looks with a method, and shows each with what is believed after it: device
-/// time by length. The first is before any.
+/// Replays the looks with a method, and calls back after each with the believed device time by
+/// length; first before any look.
 fn replay(
     method: Method,
     prior: &CostModel,
@@ -75,7 +75,8 @@ fn at<const N: usize>(all: &[(u64, [f64; N])], ns: u64) -> [f64; N] {
     all[all.partition_point(|(now, _)| *now <= ns) - 1].1
 }
 
-/// How wrong a belief is. Where the device is not the limit it may take less than was seen.
+/// The error of a belief. Where the device is not the limit, a belief below the measured time is no
+/// error.
 fn error(believed: f64, is: f64, is_limit: bool) -> f64 {
     let wrong = (believed / is).ln();
     if is_limit || wrong > 0.0 { wrong.abs().exp() - 1.0 } else { 0.0 }

@@ -29,7 +29,7 @@ pub(crate) struct SortedKeys<'a> {
 
 impl LeafCursor {
     /// Moves over some of the visible rows `from .. to` (at least one, all of which begin with
-    /// `keys.before`) and puts those of them that hold a key into `met`. Answers where it came
+    /// `keys.before`) and puts those of them that hold a key into `met`. Returns where it came
     /// to: rows of one block at most, with blocks before it that hold no key, or all where no
     /// key is left.
     pub(crate) fn meet(

@@ -1,4 +1,4 @@
-//! The arm, the buffer, the queue and the write cache of a disk take the times they should.
+//! Times of a disk's arm, buffer, queue and write cache.
 
 use snowmelt_base::random::lcg;
 
