@@ -6,7 +6,8 @@
 //!    slows the query and not the server's memory.
 //! 3. A query whose client does not read gives its slot, and the memory it has reserved and
 //!    does not use, to others while it waits. It ends when the connection is closed at the
-//!    stall deadline. (To cancel it at once would end every query whose client pauses.)
+//!    stall deadline, or after some seconds where its memory is all that others wait for. (To
+//!    cancel it at once would end every query whose client pauses.)
 //! 4. When the client has gone, the body is dropped, which cancels the query.
 //! 5. Where the client takes a coding, all but short answers are compressed on the thread that
 //!    writes them.
@@ -38,6 +39,8 @@ use crate::slots::Slot;
 const WHOLE_BYTES: usize = 64 * 1024;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
+/// How long a query whose client does not read keeps memory that others need.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a query whose client reads on waits for the memory it has lent; then it goes on
 /// with what it can get.
 const LENT: Duration = Duration::from_secs(10);
@@ -58,7 +61,7 @@ struct StreamSize {
 
 impl StreamSize {
     /// As long as the memory budget has plenty.
-    const LARGE: Self = Self { chunk_bytes: WHOLE_BYTES, queued_chunks: 4 };
+    const LARGE: Self = Self { chunk_bytes: 32 * 1024, queued_chunks: 2 };
     /// So little that it is counted with the connection.
     const SMALL: Self = Self { chunk_bytes: 16 * 1024, queued_chunks: 1 };
 
@@ -363,7 +366,8 @@ impl AnswerWriter {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
             Err(mpsc::error::TrySendError::Full(frame)) => {
-                Handle::current().block_on(send_when_read(chunks, frame, &mut self.turn)).ok_or_else(gone)
+                let sent = send_when_read(chunks, frame, &mut self.turn, &self.budget);
+                Handle::current().block_on(sent).ok_or_else(gone)
             }
         }
     }
@@ -389,17 +393,36 @@ impl Turn {
     }
 }
 
-/// Waits for the client to read, after a moment without its turn; `None` when it has gone.
-async fn send_when_read(chunks: &mpsc::Sender<Sent>, chunk: Sent, turn: &mut Turn) -> Option<()> {
+/// Waits for the client to read, after a moment without its turn; `None` when it has gone, or has
+/// not read for long while memory is short.
+async fn send_when_read(
+    chunks: &mpsc::Sender<Sent>,
+    chunk: Sent,
+    turn: &mut Turn,
+    budget: &MemoryBudget,
+) -> Option<()> {
     if let Ok(room) = tokio::time::timeout(STALL, chunks.reserve()).await {
         room.ok()?.send(chunk);
         return Some(());
     }
     turn.release();
-    chunks.reserve().await.ok()?.send(chunk);
+    tokio::select! {
+        room = chunks.reserve() => room.ok()?.send(chunk),
+        () = out_of_patience(budget) => return None,
+    }
     tokio::select! {
         () = turn.take_again() => Some(()),
         () = chunks.closed() => None,
+    }
+}
+
+/// Ends some seconds on, as soon as the budget is all but used up.
+async fn out_of_patience(budget: &MemoryBudget) {
+    /// Parts of the budget of which one is enough for the next query to begin.
+    const PARTS: u64 = 64;
+    tokio::time::sleep(PATIENCE).await;
+    while budget.free() >= budget.total() / PARTS {
+        tokio::time::sleep(STALL).await;
     }
 }
 
@@ -485,7 +508,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_clients_is_of_the_budget_and_little_when_that_is_short() {
-        let budget = MemoryBudget::new(8 << 20);
+        let budget = MemoryBudget::new(2 << 20);
         let mut waiting = Vec::new();
         for _ in 0..50 {
             let (mut writer, mut head) = writer(&budget);
@@ -500,9 +523,9 @@ mod tests {
             }
             waiting.push((begun, writer, held));
         }
-        let large = waiting.iter().filter(|(_, writer, _)| writer.chunk_bytes == WHOLE_BYTES).count();
+        let large = waiting.iter().filter(|(_, writer, _)| writer.chunk_bytes == StreamSize::LARGE.chunk_bytes).count();
         assert_eq!(budget.used(), large as u64 * StreamSize::LARGE.bytes());
-        assert!((10..20).contains(&large), "{large} streams of 384 KiB in seven of 8 MiB");
+        assert!((10..20).contains(&large), "{large} streams of 128 KiB in seven eighths of 2 MiB");
         let beyond: usize = waiting[large..].iter().map(|(_, _, held)| held).sum();
         assert!(beyond <= (waiting.len() - large) * StreamSize::SMALL.bytes() as usize, "{beyond}");
         drop(waiting);

@@ -184,23 +184,42 @@ fn a_body_that_does_not_come_on_is_not_waited_for() {
     }
 }
 
+/// Clients that ask for much and never read.
+fn mute(server: &Running, clients: usize) -> Vec<TcpStream> {
+    let ask = |_| {
+        let mut stream = server.connect();
+        stream.write_all(get(LARGE).as_bytes()).unwrap();
+        stream
+    };
+    (0..clients).map(ask).collect()
+}
+
 #[test]
 fn clients_that_never_read_keep_nobody_out() {
     let server = running(ServerLimits { queries: 4, ..patient() });
     // More than there are turns, and more than memory would admit if they kept what they do not
     // use.
-    const MUTE: usize = 70;
-    let mute: Vec<TcpStream> = (0..MUTE)
-        .map(|_| {
-            let mut stream = server.connect();
-            stream.write_all(get(LARGE).as_bytes()).unwrap();
-            stream
-        })
-        .collect();
+    const MUTE: usize = 45;
+    let mute = mute(&server, MUTE);
     for _ in 0..10 {
         assert!(server.get("ASK {}", "*/*").1.contains("true"));
     }
     assert_eq!(server.stat("running"), MUTE as u64, "they wait");
+    drop(mute);
+    server.wait_until_idle();
+}
+
+#[test]
+fn clients_that_never_read_are_closed_where_memory_is_short() {
+    let server = running(ServerLimits { queries: 4, ..patient() });
+    // More than memory admits with what they do use.
+    const MUTE: usize = 120;
+    let mute = mute(&server, MUTE);
+    while server.stat("running") == MUTE as u64 {}
+    for _ in 0..10 {
+        let (head, body) = server.get("ASK {}", "*/*");
+        assert!(body.contains("true"), "{head} {body}");
+    }
     drop(mute);
     server.wait_until_idle();
 }
