@@ -20,6 +20,10 @@ pub trait LayerState: Sized + Send + Sync {
 
     /// The last transaction that it contains.
     fn txn(&self) -> u64;
+
+    /// Takes over from an earlier state what was counted since the layer was opened, and stands in
+    /// no record: this one was read after a commit of another layer.
+    fn take_over(&mut self, _earlier: &Self) {}
 }
 
 /// The states of an open layer.
@@ -55,7 +59,7 @@ impl<S: LayerState> States<S> {
         let appended = self.appended.lock().get(&snapshot.txn()).cloned();
         let state = match appended {
             Some(state) => state,
-            None => Arc::new(S::read(snapshot, snapshot.txn())?),
+            None => Arc::new(Self::read(snapshot, snapshot.txn(), &newest)?),
         };
         let mut newest = self.newest.write();
         if newest.txn() < state.txn() {
@@ -83,7 +87,13 @@ impl<S: LayerState> States<S> {
         if newest.txn() == txn {
             return Ok(newest);
         }
-        Ok(Arc::new(S::read(base, txn)?))
+        Ok(Arc::new(Self::read(base, txn, &newest)?))
+    }
+
+    fn read(snapshot: &Snapshot, txn: u64, earlier: &S) -> Result<S, S::Error> {
+        let mut state = S::read(snapshot, txn)?;
+        state.take_over(earlier);
+        Ok(state)
     }
 
     /// Adds a state whose commit is about to be appended.

@@ -91,9 +91,12 @@ fn quads_and_rows_come_with_one_commit_or_not_at_all() {
             // A commit of the other layer alone, and the graph after it.
             let mut txn = graphs.database().begin_for(&Waiter::PATIENT).unwrap().unwrap();
             add_row(&mut txn, 1000 + round, &commits);
+            let changed = graphs.session().unwrap().state().changed();
             txn.commit().unwrap();
             expected_rows += 1;
             expected_commits += 1;
+            assert!(changed > 0);
+            assert_eq!(graphs.session().unwrap().state().changed(), changed, "plans stay");
             drop(graphs);
             graphs = GraphDatabase::open(&dir.path().join("db"), &options).unwrap();
             assert_eq!((quads(&graphs), rows(&graphs)), (expected_quads, expected_rows));

@@ -523,7 +523,10 @@ mod tests {
             }
             waiting.push((begun, writer, held));
         }
-        let large = waiting.iter().filter(|(_, writer, _)| writer.chunk_bytes == StreamSize::LARGE.chunk_bytes).count();
+        let large = waiting
+            .iter()
+            .filter(|(_, writer, _)| writer.chunk_bytes == StreamSize::LARGE.chunk_bytes)
+            .count();
         assert_eq!(budget.used(), large as u64 * StreamSize::LARGE.bytes());
         assert!((10..20).contains(&large), "{large} streams of 128 KiB in seven eighths of 2 MiB");
         let beyond: usize = waiting[large..].iter().map(|(_, _, held)| held).sum();

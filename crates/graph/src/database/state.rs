@@ -61,6 +61,10 @@ impl LayerState for GraphState {
     fn txn(&self) -> u64 {
         self.txn
     }
+
+    fn take_over(&mut self, earlier: &Self) {
+        self.changed = earlier.changed;
+    }
 }
 
 impl GraphState {
