@@ -30,7 +30,8 @@ impl Batch {
 
     /// Columns of equal length, of which there is at least one.
     pub fn from_cols(cols: Vec<Vec<TermId>>) -> Self {
-        let rows = cols.first().map_or(0, Vec::len);
+        assert!(!cols.is_empty(), "without a column the number of rows is not known");
+        let rows = cols[0].len();
         let batch = Self { cols, rows };
         batch.check();
         batch

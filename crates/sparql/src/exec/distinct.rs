@@ -49,6 +49,7 @@ impl SeenRows {
         assert!(cols.len() == batch.cols.len(), "all batches of an input have the same columns");
         let mine: Vec<&[TermId]> = batch.cols.iter().map(|c| &c[..]).collect();
         let before = hashes.len();
+        assert!(u32::try_from(before + batch.rows).is_ok(), "remembered rows have numbers of 32 bits");
         // room for a good part of the batch: growing in steps would move what is there each time
         let room = (batch.rows / 2).saturating_sub(table.capacity() - table.len());
         table.reserve(room, |r| hashes[*r as usize]);
@@ -68,6 +69,7 @@ impl SeenRows {
             to.extend(fresh.iter().map(|row| from[*row as usize]));
         }
         debug_assert!(cols.iter().all(|c| c.len() == hashes.len()), "a hash for each remembered row");
+        debug_assert_eq!(table.len(), hashes.len(), "each remembered row is in the table");
         fresh
     }
 
@@ -115,6 +117,7 @@ impl Distinct {
     fn spill(&mut self, run: &mut Run) -> Result<()> {
         let mut partitions = Partitions::new(run)?;
         assert!(self.spilled.is_none(), "rows are spilled once");
+        assert!(!self.idle, "an idle DISTINCT holds no rows to spill");
         let (rows, cols) = (self.seen.rows(), std::mem::take(&mut self.seen.cols));
         let width = cols.len();
         let seen = Batch { cols, rows };

@@ -209,6 +209,7 @@ fn dense(
     let (Some(col), None) = (varying.next(), varying.next()) else { return Ok(None) };
     let rows_per_key = if run.source.is_cold(visit.index) { ROWS_PER_KEY_COLD } else { ROWS_PER_KEY };
     let (low, high) = (sorted.keys[col][from], sorted.keys[col][to - 1]);
+    assert!(low <= high, "keys of a batch ascend");
     let rows = run.source.count(visit.index, &prefix(visit, col), Some((low, high)))?;
     Ok((rows < rows_per_key * (to - from) as u64).then_some(col))
 }
@@ -309,6 +310,8 @@ fn select(
     run: &mut Run,
 ) -> Result<Option<FoundRows>> {
     let Matches { key, mut cols, wanted } = matches;
+    let is_whole = |c: &usize| cols[*c].len() == key.len();
+    assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
     selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
     let mut new: Vec<Vec<TermId>> = Vec::new();
@@ -331,6 +334,7 @@ fn select(
         new = batch.cols;
     }
     let rows = selected.as_ref().map_or(key.len(), Vec::len);
+    assert!(rows <= key.len(), "conditions make no rows");
     let matches = Matches { key, cols, wanted };
     Ok((rows > 0).then_some(FoundRows { first, matches, selected, new, rows, row: 0, done: 0 }))
 }
@@ -362,6 +366,11 @@ impl FoundRows {
                 (self.row, self.done) = (self.row + 1, 0);
             }
         }
+        assert!(
+            self.row <= self.rows && left.len() <= most,
+            "pairs are of found rows, no more than asked for"
+        );
+        assert_eq!(left.len(), right.len(), "a pair has two rows");
         straight &= self.row == self.rows;
         (left, right, straight)
     }
@@ -444,6 +453,7 @@ impl Operator for LookupJoin {
                 let Some(batch) = self.pull(run)? else { return Ok(None) };
                 let visit = self.visit.as_ref().expect("checked above");
                 let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
+                assert_eq!(order.len(), batch.rows, "each input row is looked up");
                 self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
             }
         }

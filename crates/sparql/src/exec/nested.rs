@@ -136,6 +136,7 @@ impl Nested {
                 None => return Ok(None),
             },
         };
+        assert!(from < batch.rows, "a batch that waits has rows left");
         let to = (from + self.pace.rows).min(batch.rows);
         if from == 0 && to == batch.rows {
             return Ok(Some(batch));
@@ -148,6 +149,7 @@ impl Nested {
     }
 
     fn begin(&mut self, batch: Batch, run: &mut Run) {
+        assert!(self.current.is_none() && self.pending.is_none(), "one left batch is worked on at a time");
         let (numbers, firsts) = number(&batch, &self.seed);
         let mut starts = vec![0u32; firsts.len() + 1];
         numbers.iter().for_each(|g| starts[*g as usize + 1] += 1);
@@ -161,6 +163,7 @@ impl Nested {
             rows[next[*g as usize] as usize] = row as u32;
             next[*g as usize] += 1;
         }
+        debug_assert_eq!(next[..firsts.len()], starts[1..], "each seed number has all of its rows");
         let mut seed = batch.gather(&self.seed.iter().map(|c| *c as u16).collect::<Vec<_>>(), &firsts);
         // any ids will do: they are only carried through
         seed.cols.push((0..firsts.len() as u64).map(|g| TermId(g + 1)).collect());
@@ -174,12 +177,18 @@ impl Nested {
 
     /// Notes which left rows have a match; those of a left join wait to be paired.
     fn take_right(&mut self, right: Batch) {
+        assert!(self.pending.is_none(), "right rows are paired before more are asked for");
         let current = self.current.as_mut().expect("the right side runs for a left batch");
         self.pace.found += right.rows;
         for g in &right.cols[self.row] {
             let matched = &mut current.matched[g.0 as usize - 1];
             current.open -= usize::from(!std::mem::replace(matched, true));
         }
+        debug_assert_eq!(
+            current.open,
+            current.matched.iter().filter(|matched| !**matched).count(),
+            "seed numbers without a match are counted"
+        );
         if self.kind == JoinKind::Left {
             self.pending = Some(Pending { right, row: 0, done: 0 });
         }
@@ -209,6 +218,8 @@ impl Nested {
                 left.map(|l| (&current.batch.cols[l as usize][..], &left_rows[..])),
             ));
         }
+        assert_eq!(left_rows.len(), right_rows.len(), "a pair has two rows");
+        assert!(left_rows.len() <= most, "{} pairs are more than {most}", left_rows.len());
         if pending.row == right.rows {
             self.pending = None;
         }
@@ -226,6 +237,7 @@ impl Nested {
 
     /// The output of the left rows, once all matches are known.
     fn finish(&mut self, run: &Run) {
+        assert!(self.pending.is_none(), "all right rows are paired");
         let current = self.current.take().expect("the right side ran for a left batch");
         self.pace.faster(run.query.batch.most);
         self.give(&current, |_| true, run);
@@ -244,6 +256,7 @@ impl Nested {
         self.pace.slower();
         self.give(&current, |matched| matched, run);
         let rows = current.rows_where(|matched| !matched);
+        assert!(!rows.is_empty(), "a run is ended early only for rows that have no match yet");
         let all: Vec<u16> = (0..current.batch.cols.len() as u16).collect();
         self.waiting.push((current.batch.gather(&all, &rows), 0));
     }

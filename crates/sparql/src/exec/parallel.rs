@@ -78,6 +78,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     let parts = match SharedScan::begin(access.index, &key, run)? {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
+            assert!(run.part.is_none(), "the part before has been taken by its scan");
             run.part = Some(Part::Pieces(shared));
             None
         }
@@ -86,8 +87,12 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     };
     let Some(parts) = parts else {
         drop(held);
-        return build(node, run);
+        let pipeline = build(node, run)?;
+        assert!(run.part.is_none(), "the first scan takes the part");
+        return Ok(pipeline);
     };
+    assert!(!parts.is_empty(), "a forked pipeline has parts");
+    assert!(threads <= run.query.threads, "a query forks to no more threads than it may");
     Ok(Box::new(Parallel {
         parts: Arc::new(Mutex::new(parts)),
         plan: run.query.plan.clone(),
@@ -168,7 +173,8 @@ fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Opti
         }
     }
     ranges.push_back((from, u64::MAX));
-    debug_assert!(ranges.iter().is_sorted_by(|a, b| a.1 < b.0), "parts follow each other");
+    let follow = |a: &(u64, u64), b: &(u64, u64)| a.0 <= a.1 && a.1.checked_add(1) == Some(b.0);
+    assert!(ranges.iter().is_sorted_by(|a, b| follow(a, b)), "parts leave no value out and have none twice");
     // one value holds nearly everything
     let is_cut = ranges.len() > 1;
     Ok(is_cut.then(|| ranges.into_iter().map(|(low, high)| Part::Range(low, high)).collect()))
@@ -225,6 +231,7 @@ impl Parallel {
 
 /// One thread: part after part until there are none.
 fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &Sender<Message>) -> Result<()> {
+    assert!(run.is_forked, "a part is worked on by a forked worker");
     let node = find(&plan.root, node).expect("the node is of this plan");
     loop {
         let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };

@@ -161,6 +161,7 @@ impl PathWalk<'_> {
     /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or
     /// what reaches it.
     fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
+        debug_assert!(nodes.is_sorted_by(|a, b| a < b), "start nodes are sorted and distinct");
         self.run.check()?;
         match path {
             Path::NamedNode(p) => match self.predicate(p)? {
@@ -233,6 +234,7 @@ impl PathWalk<'_> {
     }
 
     fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Neighbours> {
+        debug_assert!(keys.iter().all(|column| column.is_sorted()), "keys of a look-up ascend");
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
         let mut matches = Matches::with_wanted(index.arity(), keys.len(), wanted);
         let mut held = self.run.memory.held();
@@ -296,11 +298,13 @@ impl PathWalk<'_> {
             while done < frontier.list.len() {
                 let part = &frontier.list[done..];
                 let part = &part[..whole_nodes(part, some)];
+                assert!(!part.is_empty(), "each step of a closure takes nodes");
                 let at = distinct(part.iter().map(|p| p.1));
                 let mut edges = match self.pairs(path, &at, forward) {
                     Err(QueryError::Memory { .. }) if at.len() > 1 => {
                         let half = at[at.len() / 2 - 1];
                         some = part.partition_point(|p| p.1 <= half);
+                        assert!(some < part.len(), "a step that had no memory is tried with fewer nodes");
                         continue;
                     }
                     edges => edges?,
@@ -505,6 +509,7 @@ impl PathJoin {
         let from = walking.done;
         loop {
             let to = (from + walking.some).min(walking.nodes.len());
+            assert!(from < to, "a walk takes start nodes");
             let nodes = &walking.nodes[from..to];
             let pairs = self.pairs_of(run, &walking.job.graphs, nodes, direction);
             let (pairs, held) = match pairs {
@@ -606,6 +611,7 @@ impl PathJoin {
         if let Some(name) = name {
             out.cols.push(vec![name; left.len()]);
         }
+        out.check();
         Ok(Some(out))
     }
 
@@ -623,6 +629,7 @@ impl PathJoin {
             } else if let Some(job) = state.jobs.pop_front() {
                 state.walking = Some(self.begin(run, &state.batch, job)?);
             } else {
+                assert!(state.given.is_none(), "all pairs of a batch are given out before the next");
                 state.walking = None;
                 return Ok(None);
             }

@@ -58,6 +58,7 @@ impl BatchRows {
             true => (8 * first).min(self.most),
             false => self.most,
         };
+        assert!(0 < first && first <= most, "batches begin with {first} rows and grow to {most}");
         Self { first, most }
     }
 }
@@ -179,6 +180,7 @@ pub(crate) struct Run {
 impl Run {
     /// The first worker of a query.
     pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
+        assert_eq!(query.consts.len(), query.algebra.consts.len(), "each constant was looked up");
         let least = memory.least();
         Self::new(query, source, limits, memory, least)
     }
@@ -217,6 +219,7 @@ impl Run {
 
     /// A worker of another thread, as of the same moment; to be made on that thread.
     pub fn fork(&self, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
+        assert!(!self.is_forked, "a forked worker forks to none");
         let (query, memory) = (self.query.clone(), self.memory.clone());
         let source = GraphSource::new(self.source.session.sibling());
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };

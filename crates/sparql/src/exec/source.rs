@@ -116,6 +116,7 @@ impl GraphSource {
             let refs: Vec<TermRef<'_>> = part.iter().map(term_ref).collect();
             ids.extend(self.session.resolve(&refs)?);
         }
+        assert_eq!(ids.len(), terms.len(), "the dictionary answers for each constant");
         Ok(ids)
     }
 }
