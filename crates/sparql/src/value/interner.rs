@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::arena::Stored;
-use super::local::{Known, LocalTerms};
+use super::local::{Known, LocalTerms, is_scratch};
 use super::{TermError, TermStore, Value, iri};
 
 /// A worker's way to the terms of its query.
@@ -54,6 +54,7 @@ impl TermInterner {
             self.iris.clear();
         }
         let id = store.resolve(&[TermRef::Iri(iri)])?[0].unwrap_or_else(|| self.intern(TermRef::Iri(iri)));
+        debug_assert!(!is_scratch(id), "an id that is remembered outlives the batch");
         self.iris.insert(iri.into(), id);
         Ok(id)
     }
@@ -100,7 +101,9 @@ impl TermInterner {
                     Stored::Double(_) => TermRef::typed(text, iri::DOUBLE),
                 })
                 .collect();
-            for (id, answer) in open.iter().zip(store.resolve(&terms)?) {
+            let answers = store.resolve(&terms)?;
+            assert_eq!(answers.len(), open.len(), "the dictionary answers for each term");
+            for (id, answer) in open.iter().zip(answers) {
                 found.push((*id, answer.map_or(Known::Absent, Known::Stored)));
             }
         }
