@@ -56,7 +56,10 @@ pub(super) fn greedy(problem: &Problem<'_>, limits: &Limits) -> Result<Vec<usize
         greedy.take(next);
         order.push(next);
     }
-    assert_eq!(order.len(), problem.elements.len(), "each element is joined once");
+    debug_assert!(
+        greedy.missing.iter().flatten().all(|vars| !vars.intersects(&greedy.bound)),
+        "a condition lacks only variables that are not bound"
+    );
     Ok(order)
 }
 
