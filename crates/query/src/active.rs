@@ -19,6 +19,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        let before = self.count.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a query that ends was counted when it began");
     }
 }

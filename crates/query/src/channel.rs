@@ -51,6 +51,7 @@ impl<T: Send> Sender<T> {
             // another sender may have been faster
             if ends.messages.len() < *most {
                 ends.messages.push_back(message);
+                assert!(ends.messages.len() <= *most, "a channel holds at most {most} messages");
                 break;
             }
         }
@@ -67,7 +68,12 @@ impl<T: Send> Receiver<T> {
             let ends = ends.lock();
             !ends.messages.is_empty() || ends.senders == 0
         });
-        let message = ends.lock().messages.pop_front();
+        let message = {
+            let mut ends = ends.lock();
+            let message = ends.messages.pop_front();
+            assert!(message.is_some() || ends.senders == 0, "a channel ends with its last sender");
+            message
+        };
         if message.is_some() {
             changed.notify_all();
         }
@@ -85,7 +91,10 @@ impl<T: Send> Receiver<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.0.ends.lock().senders -= 1;
+        let mut ends = self.0.ends.lock();
+        assert!(ends.senders > 0, "each sender leaves once");
+        ends.senders -= 1;
+        drop(ends);
         self.0.changed.notify_all();
     }
 }

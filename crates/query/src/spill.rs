@@ -18,7 +18,7 @@ use snowmelt_store::{StoreError, TempSpace};
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes before those that are compressed.
-const HEAD_BYTES: usize = 12;
+const HEAD_BYTES: usize = size_of::<u32>() + size_of::<[u8; 8]>();
 
 /// Why a block was not written or read.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,12 @@ impl BlockWriter {
         let packed = lz4_flex::block::compress(&self.raw);
         self.raw.shrink_to(BLOCK_BYTES);
         let at = self.space.0.append(&[&bytes.to_le_bytes(), &head, &packed])?;
-        self.blocks.push(BlockPlace { at, len: (HEAD_BYTES + packed.len()) as u32 });
+        let len = u32::try_from(HEAD_BYTES + packed.len()).expect("a packed block has fewer than 4 GiB");
+        debug_assert!(
+            self.blocks.last().is_none_or(|last| last.at + u64::from(last.len) <= at),
+            "a space only grows: no block lies on another"
+        );
+        self.blocks.push(BlockPlace { at, len });
         Ok(())
     }
 
@@ -109,6 +114,7 @@ impl BlockReader {
         self.next += 1;
         assert!(place.len as usize >= HEAD_BYTES, "a block is written with its head");
         let block = self.space.0.read(place.at, place.len as usize)?;
+        assert_eq!(block.len(), place.len as usize, "a space gives as many bytes as it is asked for");
         let bytes = u32::from_le_bytes(block[..4].try_into().expect("four bytes")) as usize;
         let head = block[4..HEAD_BYTES].try_into().expect("eight bytes");
         let raw = lz4_flex::block::decompress(&block[HEAD_BYTES..], bytes);
