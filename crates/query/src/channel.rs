@@ -1,5 +1,5 @@
-//! A bounded channel from the threads of a query to the one that forked them, in the time of
-//! the database: where that is virtual, a thread must not block on anything else.
+//! A bounded channel from the threads of a query to the thread that forked them. It waits on the
+//! clock of the database: in virtual time a thread must not block on anything else.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ struct Ends<T> {
     has_receiver: bool,
 }
 
-/// The end of a thread. The channel ends with the last of them.
+/// The sending end, one per thread. The channel ends when the last one is dropped.
 pub struct Sender<T>(Arc<Channel<T>>);
 
-/// The end that messages come out of.
+/// The receiving end.
 pub struct Receiver<T>(Arc<Channel<T>>);
 
-/// `senders` ends of a channel that holds `most` messages, and the other end.
+/// A channel that holds at most `most` messages: its `senders` sending ends and the receiving end.
 pub fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>, Receiver<T>) {
     assert!(senders > 0 && most > 0, "a message comes through");
     let ends = Ends { messages: VecDeque::with_capacity(most), senders, has_receiver: true };
@@ -36,7 +36,7 @@ pub fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>
 }
 
 impl<T: Send> Sender<T> {
-    /// Waits for room; gives the message back when nothing is received any more.
+    /// Waits for room, then sends. Returns the message once the receiver is closed.
     pub fn send(&self, message: T) -> Result<(), T> {
         let Channel { ends, changed, most } = &*self.0;
         loop {
@@ -80,7 +80,7 @@ impl<T: Send> Receiver<T> {
         message
     }
 
-    /// Throws away what comes, until all senders are gone.
+    /// Refuses further messages and waits until all senders are gone.
     pub fn close(self) {
         let Channel { ends, changed, .. } = &*self.0;
         ends.lock().has_receiver = false;

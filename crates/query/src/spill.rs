@@ -6,9 +6,9 @@
 //! | 8     | what the writer says of the block      |
 //! | …     | the bytes, lz4                         |
 //!
-//! An operator has one space, however many runs or partitions it writes: each keeps a list of
-//! where its blocks are. So what a spill needs in memory does not grow with it. The space is given
-//! back when the operator ends, however it ends.
+//! An operator has one space, however many runs or partitions it writes: each keeps a list of where
+//! its blocks are. Only these lists stay in memory. The space is given back when the operator ends,
+//! however it ends.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ const HEAD_BYTES: usize = size_of::<u32>() + size_of::<[u8; 8]>();
 /// Why a block was not written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A block is not what was written.
+    /// A block differs from what was written.
     #[error("{0}")]
     Damaged(String),
 }
@@ -108,7 +108,7 @@ impl BlockReader {
     /// The next block.
     ///
     /// # Errors
-    /// Those of the space, or a block that is not what was written.
+    /// Those of the space, or a block that differs from what was written.
     pub fn next_block(&mut self) -> Result<Option<Block>, SpillError> {
         let Some(place) = self.blocks.get(self.next) else { return Ok(None) };
         self.next += 1;

@@ -92,7 +92,7 @@ pub enum QueryError {
         "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and there are at most {most_bytes} for it"
     )]
     TextMemory {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
         /// Memory that its trees and plan take.
         needed_bytes: usize,
@@ -126,9 +126,9 @@ pub enum QueryError {
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
-        /// Of the compiled pattern, rounded up.
+        /// Size of the compiled pattern, rounded up.
         pattern_bytes: usize,
     },
     /// The texts of a batch do not fit into memory together, and it could not be done in parts.
@@ -137,7 +137,7 @@ pub enum QueryError {
     /// The row limit was reached.
     #[error("the query gave more than {0} rows, its limit")]
     Rows(u64),
-    /// Someone asked it to stop.
+    /// The caller cancelled it.
     #[error("the query was cancelled")]
     Cancelled,
     /// It would show or change graphs outside its view.

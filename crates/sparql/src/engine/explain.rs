@@ -44,7 +44,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Adds a node and all below it; answers where it is in the list.
+    /// Adds a node and all below it; returns its place in the list.
     fn node(&mut self, node: &PlanNode, depth: usize) -> usize {
         let place = self.steps.len();
         let (operator, detail) = self.describe(node);
@@ -193,7 +193,7 @@ enum Iris {
     Whole,
 }
 
-/// The visit to an index that an operator makes, and the columns that its key may be of.
+/// The index visit of an operator, and the variables of the columns that its key may refer to.
 fn access_of(op: &Op) -> Option<(&Access, &[Var])> {
     match op {
         Op::Scan { access } => Some((access, &[])),

@@ -9,7 +9,7 @@ use crate::plan::{Access, Src, Test};
 use crate::text::parameter::GroundTerm;
 use crate::value::parse_literal;
 
-/// Where a part of a key is.
+/// The source of a part of a key.
 #[derive(Clone, Copy)]
 pub(super) enum Key {
     Is(TermId),
@@ -25,7 +25,7 @@ pub(super) enum Check {
     OneOf(usize, Vec<TermId>),
 }
 
-/// A visit, resolved.
+/// A visit whose constants are ids.
 pub(super) struct ResolvedVisit {
     pub index: Index,
     pub key: Vec<Key>,

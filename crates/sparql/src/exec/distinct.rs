@@ -4,8 +4,8 @@
 //! rest of the input goes to temporary files by hash, and each file is made distinct on its own
 //! (against what was already given out, which went to the files first).
 //!
-//! Where the plan only wants less work later (`optional`), it stops looking when little is
-//! dropped or much is held.
+//! An `optional` DISTINCT only saves later operators work: it gives up when it drops few rows or
+//! has little memory.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -84,7 +84,7 @@ impl SeenRows {
     }
 }
 
-/// The first row of each that differs in some columns.
+/// The first row of each distinct combination of some columns.
 pub(super) fn first_of_each(rows: Batch, on: &[usize]) -> Batch {
     let keys = Batch { cols: on.iter().map(|c| rows.cols[*c].clone()).collect(), rows: rows.rows };
     let first = SeenRows::default().new_rows(&keys);

@@ -38,7 +38,7 @@ pub(super) struct HashJoin {
     pub loose: bool,
     /// columns of `on` that do not count as common for MINUS
     pub apart: Vec<u16>,
-    /// the right side is another for each context
+    /// the right side depends on a context: it is built again after a reset
     pub again: bool,
     pub kind: JoinKind,
     pub keep_left: Vec<u16>,
@@ -108,7 +108,7 @@ fn bucket(hash: u64, shift: u32) -> usize {
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
 }
 
-/// A left batch, and where in it and in the chains the join is.
+/// A left batch, and the position of the join in it and in the chains.
 pub(super) struct JoinProbe {
     batch: Batch,
     row: usize,

@@ -25,13 +25,12 @@ use crate::expr::Expr;
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
 
-/// Rows for each key over which a merge is still worth its while. Measured in memory, finding
-/// one key costs as much as moving over 2000 to 5000 rows; keys in a few heaps leave most of the
-/// leaves between them to be visited for nothing.
+/// Most rows per key for which a merge is cheaper than look-ups. Measured in memory, finding one
+/// key costs as much as moving over 2000 to 5000 rows; the limit is lower, because between keys
+/// that lie in clusters a merge visits leaves for nothing.
 const ROWS_PER_KEY: u64 = 1000;
 
-/// Rows for each key over which a merge is still worth its while where leaves may have to be read:
-/// fewer, since a merge reads them all.
+/// The limit where leaves may have to be read: lower, since a merge reads them all.
 const ROWS_PER_KEY_COLD: u64 = 100;
 
 pub(super) struct LookupJoin {
@@ -193,8 +192,8 @@ impl LookupJoin {
     }
 }
 
-/// Whether a chunk of keys had better be merged with the rows between the first and the last:
-/// the key's one varying column.
+/// The key's one varying column, if a merge of the chunk with the rows from its first to its last
+/// key is cheaper than look-ups.
 fn dense(
     visit: &ResolvedVisit,
     sorted: &Sorted,
@@ -300,8 +299,7 @@ fn with_keys<R>(
     f(&Keys { cols: &slices, rows: to - from, range: visit.range })
 }
 
-/// The found rows that pass the tests and conditions on the new columns alone; `None`: none
-/// does.
+/// The found rows that pass the tests and conditions on the new columns; `None` if no row does.
 fn select(
     visit: &ResolvedVisit,
     conditions: &[Expr],
@@ -340,8 +338,8 @@ fn select(
 }
 
 impl FoundRows {
-    /// Pairs of input rows and found rows, by their place among those that passed: up to
-    /// `most`, from where the last call ended. Also whether each found row has just one.
+    /// Pairs of input rows and found rows, by their place among those that passed: up to `most`,
+    /// from where the last call ended. The flag says whether each found row has exactly one pair.
     fn pairs(&mut self, visit: &ResolvedVisit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
         let expected = (self.rows - self.row).min(most);
         let mut left: Vec<u32> = Vec::with_capacity(expected);
@@ -379,8 +377,8 @@ impl FoundRows {
         self.row == self.rows
     }
 
-    /// A new column: of all rows that passed, taken out if it is not needed again, else of the
-    /// `right` ones.
+    /// A new column. If pairs are one to one (`straight`), the whole column is moved out; else its
+    /// entries at `right` are copied.
     fn column(&mut self, visit: &ResolvedVisit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
         let has_new = !self.new.is_empty();
         if straight {

@@ -27,7 +27,7 @@ use crate::exec::Batch;
 use crate::plan::{Access, Op, Plan, PlanNode, Src};
 use snowmelt_query::{Receiver, Sender, channel};
 
-/// A thread is worth its start from here on.
+/// Expected work for which a thread is worth starting.
 const LEAST_MICROSECONDS: f64 = 5000.0;
 
 /// Parts per thread, so that unequal parts even out.

@@ -108,7 +108,7 @@ impl Graphs {
     }
 }
 
-/// Numbers of start nodes and what they reach; charged as it grows.
+/// Pairs of the number of a start node and a node it reaches, and their memory.
 struct Reached {
     list: Vec<(u32, TermId)>,
     held: Held,
@@ -132,14 +132,14 @@ impl Reached {
         self.list.dedup();
     }
 
-    /// Those of one start node; they must be sorted.
+    /// The nodes that one start node reaches; the list must be sorted.
     fn reached_from(&self, start: u32) -> impl Iterator<Item = TermId> {
         let first = self.list.partition_point(|p| p.0 < start);
         self.list[first..].iter().take_while(move |p| p.0 == start).map(|p| p.1)
     }
 }
 
-/// Rows that were looked up, charged for.
+/// Rows that were looked up, and their memory.
 struct Neighbours {
     matches: Matches,
     #[expect(dead_code, reason = "held for its drop")]
@@ -337,9 +337,9 @@ impl PathWalk<'_> {
         Ok(pairs)
     }
 
-    /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4):
-    /// takes away the pairs of those that a join bound to something else. Who has another pair
-    /// is a node.
+    /// Between two variables zero steps start only at nodes of the graph (SPARQL 1.1, 18.4).
+    /// Removes the pairs of start nodes that a join bound to other terms. A start node that reaches
+    /// another node is a node of the graph.
     fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Reached) -> Result<()> {
         let pairs = &mut pairs.list;
         let mut doubtful: Vec<bool> = vec![false; nodes.len()];
@@ -381,8 +381,8 @@ impl PathWalk<'_> {
     }
 }
 
-/// How many of the pairs, which are sorted by node, to take: about `some`, and none of a node
-/// without the others.
+/// The number of pairs to take from the front: about `some`, but all pairs of a node or none. The
+/// pairs are sorted by node.
 fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
     let last = pairs[some.clamp(1, pairs.len()) - 1].1;
     pairs.partition_point(|p| p.1 <= last)
@@ -465,7 +465,7 @@ impl PathJoin {
         })
     }
 
-    /// Those of some graphs that exist. Asked only where it matters: zero steps from a constant
+    /// The existing ones of some graphs. Checked only where it matters: zero steps from a constant
     /// need no edge.
     fn existing(&self, run: &mut Run, mut graphs: Vec<TermId>) -> Result<Vec<TermId>> {
         let is_const = |end: PathEnd| matches!(end, PathEnd::Is(Src::Const(_) | Src::Fixed(_)));

@@ -36,14 +36,15 @@ pub(crate) struct BatchRows {
 }
 
 impl BatchRows {
-    /// Rows on their way between the operators of a query that has at least `least` bytes.
+    /// Rows of the batches of a query that is sure of `least` bytes.
     pub fn within(least: usize) -> Self {
         let most = (least >> 9).clamp(1 << 9, 1 << 16);
         Self { first: most.min(1 << 10), most }
     }
 
-    /// Rows on their way in a plan of so many operators, each of which has a batch and what it
-    /// makes it of, with so many columns beyond few: together no more than half of `least`.
+    /// Rows of the batches of a plan with so many operators, and `many` columns beyond the usual
+    /// few. Each operator holds a batch and the one it is made of: together no more than half of
+    /// `least`.
     pub fn of_each(self, operators: usize, many: usize, least: usize) -> Self {
         /// Bytes for each row that an operator begins with, measured, with few columns.
         const ROW_BYTES: usize = 48;
@@ -75,14 +76,14 @@ pub(crate) enum Part {
 /// Rows of the batches of a plan, and the memory of its columns.
 pub(crate) struct BatchSizes {
     pub rows: BatchRows,
-    /// of batches with many columns
+    /// memory of columns beyond the usual few
     pub columns: Held,
     /// Threads would each hold many columns.
     pub is_wide: bool,
 }
 
 impl BatchSizes {
-    /// Of a plan: the operators have all batches at the same time.
+    /// For a plan, whose operators all hold batches at the same time.
     ///
     /// # Errors
     /// There is no memory for so many columns, however few rows they have.
@@ -97,14 +98,14 @@ impl BatchSizes {
         Ok(Self { rows, columns, is_wide: many > 0 })
     }
 
-    /// Of so many rows each, as the caller wants.
+    /// Batches of `rows` rows, as the caller wants.
     pub fn fixed(rows: usize) -> Self {
         let rows = BatchRows { first: rows.max(1), most: rows.max(1) };
         Self { rows, columns: Held::default(), is_wide: false }
     }
 }
 
-/// The columns of a plan beyond those that few are for each of its operators.
+/// The columns of a plan beyond `FEW` for each of its operators.
 fn many_columns(operators: usize, columns: usize) -> usize {
     const FEW: usize = 16;
     columns.saturating_sub(FEW * operators)
@@ -161,7 +162,7 @@ pub(crate) struct Run {
     pub terms: Terms,
     /// the patterns of its expressions
     pub patterns: Patterns,
-    /// the query's, and of a forked worker: those that stop it with the others
+    /// the query's; those of a forked worker also stop it with the others
     pub limits: Limits,
     pub memory: MemoryShare,
     /// a forked worker forks to none
@@ -235,7 +236,7 @@ impl Run {
         Ok(self.limits.check()?)
     }
 
-    /// The graphs that GRAPH can name where the dataset does not say it.
+    /// The graphs that GRAPH can name in a query without FROM NAMED.
     pub fn all_named_graphs(&mut self) -> Result<Vec<TermId>> {
         match self.source.session.named_graphs(&self.limits) {
             Err(GraphError::Stopped) => self.check().and(Err(QueryError::Cancelled)),
@@ -243,7 +244,7 @@ impl Run {
         }
     }
 
-    /// All it did, with the workers it forked.
+    /// The activity of this worker and of those it forked.
     pub fn activity(&self) -> Activity {
         let mut activity = self.source.session.activity();
         activity += self.forked;

@@ -20,7 +20,7 @@ pub(super) struct IndexScan {
     all: Vec<Option<(u64, u64)>>,
     left: VecDeque<Option<(u64, u64)>>,
     current: Option<Scan>,
-    /// where it takes its pieces from, if it is shared
+    /// the source of its pieces, if it is shared
     shared: Option<Arc<SharedScan>>,
     rows: usize,
     /// the row before, where graphs are merged

@@ -141,7 +141,7 @@ impl Partitions {
         self.readers.next()
     }
 
-    /// The parts, in order; equal keys are in parts of equal place in any two spreads.
+    /// The parts, in order. Equal keys are in parts of the same number in any two partitionings.
     pub fn into_readers(mut self) -> Result<Vec<Reader>> {
         self.flush()?;
         assert_eq!(self.writers.len(), PARTITIONS, "parts are read after all are written, once");

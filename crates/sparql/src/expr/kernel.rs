@@ -37,7 +37,7 @@ impl Order {
 pub(crate) const TRUE: TermId = from_boolean(true);
 pub(crate) const FALSE: TermId = from_boolean(false);
 
-/// The ids do not tell.
+/// The ids alone do not give the answer: the values decide.
 pub(crate) struct Slow;
 
 const SHIFT: u32 = 60;

@@ -1,9 +1,9 @@
 //! Terms packed into blocks of memory: the store behind decoded, computed and interned terms.
 //!
 //! An entry is 16 bytes: where the text starts (or a double's bits), its length, and a tag that
-//! says what it is; language tags and datatypes are kept once and named by number in the tag.
-//! Nothing is freed but everything at once. Texts lie in blocks that are never moved, so that
-//! what is held is what was asked for, and growing copies nothing.
+//! says what it is; language tags and datatypes are kept once and named by number in the tag. Terms
+//! are freed only all together. Texts lie in blocks that never move, so growing copies nothing, and
+//! no more memory is held than was asked for.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl TermArena {
         }
     }
 
-    /// Bytes that it takes to keep a term, beside what is held.
+    /// Bytes that keeping a term takes beyond what is held.
     pub fn needs(&self, stored: Stored<'_>) -> usize {
         let Stored::Term(TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) =
             stored

@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 #[derive(Default)]
 pub(super) struct BlankNodeCalls {
     sites: u32,
-    /// how often each call has met a solution, told by its bindings
+    /// number of times that each call has met a solution; solutions are told apart by a hash of
+    /// their bindings
     met: FxHashMap<(u32, u64), u32>,
 }
 

@@ -36,12 +36,12 @@ pub enum TermError {
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
-        /// Of the compiled pattern, rounded up.
+        /// Size of the compiled pattern, rounded up.
         pattern_bytes: usize,
     },
-    /// Someone asked the query to stop.
+    /// The caller cancelled the query.
     #[error("the query was cancelled")]
     Cancelled,
     /// The time limit was reached.

@@ -11,7 +11,7 @@ use super::arena::Stored;
 use super::local::{Known, LocalTerms, is_scratch};
 use super::{TermError, TermStore, Value, iri};
 
-/// A worker's way to the terms of its query.
+/// A worker's access to the terms of its query.
 pub(super) struct TermInterner {
     pub locals: Arc<LocalTerms>,
     /// ids of IRIs that functions make: datatypes
@@ -23,7 +23,7 @@ impl TermInterner {
         Self { locals, iris: FxHashMap::default() }
     }
 
-    /// An error once there was not enough memory.
+    /// An error once memory ran out.
     pub fn check(&self) -> Result<(), TermError> {
         self.locals.check()
     }
@@ -45,7 +45,7 @@ impl TermInterner {
 
     /// The id of an IRI, stored if the dictionary has it; asked once per IRI.
     pub fn iri(&mut self, store: &mut dyn TermStore, iri: &str) -> Result<TermId, TermError> {
-        /// Remembered; a query that makes more datatypes asks for some of them again.
+        /// IRIs remembered; a query that makes more looks some of them up again.
         const REMEMBERED: usize = 4096;
         if let Some(id) = self.iris.get(iri) {
             return Ok(*id);

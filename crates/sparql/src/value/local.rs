@@ -86,7 +86,7 @@ impl LocalArena {
         self.terms.bytes() + self.known.capacity() * size_of::<Known>() + self.table.capacity() * 5
     }
 
-    /// Sees to it that what is held, and so much `more`, is reserved, some of it ahead.
+    /// Reserves memory for the terms and for `more` bytes, some of it ahead.
     fn account(&mut self, more: usize) {
         const AHEAD: usize = 64 << 10;
         let bytes = self.bytes() + more;
@@ -120,7 +120,7 @@ impl LocalTerms {
         locals
     }
 
-    /// An error once there was not enough memory; asked after each batch.
+    /// An error once memory ran out; checked after each batch.
     pub(crate) fn check(&self) -> Result<(), TermError> {
         match self.arena.read().over {
             Some(share_bytes) => Err(TermError::Memory { share_bytes, what: "computed terms" }),

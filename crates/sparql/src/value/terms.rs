@@ -133,12 +133,12 @@ impl Terms {
         self.guard.refuse_search(text_bytes, pattern_bytes)
     }
 
-    /// Counts work, and now and then looks whether the query has to end: `None` then.
+    /// Counts work, and checks the limits now and then: `None` if the query has to end.
     pub(crate) fn poll(&self, bytes: usize) -> Option<()> {
         self.guard.poll(bytes)
     }
 
-    /// Looks whether the query has to end: `None` then.
+    /// Checks the limits: `None` if the query has to end.
     pub(crate) fn look(&self) -> Option<()> {
         self.guard.look()
     }
