@@ -67,6 +67,8 @@ impl Triples {
         }
         run.terms.fault()?;
         self.solutions += batch.rows as u64;
+        assert_eq!(out.rows, template.len() * batch.rows, "each solution is put into each triple");
+        out.check();
         let whole: Vec<u32> = (0..out.rows as u32).filter(|r| allowed(&out, *r as usize)).collect();
         out.retain(&whole);
         Ok(out)
