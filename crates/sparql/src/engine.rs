@@ -159,7 +159,7 @@ pub(crate) struct TextDemand<'a> {
     pub sign: Option<&'a WaitSign>,
 }
 
-/// A query ready to run: what it is and how it will be done.
+/// A query ready to run: its template, its first worker, and its text's memory.
 struct Prepared {
     template: Arc<Template>,
     run: Run,

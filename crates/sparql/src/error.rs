@@ -53,7 +53,7 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
-    /// An operation of an update that is read in pieces.
+    /// An operation that is too long, of an update that is read in pieces.
     #[error(
         "line {line}, column {column}: an operation of more than {most} bytes; only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
     )]
@@ -68,7 +68,7 @@ pub enum QueryError {
     /// The source of a text cannot be read.
     #[error("the text cannot be read: {0}")]
     Read(#[source] std::io::Error),
-    /// A parameter that the text has no place for.
+    /// A parameter that the text cannot take.
     #[error("the parameter ?{name}: {why}")]
     Parameter {
         /// Its name.
@@ -121,7 +121,7 @@ pub enum QueryError {
         /// The limit.
         most: usize,
     },
-    /// A text and a pattern that are large together.
+    /// A text and a pattern that are too large together for a search that cannot be interrupted.
     #[error(
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]

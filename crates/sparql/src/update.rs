@@ -160,7 +160,7 @@ impl QueryEngine {
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
-    /// The transaction of an update, when it is its turn.
+    /// Waits for the turn of the writer and begins the transaction of an update.
     fn begin(&self, options: &UpdateOptions, limits: &Limits) -> Result<Transaction, QueryError> {
         options.progress.enter(ChangePhase::Waiting);
         let go_on = || limits.check().is_ok();

@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan as an indented tree, the root first; with what really happened, when it was run.
+//! EXPLAIN: a plan as an indented tree, the root first; with measurements if it was run.
 
 use snowmelt_database::meters::PageTimes;
 use snowmelt_graph::{Index, TermId};
@@ -10,7 +10,7 @@ use crate::exec::{Counters, Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
 use crate::text::parameter::GroundTerm;
 
-/// The plan step by step; with a profile, what each of them did.
+/// The plan step by step; with a profile, also the measurements of each step.
 pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
     let plan = &*run.query.plan;
     let mut teller = Teller { run, profile, steps: Vec::with_capacity(plan.nodes) };

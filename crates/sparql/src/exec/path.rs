@@ -22,7 +22,7 @@ use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::plan::{PathEnd, PathGraph, Src};
 
-/// The way in which paths are followed.
+/// The direction in which a path is walked, and its ends in that order.
 #[derive(Clone, Copy)]
 struct Direction {
     forward: bool,
@@ -422,7 +422,8 @@ impl PathJoin {
         }
     }
 
-    /// Whether it walks from the first end to the second, and which end it starts from.
+    /// The direction of the walk: backwards from the second end where only that is bound, else
+    /// forwards.
     fn direction(&self) -> Direction {
         let forward = self.from != PathEnd::New;
         let (start, goal) = if forward { (self.from, self.to) } else { (self.to, self.from) };

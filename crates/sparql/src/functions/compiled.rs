@@ -64,7 +64,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Those of a query: what they take is held for it.
+    /// The patterns of a query, whose memory is held for it.
     pub(crate) fn new(kept: Arc<KeptPatterns>, held: Held) -> Self {
         Self { kept, held }
     }

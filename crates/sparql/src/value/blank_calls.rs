@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use rustc_hash::FxHashMap;
 
-/// Counts the solutions that each call has met.
+/// Counts, for each call of BNODE(string), the solutions it has met.
 #[derive(Default)]
 pub(super) struct BlankNodeCalls {
     sites: u32,
@@ -21,7 +21,8 @@ impl BlankNodeCalls {
         self.sites
     }
 
-    /// Whether the query has such a call: its batches cannot be done again.
+    /// Whether the query has such a call. Then no batch can be evaluated again, because calls are
+    /// counted.
     pub fn are_any(&self) -> bool {
         self.sites > 0
     }

@@ -31,7 +31,7 @@ pub enum TermError {
         /// The part of the query that asked.
         what: &'static str,
     },
-    /// A text and a pattern that are large together.
+    /// A text and a pattern that are too large together for a search that cannot be interrupted.
     #[error(
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
