@@ -1,4 +1,4 @@
-//! How many queries are under way: a core that works for another query is not there to fork to.
+//! The number of running queries: a query forks only to cores that no other query uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ pub struct Active {
 }
 
 impl Active {
-    /// One more is under way.
+    /// Counts one more query.
     pub fn new(count: &Arc<AtomicUsize>) -> Self {
         Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
     }
@@ -19,6 +19,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        let before = self.count.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a query that ends was counted when it began");
     }
 }

@@ -1,5 +1,5 @@
-//! A bounded channel from the threads of a query to the one that forked them, in the time of
-//! the database: where that is virtual, a thread must not block on anything else.
+//! A bounded channel from the threads of a query to the thread that forked them. It waits on the
+//! clock of the database: in virtual time a thread must not block on anything else.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ struct Ends<T> {
     has_receiver: bool,
 }
 
-/// The end of a thread. The channel ends with the last of them.
+/// The sending end, one per thread. The channel ends when the last one is dropped.
 pub struct Sender<T>(Arc<Channel<T>>);
 
-/// The end that messages come out of.
+/// The receiving end.
 pub struct Receiver<T>(Arc<Channel<T>>);
 
-/// `senders` ends of a channel that holds `most` messages, and the other end.
+/// A channel that holds at most `most` messages: its `senders` sending ends and the receiving end.
 pub fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>, Receiver<T>) {
     assert!(senders > 0 && most > 0, "a message comes through");
     let ends = Ends { messages: VecDeque::with_capacity(most), senders, has_receiver: true };
@@ -36,7 +36,7 @@ pub fn channel<T>(senders: usize, most: usize, clock: &Clock) -> (Vec<Sender<T>>
 }
 
 impl<T: Send> Sender<T> {
-    /// Waits for room; gives the message back when nothing is received any more.
+    /// Waits for room, then sends. Returns the message once the receiver is closed.
     pub fn send(&self, message: T) -> Result<(), T> {
         let Channel { ends, changed, most } = &*self.0;
         loop {
@@ -51,6 +51,7 @@ impl<T: Send> Sender<T> {
             // another sender may have been faster
             if ends.messages.len() < *most {
                 ends.messages.push_back(message);
+                assert!(ends.messages.len() <= *most, "a channel holds at most {most} messages");
                 break;
             }
         }
@@ -67,14 +68,19 @@ impl<T: Send> Receiver<T> {
             let ends = ends.lock();
             !ends.messages.is_empty() || ends.senders == 0
         });
-        let message = ends.lock().messages.pop_front();
+        let message = {
+            let mut ends = ends.lock();
+            let message = ends.messages.pop_front();
+            assert!(message.is_some() || ends.senders == 0, "a channel ends with its last sender");
+            message
+        };
         if message.is_some() {
             changed.notify_all();
         }
         message
     }
 
-    /// Throws away what comes, until all senders are gone.
+    /// Refuses further messages and waits until all senders are gone.
     pub fn close(self) {
         let Channel { ends, changed, .. } = &*self.0;
         ends.lock().has_receiver = false;
@@ -85,7 +91,10 @@ impl<T: Send> Receiver<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.0.ends.lock().senders -= 1;
+        let mut ends = self.0.ends.lock();
+        assert!(ends.senders > 0, "each sender leaves once");
+        ends.senders -= 1;
+        drop(ends);
         self.0.changed.notify_all();
     }
 }

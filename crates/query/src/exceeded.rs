@@ -1,11 +1,10 @@
-//! Bounds that a query came up against.
+//! The error of a query that exceeds one of its bounds.
 
 use std::time::Duration;
 
 use crate::limits::Stop;
 
-/// The bound. What to do about it is said where the query came from: there are switches, or a
-/// client.
+/// A bound that was exceeded. Advice is added at the edges: command line, HTTP, Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     /// It has to end.

@@ -1,16 +1,16 @@
-//! The needs of every query engine on the store, whatever its language. Bounds are asked before or
-//! while a query works, never after.
+//! Services for every query engine on the store, whatever its language. A bound is checked before
+//! or during the work, never after it.
 //!
 //! | module        | holds                                                                     |
 //! |---------------|---------------------------------------------------------------------------|
 //! | `limits`      | time, cancellation, rows                                                  |
-//! | `exceeded`    | the bound that a query came up against                                    |
-//! | `memory`      | a query's share of the memory budget, and the line of those that wait     |
-//! | `memory_wait` | such a wait, shown and metered                                            |
-//! | `stack`       | stacks as large as a query is deep                                        |
-//! | `active`      | how many queries are under way                                            |
-//! | `channel`     | from the threads of a query to the one that forked them, in any clock's time |
-//! | `spill`       | blocks put aside in temporary space                                       |
+//! | `exceeded`    | the bound that a query exceeded                                           |
+//! | `memory`      | a query's share of the memory budget, and the line of waiting queries     |
+//! | `memory_wait` | a wait for memory, shown and metered                                      |
+//! | `stack`       | stack space for deep recursion                                            |
+//! | `active`      | the number of running queries                                             |
+//! | `channel`     | messages from the threads of a query to the thread that forked them       |
+//! | `spill`       | blocks spilled to temporary space                                         |
 //!
 //! Nothing here knows a language, a term or a row.
 

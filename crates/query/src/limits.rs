@@ -1,5 +1,5 @@
-//! When a query must end before its time: the clock, a flag set from outside, another thread of
-//! it that failed.
+//! Reasons to stop a query early: its deadline, a flag set by the caller, a failure of another of
+//! its threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use snowmelt_base::Interrupt;
 pub struct QueryLimits {
     /// The time it may take.
     pub timeout: Option<Duration>,
-    /// When that is over.
+    /// When that time ends.
     pub deadline: Option<Instant>,
-    /// Set from outside.
+    /// Set by the caller to stop the query.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// Rows it may give.
+    /// Most rows of the result.
     pub max_rows: Option<u64>,
     /// Set when another thread of the query failed, or its result was dropped
     pub stop: Option<Arc<AtomicBool>>,
@@ -34,19 +34,19 @@ pub enum Stop {
 }
 
 impl QueryLimits {
-    /// Those of work that begins now.
+    /// Limits of work that begins now.
     pub fn from_now(timeout: Option<Duration>, cancel: Option<Arc<AtomicBool>>) -> Self {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         Self { timeout, deadline, cancel, max_rows: None, stop: None }
     }
 
-    /// Whether the query goes on.
+    /// Checks that the query may go on.
     ///
     /// # Errors
-    /// It has to end.
+    /// The reason to stop.
     ///
-    /// Asked by every operator for every batch, and by whatever loops longer than some
-    /// milliseconds in between.
+    /// Called by every operator for every batch, and by every loop that takes longer than some
+    /// milliseconds.
     pub fn check(&self) -> Result<(), Stop> {
         #[cfg(feature = "scarcity")]
         looks::count();
@@ -67,7 +67,7 @@ impl Interrupt for QueryLimits {
     }
 }
 
-/// For tests: how often this thread has looked.
+/// For tests: the number of checks that this thread has made.
 #[cfg(feature = "scarcity")]
 pub mod looks {
     use std::cell::Cell;
@@ -78,7 +78,7 @@ pub mod looks {
         LOOKS.set(LOOKS.get() + 1);
     }
 
-    /// Looks until now.
+    /// Checks so far.
     pub fn so_far() -> u64 {
         LOOKS.get()
     }

@@ -1,5 +1,5 @@
-//! A wait for memory of the budget: shown where the request is listed, and metered, from the first
-//! pause on.
+//! A wait for memory of the budget. From the first pause on it is metered, and shown in the list of
+//! requests.
 
 use std::cell::OnceCell;
 
@@ -19,7 +19,7 @@ impl<'a> MemoryWait<'a> {
         Self { tally, clock, sign, begun: OnceCell::new() }
     }
 
-    /// Passes some time.
+    /// Sleeps; the first call begins the wait.
     pub fn sleep_ns(&self, ns: u64) {
         self.begun
             .get_or_init(|| (self.sign.map(|sign| sign.show(WaitFor::Memory)), self.tally.wait(self.clock)));

@@ -23,18 +23,18 @@ use crate::memory::Held;
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Bytes before those that are compressed.
-const HEAD_BYTES: usize = 12;
+const HEAD_BYTES: usize = size_of::<u32>() + size_of::<[u8; 8]>();
 
 /// Why a block was not written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The query has no memory for it.
     #[error(transparent)]
     Memory(#[from] Exceeded),
-    /// A block is not what was written.
+    /// A block differs from what was written.
     #[error("{0}")]
     Damaged(String),
 }
@@ -143,7 +143,7 @@ impl BlockWriter {
         fill(&mut buffers.raw);
         let bytes = u32::try_from(buffers.raw.len()).expect("a block has fewer than 4 GiB");
         let packed = buffers.pack()?;
-        let len = (HEAD_BYTES + packed.len()) as u32;
+        let len = u32::try_from(HEAD_BYTES + packed.len()).expect("a packed block has fewer than 4 GiB");
         let at = space.append(&[&bytes.to_le_bytes(), &head, packed])?;
         let Buffers { raw, packed, .. } = &mut *buffers;
         [raw, packed].into_iter().for_each(|buffer| {
@@ -153,6 +153,10 @@ impl BlockWriter {
         let kept = TempSpace::BUFFER_BYTES + buffers.bytes();
         buffers.held.set(kept, "blocks put aside")?;
         drop(buffers);
+        debug_assert!(
+            self.blocks.places.last().is_none_or(|last| last.at + u64::from(last.len) <= at),
+            "a space only grows: no block lies on another"
+        );
         self.blocks.push(BlockPlace { at, len })
     }
 
@@ -171,12 +175,13 @@ impl BlockReader {
     /// The next block.
     ///
     /// # Errors
-    /// Those of the space, or a block that is not what was written.
+    /// Those of the space, or a block that differs from what was written.
     pub fn next_block(&mut self) -> Result<Option<Block>, SpillError> {
         let Some(place) = self.blocks.places.get(self.next) else { return Ok(None) };
         self.next += 1;
         assert!(place.len as usize >= HEAD_BYTES, "a block is written with its head");
         let block = self.space.0.space.read(place.at, place.len as usize)?;
+        assert_eq!(block.len(), place.len as usize, "a space gives as many bytes as it is asked for");
         let bytes = u32::from_le_bytes(block[..4].try_into().expect("four bytes")) as usize;
         let head = block[4..HEAD_BYTES].try_into().expect("eight bytes");
         let raw = lz4_flex::block::decompress(&block[HEAD_BYTES..], bytes);

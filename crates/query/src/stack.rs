@@ -1,11 +1,11 @@
-//! Stacks as large as a query is deep.
+//! Stack space for code that recurses as deep as a query.
 //!
 //! Code that recurses over a query (parser, rewrites, planner, operators, drops) runs through
-//! [`with_room`]: on the thread's own stack while that has enough left, which it has for nearly
-//! all queries, and else on one made for the call. The thread stays the same, so counters kept
-//! per thread stay right; the memory is mapped, and only what is touched counts.
+//! [`with_room`]: on the thread's own stack if that has enough left, as for nearly all queries,
+//! else on a stack made for the call. The thread stays the same, so counters kept per thread stay
+//! right. The new stack is mapped memory: only pages that are touched count.
 
-/// Runs `f` with at least so much stack.
+/// Runs `f` with at least `bytes` of stack.
 pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> R {
     #[cfg(feature = "scarcity")]
     if let Some(less) = scarcity::less(bytes) {
@@ -33,7 +33,7 @@ pub mod scarcity {
     }
 }
 
-/// A value whose parts hang together as deep as a query: dropped with room for it.
+/// A value nested as deep as a query: dropped with enough stack.
 #[derive(Debug)]
 pub struct Deep<T> {
     // there until it is dropped
@@ -42,18 +42,18 @@ pub struct Deep<T> {
 }
 
 impl<T> Deep<T> {
-    /// Guards a value that takes so many bytes of stack.
+    /// Guards a value whose recursion takes `bytes` of stack.
     pub fn new(value: T, bytes: usize) -> Self {
         Self { value: Some(value), bytes }
     }
 
-    /// Puts something around the value.
+    /// Replaces the value by one made of it.
     pub fn map(mut self, f: impl FnOnce(T) -> T) -> Self {
         self.value = self.value.take().map(f);
         self
     }
 
-    /// Calls `f` with room for it.
+    /// Calls `f` on the value with enough stack.
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let value = self.value.as_mut().expect("there until it is dropped");
         with_room(self.bytes, || f(value))

@@ -150,15 +150,15 @@ pub(crate) enum Node {
         right: Box<Node>,
         conditions: Vec<Expression>,
     },
-    /// rows meet that are compatible; `conditions` see both sides
+    /// compatible rows meet; `conditions` see both sides
     Exists {
         left: Box<Node>,
         right: Box<Node>,
         conditions: Vec<Expression>,
         kind: ExistsKind,
     },
-    /// `right` is evaluated for the rows of `left`, which are its contexts: it says by `row`, a
-    /// number that each distinct context has, whose match its rows are
+    /// `right` is evaluated for the rows of `left`, its contexts. Each distinct context has a
+    /// number, `row`; a right row carries the number of the context that it matches
     Apply {
         left: Box<Node>,
         right: Box<Node>,
@@ -274,7 +274,8 @@ pub(crate) enum Form {
     Ask,
     /// triples per solution; a blank node of the template is fresh for each solution
     Construct(Vec<[TemplateSlot; 3]>),
-    /// the descriptions of what these are bound to, and of these if there is any solution
+    /// descriptions of the values of these variables and, if there is any solution, of these
+    /// constants
     Describe(Vec<Var>, Vec<Const>),
 }
 

@@ -95,15 +95,15 @@ pub struct QueryOptions {
     pub max_rows: Option<u64>,
     /// Set from outside to end it.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// On whose behalf it reads; `other` when not given.
+    /// The account of its reads; `other` when not given.
     pub account: Option<Arc<Account>>,
-    /// Told how many rows there were so far.
+    /// Set to the number of rows so far.
     pub rows: Option<Arc<AtomicU64>>,
     /// Rows of a batch; default: adaptive, 1 K to 64 K.
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
     pub threads: usize,
-    /// Whether its plan reckons with what must be read.
+    /// Whether the costs of its plan include reads.
     pub costs: PlanCosts,
     /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
     pub triples_are_distinct: bool,
@@ -112,7 +112,7 @@ pub struct QueryOptions {
     pub default_graphs: Vec<String>,
     /// Graphs that can be named.
     pub named_graphs: Vec<String>,
-    /// Graphs that are there for it; all when not given.
+    /// The graphs that it may see; all when not given.
     pub view: Option<Arc<GraphView>>,
     /// Values of variables, by name without question mark: as if each stood in the text in its
     /// variable's place. IRIs and literals.
@@ -138,7 +138,7 @@ pub struct QueryEngine {
     views: Views,
 }
 
-/// How a query is to be run, the graphs that are there for it, and when it must stop.
+/// How a query is to be run, the graphs that it may see, and its limits.
 #[derive(Clone, Copy)]
 struct QueryRequest<'a> {
     options: &'a QueryOptions,
@@ -159,7 +159,7 @@ pub(crate) struct TextDemand<'a> {
     pub sign: Option<&'a WaitSign>,
 }
 
-/// A query ready to run: what it is and how it will be done.
+/// A query ready to run: its template, its first worker, and its text's memory.
 struct Prepared {
     template: Arc<Template>,
     run: Run,
@@ -221,8 +221,8 @@ impl QueryEngine {
         self.start(self.prepare(text, options, &limits)?, text, options, begun)
     }
 
-    /// How long queries of this text's shape took of late, from the text to the end of the result:
-    /// the longest, which is forgotten little by little. `None` when none of it is remembered.
+    /// The recent duration of queries of this text's shape, from the text to the end of the result:
+    /// that of the longest, which decays with each shorter one. `None` if none is remembered.
     pub fn expected(&self, text: &str, options: &QueryOptions) -> Option<Duration> {
         if text.len() > KEPT_TEXT_BYTES || options.view.is_some() {
             return None;
@@ -232,8 +232,8 @@ impl QueryEngine {
         self.templates.read().get(&*cache_key(text, options, None))?.took()
     }
 
-    /// Begins a query on what a session sees, as that of a transaction. Its text is parsed anew
-    /// each time.
+    /// Begins a query on what a session sees, for example that of a transaction. Its text is parsed
+    /// anew each time.
     ///
     /// # Errors
     /// As [`QueryEngine::query`].
@@ -276,7 +276,7 @@ impl QueryEngine {
         self.start(prepared, text, options, begun)
     }
 
-    /// A session for who sees the graphs of a view alone, if there is one.
+    /// The session, limited to the graphs of a view if one is given.
     pub fn seen_session(&self, session: Session, view: Option<&Arc<GraphView>>) -> Session {
         match view {
             Some(view) => session.veiled(&self.views.veil(view)),
@@ -430,7 +430,7 @@ impl QueryEngine {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
         };
         let active = Active::new(&self.active);
-        // a core that works for another query is not there to fork to
+        // cores that work for other queries are not forked to
         let cores = match options.threads {
             _ if template.is_counted || batches.is_wide => 1,
             0 => self.cores,
@@ -448,7 +448,7 @@ impl QueryEngine {
             batches: batches.held,
             threads: cores.saturating_sub(active.others).max(1),
             active,
-            // the calendar takes its time
+            // reading the clock and calendar costs time
             now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
             longest: self.db.database().longest_string_bytes(),
             locals: Arc::new(LocalTerms::held_by(memory.held())),
@@ -465,7 +465,8 @@ impl QueryEngine {
         Shares::new(db.memory().total(), db.pool_bytes(), options.memory)
     }
 
-    /// The memory of a query, once there is its least; or with that, if it was reserved.
+    /// The memory of a query. Waits until its least is free, unless that was reserved with the
+    /// text.
     fn admit(
         &self,
         shares: Shares,
@@ -506,7 +507,7 @@ impl QueryEngine {
                 return Ok((template, params));
             }
             text.measure(&self.text_limits)?;
-            // what only parses as it was written is kept as it was written
+            // a text that parses only as it was written is kept as it was written
             if let Some(template) = self.shaped_template(&shaped.text, &params, text, request, source)? {
                 return Ok((self.keep(key, template), params));
             }
@@ -585,7 +586,7 @@ impl QueryEngine {
             let median = ages.get(ages.len() / 2).copied().unwrap_or_default();
             templates.retain(|_, t| t.last_used() > median);
         }
-        // an older state's is for this query alone
+        // a template of an older state is for this query alone
         if templates.get(&*key).is_none_or(|kept| kept.txn() <= template.txn()) {
             templates.insert(key.into_boxed_str(), template.clone());
         }
@@ -603,7 +604,7 @@ pub(crate) struct Parsed<'a> {
     pub described: &'a [NamedNode],
 }
 
-/// When a query that begins now must stop.
+/// The limits of a query that begins now.
 fn limits(options: &QueryOptions) -> Limits {
     Limits { max_rows: options.max_rows, ..Limits::from_now(options.timeout, options.cancel.clone()) }
 }
@@ -612,7 +613,7 @@ fn limits(options: &QueryOptions) -> Limits {
 fn runnable(run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
     let plan = run.query.plan.clone();
     with_room(plan.room, || {
-        // whether there is a row is known from the first one
+        // ASK needs one row
         let one_is_enough = matches!(run.query.algebra.form, Form::Ask);
         let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
         let root = root.map_err(|e| locate(e, text))?;
@@ -620,7 +621,7 @@ fn runnable(run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
     })
 }
 
-/// A plan shows counts of all graphs.
+/// Refuses to explain under a view: a plan shows counts of all graphs.
 fn refuse_under_view(options: &QueryOptions) -> Result<(), QueryError> {
     match options.view {
         Some(_) => {

@@ -53,7 +53,7 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
-    /// An operation of an update that is read in pieces.
+    /// An operation that is too long, of an update that is read in pieces.
     #[error(
         "line {line}, column {column}: an operation of more than {most} bytes; only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
     )]
@@ -68,7 +68,7 @@ pub enum QueryError {
     /// The source of a text cannot be read.
     #[error("the text cannot be read: {0}")]
     Read(#[source] std::io::Error),
-    /// A parameter that the text has no place for.
+    /// A parameter that the text cannot take.
     #[error("the parameter ?{name}: {why}")]
     Parameter {
         /// Its name.
@@ -92,7 +92,7 @@ pub enum QueryError {
         "a text of {text_bytes} bytes takes {needed_bytes} bytes of memory, and there are at most {most_bytes} for it"
     )]
     TextMemory {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
         /// Memory that its trees and plan take.
         needed_bytes: usize,
@@ -121,14 +121,14 @@ pub enum QueryError {
         /// The limit.
         most: usize,
     },
-    /// A text and a pattern that are large together.
+    /// A text and a pattern that are too large together for a search that cannot be interrupted.
     #[error(
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
-        /// Of the compiled pattern, rounded up.
+        /// Size of the compiled pattern, rounded up.
         pattern_bytes: usize,
     },
     /// The texts of a batch do not fit into memory together, and it could not be done in parts.
@@ -137,7 +137,7 @@ pub enum QueryError {
     /// The row limit was reached.
     #[error("the query gave more than {0} rows, its limit")]
     Rows(u64),
-    /// Someone asked it to stop.
+    /// The caller cancelled it.
     #[error("the query was cancelled")]
     Cancelled,
     /// It would show or change graphs outside its view.

@@ -39,6 +39,8 @@ pub(crate) use access::compared;
 pub use batch::Batch;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;
+#[cfg(test)]
+pub(crate) use parallel::PANIC;
 pub(crate) use parallel::build_input;
 pub(crate) use profile::{Counters, Profile};
 pub(crate) use run::{BatchSizes, Run, RunningQuery, fill};

@@ -65,6 +65,7 @@ impl Expr {
             }
             Ok::<_, TermError>(())
         })?;
+        assert_eq!(out.len(), rows, "the parts of a batch are all of it, each once");
         Ok(out)
     }
 
@@ -112,6 +113,8 @@ impl Expr {
             }
             Ok::<_, TermError>(())
         })?;
+        assert!(out.last().is_none_or(|row| (*row as usize) < rows), "rows that pass are of the batch");
+        debug_assert!(out.is_sorted_by(|a, b| a < b), "rows that pass ascend");
         Ok(out)
     }
 

@@ -32,8 +32,8 @@ use memo::{Estimates, Nodes};
 
 pub(crate) use estimate::Estimate;
 
-/// Questions of the optimiser about the data, with the constants of the query that is planned
-/// first.
+/// Questions of the optimiser about the data. The constants are those of the query that the plan is
+/// made for first.
 pub(crate) trait Statistics {
     /// The stored id of a constant; `None` when the data does not have it.
     fn id(&mut self, c: Const) -> Option<TermId>;
@@ -179,7 +179,7 @@ struct Planner<'a> {
     nodes: usize,
     /// the next variable that no expression names (row numbers)
     fresh: u32,
-    /// whether ids computed here may meet stored ones
+    /// whether computed ids may be compared with stored ones
     compared: bool,
     estimates: Estimates<'a>,
     /// the contexts around: the variable of their row numbers, their columns, what to expect of

@@ -266,6 +266,7 @@ impl<'w> GraphWriter<'w> {
         store: &mut dyn TermStore,
         triples: [&[TermId]; 3],
     ) -> Result<(), QueryError> {
+        assert!(triples.iter().all(|col| col.len() == triples[0].len()), "a triple has three terms");
         terms.begin_batch();
         terms.in_parts(0..triples[0].len(), &mut |terms, part| {
             terms.prefetch(store, triples.iter().flat_map(|col| &col[part.clone()]).copied())?;

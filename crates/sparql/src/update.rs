@@ -52,8 +52,8 @@ pub struct UpdateOptions {
     pub memory: Option<usize>,
     /// Set from outside to end it.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// On whose behalf it reads; `other` when not given. An update in a transaction reads on
-    /// behalf of the transaction's.
+    /// The account of its reads; `other` when not given. An update in a transaction uses the
+    /// transaction's.
     pub account: Option<Arc<Account>>,
     /// Threads that WHERE may use; 0: as many as there are processors.
     pub threads: usize,
@@ -64,7 +64,7 @@ pub struct UpdateOptions {
     pub using_graphs: Vec<String>,
     /// Graphs that WHERE can name.
     pub using_named_graphs: Vec<String>,
-    /// Graphs that are there for it; all when not given.
+    /// The graphs that it may see; all when not given.
     pub view: Option<Arc<GraphView>>,
     /// Values of variables of WHERE and the templates, as [`crate::QueryOptions::bindings`].
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
@@ -72,7 +72,7 @@ pub struct UpdateOptions {
     pub allow_load: Vec<LoadPermission>,
     /// Contexts that documents of JSON-LD may name; others are not fetched.
     pub contexts: Contexts,
-    /// Told how far it is.
+    /// Set to its progress.
     pub progress: Arc<ChangeProgress>,
 }
 
@@ -160,7 +160,7 @@ impl QueryEngine {
         Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
     }
 
-    /// The transaction of an update, when it is its turn.
+    /// Waits for the turn of the writer and begins the transaction of an update.
     fn begin(&self, options: &UpdateOptions, limits: &Limits) -> Result<Transaction, QueryError> {
         options.progress.enter(ChangePhase::Waiting);
         let go_on = || limits.check().is_ok();
@@ -330,7 +330,7 @@ impl UpdateRun<'_> {
 }
 
 impl UpdateOptions {
-    /// Refuses to change a graph that is not there for the user; `None` is the default graph.
+    /// Refuses to change a graph that the user may not see; `None` is the default graph.
     fn check_graph(&self, graph: Option<&str>) -> Result<(), QueryError> {
         if self.view.as_ref().is_none_or(|view| view.has(graph)) {
             return Ok(());

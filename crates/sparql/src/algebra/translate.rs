@@ -30,14 +30,14 @@ use crate::text::keyword::find_keyword;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use context::{ExistsContext, graph_var};
 
-/// Stands for all names of graphs that are not there for the user. No document can have it.
+/// Stands for the names of all graphs that the user may not see. No document can contain it.
 pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
 
 /// Translates a query; `text` serves to find the place of what is not supported, and going over
 /// the query takes `room`. DESCRIBE names `described` beside what stands in the query.
 ///
-/// For who sees a part of the graphs, all others have one name, so that nothing depends on which of
-/// them a query names.
+/// Under a view, all other graphs have one name, so that no answer depends on which of them a query
+/// names.
 pub(crate) fn translate(
     query: &Query,
     text: &str,
@@ -109,7 +109,7 @@ impl SelectNames {
 
 struct Translator<'a> {
     text: &'a str,
-    /// graphs that are there for the user; none: all
+    /// graphs that the user may see; none: all
     view: Option<&'a GraphView>,
     names: Vec<Variable>,
     numbers: FxHashMap<Variable, Var>,

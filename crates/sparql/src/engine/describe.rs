@@ -78,6 +78,7 @@ fn triples(run: &mut Run, subjects: &[TermId], out: &mut Batch, held: &mut Held)
     pairs.clear();
     let (ps, ss): (Vec<u64>, Vec<u64>) = by.into_iter().unzip();
     let found = look(run, Index::Psog, &[&ps, &ss], held)?;
+    assert_eq!(found.key.len(), found.cols[0].len(), "each match has its object");
     for (row, k) in found.key.iter().enumerate() {
         let graph = TermId(found.cols[1][row]);
         let visible = match &run.query.default_graphs {

@@ -1,4 +1,4 @@
-//! EXPLAIN: a plan as an indented tree, the root first; with what really happened, when it was run.
+//! EXPLAIN: a plan as an indented tree, the root first; with measurements if it was run.
 
 use snowmelt_database::meters::PageTimes;
 use snowmelt_graph::{Index, TermId};
@@ -10,7 +10,7 @@ use crate::exec::{Counters, Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
 use crate::text::parameter::GroundTerm;
 
-/// The plan step by step; with a profile, what each of them did.
+/// The plan step by step; with a profile, also the measurements of each step.
 pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
     let plan = &*run.query.plan;
     let mut teller = Teller { run, profile, steps: Vec::with_capacity(plan.nodes) };
@@ -44,7 +44,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    /// Adds a node and all below it; answers where it is in the list.
+    /// Adds a node and all below it; returns its place in the list.
     fn node(&mut self, node: &PlanNode, depth: usize) -> usize {
         let place = self.steps.len();
         let (operator, detail) = self.describe(node);
@@ -193,7 +193,7 @@ enum Iris {
     Whole,
 }
 
-/// The visit to an index that an operator makes, and the columns that its key may be of.
+/// The index visit of an operator, and the variables of the columns that its key may refer to.
 fn access_of(op: &Op) -> Option<(&Access, &[Var])> {
     match op {
         Op::Scan { access } => Some((access, &[])),

@@ -13,7 +13,7 @@ use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
-/// Values of a column that are counted to estimate how many there are.
+/// Values sampled to estimate the number of distinct values of a column.
 const SAMPLED_VALUES: u64 = 16;
 
 /// The data, with one query's constants.

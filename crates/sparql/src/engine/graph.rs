@@ -16,12 +16,12 @@ pub(super) struct Triples {
     input: Boxed,
     template: Arc<Template>,
     described: Described,
-    /// there was a solution, so that what DESCRIBE names is described
+    /// a solution has come: with the first, the resources that DESCRIBE names are taken in
     is_begun: bool,
     /// solutions on their way into the template, and how many are in it
     batch: Batch,
     done: usize,
-    /// solutions so far: their blank nodes are different ones
+    /// number of solutions so far, which tells their blank nodes apart
     solutions: u64,
 }
 
@@ -67,6 +67,8 @@ impl Triples {
         }
         run.terms.fault()?;
         self.solutions += batch.rows as u64;
+        assert_eq!(out.rows, template.len() * batch.rows, "each solution is put into each triple");
+        out.check();
         let whole: Vec<u32> = (0..out.rows as u32).filter(|r| allowed(&out, *r as usize)).collect();
         out.retain(&whole);
         Ok(out)
@@ -112,7 +114,7 @@ impl Operator for Triples {
     }
 }
 
-/// Whether RDF allows a triple, as far as the ids tell; the writer sees to the rest.
+/// Whether RDF allows a triple, as far as the ids tell; the writer checks the rest.
 fn allowed(batch: &Batch, row: usize) -> bool {
     let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
     let nothing = [s, p, o].contains(&TermId::UNDEF);

@@ -1,5 +1,5 @@
-//! The state of memory that a plan is for: how much of the indexes that it may visit is
-//! resident, asked anew for each query. While all is warm that is a few counters.
+//! The state of memory that a plan is for: how much of the indexes that it may visit is resident.
+//! It is determined anew for each query; while all is warm, that takes reading a few counters.
 
 use snowmelt_graph::Index;
 use spargebra::algebra::PropertyPathExpression as Path;
@@ -11,7 +11,7 @@ use crate::plan::{IndexPages, Reads, Residency};
 /// Device times in the costs of plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PlanCosts {
-    /// Of what is expected to be absent.
+    /// Times to read the pages that are expected to be absent.
     #[default]
     Device,
     /// None: plans are made as if everything were in memory.

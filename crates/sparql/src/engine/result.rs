@@ -41,19 +41,19 @@ pub struct Written {
     pub planning: Duration,
 }
 
-/// The memory of a query under way, for a caller that knows that it waits.
+/// The memory of a query under way, for a caller that lets it wait.
 #[derive(Clone)]
 pub struct QueryMemory(MemoryShare);
 
 impl QueryMemory {
-    /// Lets other queries have what is reserved for this one and not used: while its client
-    /// does not read.
+    /// Lends other queries the memory that this one has reserved and does not use: for the time its
+    /// client does not read.
     pub fn lend(&self) {
         self.0.lend();
     }
 
-    /// Reserves again what a query is sure of; `false` when there is no room for it now. It can
-    /// go on without, and may then fail for want of memory.
+    /// Reserves the least memory of a query again; `false` if there is no room for it now. The
+    /// query can go on without, and may then run out of memory.
     pub fn take_back(&self) -> bool {
         self.0.take_back()
     }
@@ -158,7 +158,7 @@ pub struct QueryResult {
     root: Deep<Boxed>,
     run: Run,
     rows: u64,
-    /// told how many there were
+    /// set to the number of rows
     pub(super) told: Option<Arc<AtomicU64>>,
     is_volatile: bool,
     pub(super) planning: Duration,
@@ -242,8 +242,8 @@ impl QueryResult {
         self.run.activity()
     }
 
-    /// Time from the text to operators that are ready to run: its parse, or the look for a plan
-    /// of its shape, its constants, statistics where a plan was made.
+    /// Time until the operators were ready to run: to parse the text or find a template of its
+    /// shape, to resolve constants, and to plan if no plan was found.
     pub fn planning(&self) -> Duration {
         self.planning
     }
@@ -313,8 +313,7 @@ impl QueryResult {
         Ok(self.next_batch()?.is_some())
     }
 
-    /// Calls `f` with the terms of a row after the other: `None` where unbound. A convenience
-    /// for few rows.
+    /// Calls `f` with the terms of each row: `None` where unbound. A convenience for few rows.
     ///
     /// # Errors
     /// Those of running the query.

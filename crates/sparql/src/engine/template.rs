@@ -22,7 +22,7 @@ use crate::plan::{GraphScope, Plan, Reads};
 use crate::rewrite::rewrite;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
-/// Plans kept of one shape; beyond, all are made anew.
+/// Most plans kept for one shape; when there are more, all are dropped.
 const PLANS: usize = 512;
 
 /// Below this average, the rows of a parameter's pattern say nothing about the plan.
@@ -34,21 +34,21 @@ static USES: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Template {
     pub algebra: Arc<Algebra>,
     pub output: Vec<Var>,
-    /// its solutions are counted, in one thread
+    /// it calls BNODE(string), which counts solutions: it runs in one thread
     pub is_counted: bool,
-    /// it calls what gives another result each time
+    /// it calls functions that give another result each time
     pub is_volatile: bool,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
     /// counts that decide which plan is right
     probes: Vec<CountedPrefix>,
-    /// indexes whose residency does
+    /// indexes whose residency decides it, too
     visited: Vec<Index>,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
-    /// nanoseconds of the longest of late; 0: none has ended
+    /// recent duration in nanoseconds, see `has_taken`; 0: none has ended
     took_ns: AtomicU64,
     basis: Basis,
 }
@@ -144,12 +144,12 @@ impl Template {
         self.basis.txn
     }
 
-    /// How long queries of this shape took of late; `None` if none has ended.
+    /// The recent duration of queries of this shape; `None` if none has ended.
     pub fn took(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))).filter(|took| !took.is_zero())
     }
 
-    /// A query of this shape has ended. A long one is remembered for a while.
+    /// Notes the duration of a query of this shape. A longer one noted before decays by an eighth.
     pub fn has_taken(&self, took: Duration) {
         let before = self.took_ns.load(Ordering::Relaxed);
         let took = (took.as_nanos() as u64).max(before - before / 8);
@@ -233,7 +233,7 @@ impl Template {
         let mut data = facts::Data::new(engine, source, params);
         data.resolve(&self.algebra.consts, limits)?;
         let (algebra, scope) = (&*self.algebra, self.scope.clone());
-        // what goes down a plan while it is made goes down the algebra, too
+        // planning recurses over the plan and the algebra together
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
         let plan = with_room(room, || plan(algebra, &mut data, scope, &self.output, reads, limits))?;
         let plan = Arc::new(plan);

@@ -361,6 +361,20 @@ fn operators_spill_and_give_the_same() {
 }
 
 #[test]
+fn a_panic_of_a_forked_thread_is_no_end_of_the_answer() {
+    let lines: String =
+        (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();
+    let f = open(&lines);
+    let query = "SELECT ?b (COUNT(*) AS ?c) { ?a <e:v> ?o . ?b <e:v> ?o } GROUP BY ?b";
+    let options = QueryOptions { threads: 2, ..QueryOptions::default() };
+    let mut result = f.engine.query(query, &options).unwrap();
+    crate::exec::PANIC.set(true);
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| result.next_batch().map(drop)));
+    crate::exec::PANIC.set(false);
+    assert!(ended.is_err(), "{ended:?}");
+}
+
+#[test]
 fn forked_pipelines_give_the_same() {
     let lines: String =
         (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();

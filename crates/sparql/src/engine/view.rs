@@ -25,14 +25,14 @@ const VIEWS: usize = 64;
 pub(super) struct VisibleGraphs {
     pub view: Arc<GraphView>,
     named: Arc<[String]>,
-    /// the same for equal lists: part of the key of what is kept
+    /// equal for equal lists; a part of the keys of caches
     pub number: u64,
 }
 
-/// Those of the newest states that were asked for.
+/// The graphs of views, as of the newest states that were asked for.
 #[derive(Default)]
 pub(super) struct Views {
-    /// of the labels of blank nodes
+    /// hides the labels of blank nodes
     secret: LabelSecret,
     known: Mutex<FxHashMap<Arc<GraphView>, (u64, VisibleGraphs)>>,
     next: std::sync::atomic::AtomicU64,
@@ -71,7 +71,7 @@ impl Views {
 }
 
 impl VisibleGraphs {
-    /// Looked up, and not remembered.
+    /// Looks up the graphs of a view; does not remember them.
     pub fn resolve(
         view: &Arc<GraphView>,
         source: &mut GraphSource,

@@ -9,7 +9,7 @@ use crate::plan::{Access, Src, Test};
 use crate::text::parameter::GroundTerm;
 use crate::value::parse_literal;
 
-/// Where a part of a key is.
+/// The source of a part of a key.
 #[derive(Clone, Copy)]
 pub(super) enum Key {
     Is(TermId),
@@ -25,7 +25,7 @@ pub(super) enum Check {
     OneOf(usize, Vec<TermId>),
 }
 
-/// A visit, resolved.
+/// A visit whose constants are ids.
 pub(super) struct ResolvedVisit {
     pub index: Index,
     pub key: Vec<Key>,
@@ -66,6 +66,7 @@ impl ResolvedVisit {
         }
         let width = access.index.arity() - access.key.len();
         let new: Vec<usize> = access.new.iter().map(|c| *c as usize).collect();
+        assert!(new.iter().all(|c| *c < width), "a visit gives columns after its key");
         let mut wanted = new.iter().fold(0, |w, c| w | 1u8 << c);
         for check in &checks {
             wanted |= match check {
@@ -134,6 +135,7 @@ impl ResolvedVisit {
         if !self.merge_graphs {
             return selected;
         }
+        assert!(self.width > 0, "graphs are merged where the graph is a column after the key");
         let list = selected.unwrap_or_else(|| (0..rows as u32).collect());
         let mut kept: Vec<u32> = Vec::with_capacity(list.len());
         for r in list {

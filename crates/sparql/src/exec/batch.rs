@@ -28,9 +28,10 @@ impl Batch {
         Self { cols: vec![Vec::new(); cols], rows: 0 }
     }
 
-    /// Columns of equal length, of which there is at least one.
+    /// A batch of one or more columns of equal length.
     pub fn from_cols(cols: Vec<Vec<TermId>>) -> Self {
-        let rows = cols.first().map_or(0, Vec::len);
+        assert!(!cols.is_empty(), "without a column the number of rows is not known");
+        let rows = cols[0].len();
         let batch = Self { cols, rows };
         batch.check();
         batch

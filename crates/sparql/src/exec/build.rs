@@ -99,7 +99,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
     })
 }
 
-/// A look-up: its conditions see all new columns, whether they go on or not.
+/// A look-up: its conditions see all new columns, also those that are not put out.
 fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     let Op::Lookup { input: _, access, keep, conditions, new, emit, star } = op else {
         unreachable!("{op:?} is no look-up");

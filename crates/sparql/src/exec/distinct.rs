@@ -4,8 +4,8 @@
 //! rest of the input goes to temporary files by hash, and each file is made distinct on its own
 //! (against what was already given out, which went to the files first).
 //!
-//! Where the plan only wants less work later (`optional`), it stops looking when little is
-//! dropped or much is held.
+//! An `optional` DISTINCT only saves later operators work: it gives up when it drops few rows or
+//! has little memory.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -49,6 +49,7 @@ impl SeenRows {
         assert!(cols.len() == batch.cols.len(), "all batches of an input have the same columns");
         let mine: Vec<&[TermId]> = batch.cols.iter().map(|c| &c[..]).collect();
         let before = hashes.len();
+        assert!(u32::try_from(before + batch.rows).is_ok(), "remembered rows have numbers of 32 bits");
         // room for a good part of the batch: growing in steps would move what is there each time
         let room = (batch.rows / 2).saturating_sub(table.capacity() - table.len());
         table.reserve(room, |r| hashes[*r as usize]);
@@ -68,6 +69,7 @@ impl SeenRows {
             to.extend(fresh.iter().map(|row| from[*row as usize]));
         }
         debug_assert!(cols.iter().all(|c| c.len() == hashes.len()), "a hash for each remembered row");
+        debug_assert_eq!(table.len(), hashes.len(), "each remembered row is in the table");
         fresh
     }
 
@@ -82,7 +84,7 @@ impl SeenRows {
     }
 }
 
-/// The first row of each that differs in some columns.
+/// The first row of each distinct combination of some columns.
 pub(super) fn first_of_each(rows: Batch, on: &[usize]) -> Batch {
     let keys = Batch { cols: on.iter().map(|c| rows.cols[*c].clone()).collect(), rows: rows.rows };
     let first = SeenRows::default().new_rows(&keys);
@@ -115,6 +117,7 @@ impl Distinct {
     fn spill(&mut self, run: &mut Run) -> Result<()> {
         let mut partitions = Partitions::new(run)?;
         assert!(self.spilled.is_none(), "rows are spilled once");
+        assert!(!self.idle, "an idle DISTINCT holds no rows to spill");
         let (rows, cols) = (self.seen.rows(), std::mem::take(&mut self.seen.cols));
         let width = cols.len();
         let seen = Batch { cols, rows };

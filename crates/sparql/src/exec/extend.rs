@@ -126,6 +126,8 @@ impl Operator for Slice {
             }
             assert!(self.skipped == self.offset, "rows are given once all of OFFSET are skipped");
             self.given += take;
+            assert!(self.limit.is_none_or(|limit| self.given <= limit), "no more rows than LIMIT are given");
+            assert_eq!(batch.rows as u64, take, "the rows that are counted are those that are given");
             return Ok(Some(batch));
         }
     }

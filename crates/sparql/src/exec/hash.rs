@@ -38,7 +38,7 @@ pub(super) struct HashJoin {
     pub loose: bool,
     /// columns of `on` that do not count as common for MINUS
     pub apart: Vec<u16>,
-    /// the right side is another for each context
+    /// the right side depends on a context: it is built again after a reset
     pub again: bool,
     pub kind: JoinKind,
     pub keep_left: Vec<u16>,
@@ -95,6 +95,11 @@ impl JoinTable {
             next[i] = heads[bucket];
             heads[bucket] = i as u32;
         }
+        debug_assert_eq!(
+            heads.iter().chain(&next).filter(|row| **row != NONE).count(),
+            rows.len(),
+            "each row is in one chain"
+        );
         Ok(Self { heads, next, shift })
     }
 }
@@ -103,7 +108,7 @@ fn bucket(hash: u64, shift: u32) -> usize {
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize
 }
 
-/// A left batch, and where in it and in the chains the join is.
+/// A left batch, and the position of the join in it and in the chains.
 pub(super) struct JoinProbe {
     batch: Batch,
     row: usize,
@@ -130,6 +135,7 @@ fn pick(all: &[usize], mask: &Mask) -> Vec<usize> {
 
 impl HashJoin {
     fn build(&mut self, run: &mut Run) -> Result<()> {
+        assert_eq!(self.left_on.len(), self.right_on.len(), "both sides have all columns of the key");
         self.held.clear();
         let mut rows = Batch::empty(0);
         let can_spill = !self.loose && !self.right_on.is_empty();
@@ -159,6 +165,7 @@ impl HashJoin {
     }
 
     fn spill_right(&mut self, rows: Batch, run: &mut Run) -> Result<()> {
+        assert!(self.files.is_none(), "the right side is spilled once");
         let mut files = Partitions::new(run)?;
         files.add(&rows, &self.right_on)?;
         drop(rows);
@@ -256,6 +263,8 @@ impl HashJoin {
             self.probe_plain(most, &mut pairs, limits)?
         };
         assert_eq!(pairs.left.len(), pairs.right.len(), "a pair has two rows");
+        assert!(pairs.left.len() <= most, "{} pairs are more than {most}", pairs.left.len());
+        debug_assert!(pairs.left.is_sorted(), "pairs come in the order of the left rows");
         Ok((pairs, done))
     }
 
@@ -352,6 +361,7 @@ impl HashJoin {
     /// The product with a single row: the left columns as they are, the right ones repeated.
     fn join_one(&mut self, run: &Run) {
         let built = self.built.as_ref().expect("built before probing");
+        assert_eq!(built.rows.rows, 1, "a product with one row repeats that row");
         let probe = self.current.take().expect("probing a batch");
         let rows = probe.batch.rows;
         let mut out = probe.batch.project(&self.keep_left);
@@ -376,8 +386,10 @@ impl HashJoin {
 
     /// Semi, anti, mark and minus: whether each left row has a match.
     fn exists(&mut self, run: &Run) -> Result<()> {
-        let matched = self.pairs(usize::MAX, &run.limits)?.0.left;
+        let (Pairs { left: matched, .. }, done) = self.pairs(usize::MAX, &run.limits)?;
         let probe = self.current.as_ref().expect("probing a batch");
+        assert!(done && matched.len() <= probe.batch.rows, "each left row is asked once");
+        debug_assert!(matched.is_sorted_by(|a, b| a < b), "a left row matches once");
         let out = match self.kind {
             JoinKind::Exists(ExistsKind::Semi) => probe.batch.gather(&self.keep_left, &matched),
             JoinKind::Exists(ExistsKind::Mark(_)) => {
@@ -408,6 +420,7 @@ fn table<'g>(
     held: &mut Held,
     limits: &Limits,
 ) -> Result<(&'g [u32], &'g JoinTable)> {
+    debug_assert!(common.is_within(&group.mask), "a table is of columns that its group has bound");
     let at = match group.tables.iter().position(|t| t.0 == *common) {
         Some(at) => at,
         None => {

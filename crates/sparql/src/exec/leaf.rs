@@ -9,7 +9,7 @@ use crate::exec::Batch;
 /// A batch given beforehand: unit, nothing, values, and the seed of each run.
 pub(super) struct Given {
     batch: Option<Batch>,
-    /// for leaves that are no seeds: what a restart gives again
+    /// for leaves other than seeds: the batch that a reset restores
     again: Option<Batch>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn values(run: &mut Run, rows: &[Vec<Option<Const>>], width: usize) -
 
 /// The named graphs, by leaps through GS: one visit per graph.
 pub(super) struct GraphNames {
-    /// only whether this one exists
+    /// a constant: only whether this graph exists; `Some(None)`: no term of the data
     pub graph: Option<Option<TermId>>,
     pub of: Option<Vec<TermId>>,
     pub done: bool,

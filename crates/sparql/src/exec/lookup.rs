@@ -25,13 +25,12 @@ use crate::expr::Expr;
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
 
-/// Rows for each key over which a merge is still worth its while. Measured in memory, finding
-/// one key costs as much as moving over 2000 to 5000 rows; keys in a few heaps leave most of the
-/// leaves between them to be visited for nothing.
+/// Most rows per key for which a merge is cheaper than look-ups. Measured in memory, finding one
+/// key costs as much as moving over 2000 to 5000 rows; the limit is lower, because between keys
+/// that lie in clusters a merge visits leaves for nothing.
 const ROWS_PER_KEY: u64 = 1000;
 
-/// Rows for each key over which a merge is still worth its while where leaves may have to be read:
-/// fewer, since a merge reads them all.
+/// The limit where leaves may have to be read: lower, since a merge reads them all.
 const ROWS_PER_KEY_COLD: u64 = 100;
 
 pub(super) struct LookupJoin {
@@ -193,8 +192,8 @@ impl LookupJoin {
     }
 }
 
-/// Whether a chunk of keys had better be merged with the rows between the first and the last:
-/// the key's one varying column.
+/// The key's one varying column, if a merge of the chunk with the rows from its first to its last
+/// key is cheaper than look-ups.
 fn dense(
     visit: &ResolvedVisit,
     sorted: &Sorted,
@@ -209,6 +208,7 @@ fn dense(
     let (Some(col), None) = (varying.next(), varying.next()) else { return Ok(None) };
     let rows_per_key = if run.source.is_cold(visit.index) { ROWS_PER_KEY_COLD } else { ROWS_PER_KEY };
     let (low, high) = (sorted.keys[col][from], sorted.keys[col][to - 1]);
+    assert!(low <= high, "keys of a batch ascend");
     let rows = run.source.count(visit.index, &prefix(visit, col), Some((low, high)))?;
     Ok((rows < rows_per_key * (to - from) as u64).then_some(col))
 }
@@ -299,8 +299,7 @@ fn with_keys<R>(
     f(&Keys { cols: &slices, rows: to - from, range: visit.range })
 }
 
-/// The found rows that pass the tests and conditions on the new columns alone; `None`: none
-/// does.
+/// The found rows that pass the tests and conditions on the new columns; `None` if no row does.
 fn select(
     visit: &ResolvedVisit,
     conditions: &[Expr],
@@ -309,6 +308,8 @@ fn select(
     run: &mut Run,
 ) -> Result<Option<FoundRows>> {
     let Matches { key, mut cols, wanted } = matches;
+    let is_whole = |c: &usize| cols[*c].len() == key.len();
+    assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
     selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
     let mut new: Vec<Vec<TermId>> = Vec::new();
@@ -331,13 +332,14 @@ fn select(
         new = batch.cols;
     }
     let rows = selected.as_ref().map_or(key.len(), Vec::len);
+    assert!(rows <= key.len(), "conditions make no rows");
     let matches = Matches { key, cols, wanted };
     Ok((rows > 0).then_some(FoundRows { first, matches, selected, new, rows, row: 0, done: 0 }))
 }
 
 impl FoundRows {
-    /// Pairs of input rows and found rows, by their place among those that passed: up to
-    /// `most`, from where the last call ended. Also whether each found row has just one.
+    /// Pairs of input rows and found rows, by their place among those that passed: up to `most`,
+    /// from where the last call ended. The flag says whether each found row has exactly one pair.
     fn pairs(&mut self, visit: &ResolvedVisit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
         let expected = (self.rows - self.row).min(most);
         let mut left: Vec<u32> = Vec::with_capacity(expected);
@@ -362,6 +364,11 @@ impl FoundRows {
                 (self.row, self.done) = (self.row + 1, 0);
             }
         }
+        assert!(
+            self.row <= self.rows && left.len() <= most,
+            "pairs are of found rows, no more than asked for"
+        );
+        assert_eq!(left.len(), right.len(), "a pair has two rows");
         straight &= self.row == self.rows;
         (left, right, straight)
     }
@@ -370,8 +377,8 @@ impl FoundRows {
         self.row == self.rows
     }
 
-    /// A new column: of all rows that passed, taken out if it is not needed again, else of the
-    /// `right` ones.
+    /// A new column. If pairs are one to one (`straight`), the whole column is moved out; else its
+    /// entries at `right` are copied.
     fn column(&mut self, visit: &ResolvedVisit, of: usize, right: &[u32], straight: bool) -> Vec<TermId> {
         let has_new = !self.new.is_empty();
         if straight {
@@ -444,6 +451,7 @@ impl Operator for LookupJoin {
                 let Some(batch) = self.pull(run)? else { return Ok(None) };
                 let visit = self.visit.as_ref().expect("checked above");
                 let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
+                assert_eq!(order.len(), batch.rows, "each input row is looked up");
                 self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
             }
         }

@@ -45,7 +45,7 @@ impl Mask {
         self.high[i / 64 - 1] |= 1 << (i % 64);
     }
 
-    /// Equal sets are equal values: no words of nothing at the end.
+    /// Drops zero words at the end, so that equal sets are equal values.
     fn trimmed(mut self) -> Mask {
         while self.high.last() == Some(&0) {
             self.high.pop();

@@ -5,10 +5,11 @@
 //! all left rows of it, in bounded batches: a right row that meets many left rows is paired
 //! over several of them.
 //!
-//! A correlated right side finds the same rows as its context, wherever it asks for them. It
-//! may have very many matches for each, of which EXISTS needs one: so it is run for a few left
-//! rows first ([`Pace`]), it is left as soon as all of them have matched, and where it goes on
-//! with those that have, the others are put back and tried with fewer beside them.
+//! A correlated right side reads these rows as its context, in any number of places. It may have
+//! very many matches for each, of which EXISTS needs one. So it is run for a few left rows first
+//! ([`Pace`]), and a run ends as soon as all of them have matched. A run that goes on finding
+//! matches for rows that have one is ended, too: the rows without a match are put back, and tried
+//! in a smaller run.
 
 use hashbrown::HashTable;
 use snowmelt_graph::{TermId, from_boolean as boolean};
@@ -26,7 +27,7 @@ pub(super) struct Nested {
     pub seed: Vec<usize>,
     pub context: Option<Var>,
     pub pace: Pace,
-    /// left batches of which rows are still to come, from this one on; the last first
+    /// stack of left batches with rows still to be done, from the row beside each on
     pub waiting: Vec<(Batch, usize)>,
     pub row: usize,
     pub kind: JoinKind,
@@ -50,8 +51,7 @@ pub(super) struct Pace {
 /// Left rows of the first run.
 const FIRST: usize = 64;
 
-/// Right rows of one run that are not too many: with more it is ended, unless it is for one
-/// left row.
+/// A run for several left rows is ended when it has found more right rows than this.
 const FOUND: usize = 1 << 14;
 
 impl Default for Pace {
@@ -61,12 +61,12 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// After a whole run: more left rows.
+    /// After a complete run: the next takes more left rows.
     fn faster(&mut self, most: usize) {
         *self = Self { rows: (self.rows * 4).clamp(1, most.max(1)), found: 0 };
     }
 
-    /// After a run that was ended: fewer.
+    /// After a run that was ended early: the next takes fewer.
     fn slower(&mut self) {
         *self = Self { rows: (self.rows / 4).max(1), found: 0 };
     }
@@ -84,7 +84,7 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// The left rows of seed numbers, by whether those have a match.
+    /// The left rows of the seed numbers for which `wanted` holds, given whether they have a match.
     fn rows_where(&self, wanted: impl Fn(bool) -> bool) -> Vec<u32> {
         let numbers = (0..self.matched.len()).filter(|g| wanted(self.matched[*g]));
         let of = |g: usize| &self.rows[self.starts[g] as usize..self.starts[g + 1] as usize];
@@ -136,6 +136,7 @@ impl Nested {
                 None => return Ok(None),
             },
         };
+        assert!(from < batch.rows, "a batch that waits has rows left");
         let to = (from + self.pace.rows).min(batch.rows);
         if from == 0 && to == batch.rows {
             return Ok(Some(batch));
@@ -148,6 +149,7 @@ impl Nested {
     }
 
     fn begin(&mut self, batch: Batch, run: &mut Run) {
+        assert!(self.current.is_none() && self.pending.is_none(), "one left batch is worked on at a time");
         let (numbers, firsts) = number(&batch, &self.seed);
         let mut starts = vec![0u32; firsts.len() + 1];
         numbers.iter().for_each(|g| starts[*g as usize + 1] += 1);
@@ -161,6 +163,7 @@ impl Nested {
             rows[next[*g as usize] as usize] = row as u32;
             next[*g as usize] += 1;
         }
+        debug_assert_eq!(next[..firsts.len()], starts[1..], "each seed number has all of its rows");
         let mut seed = batch.gather(&self.seed.iter().map(|c| *c as u16).collect::<Vec<_>>(), &firsts);
         // any ids will do: they are only carried through
         seed.cols.push((0..firsts.len() as u64).map(|g| TermId(g + 1)).collect());
@@ -174,12 +177,18 @@ impl Nested {
 
     /// Notes which left rows have a match; those of a left join wait to be paired.
     fn take_right(&mut self, right: Batch) {
+        assert!(self.pending.is_none(), "right rows are paired before more are asked for");
         let current = self.current.as_mut().expect("the right side runs for a left batch");
         self.pace.found += right.rows;
         for g in &right.cols[self.row] {
             let matched = &mut current.matched[g.0 as usize - 1];
             current.open -= usize::from(!std::mem::replace(matched, true));
         }
+        debug_assert_eq!(
+            current.open,
+            current.matched.iter().filter(|matched| !**matched).count(),
+            "seed numbers without a match are counted"
+        );
         if self.kind == JoinKind::Left {
             self.pending = Some(Pending { right, row: 0, done: 0 });
         }
@@ -209,6 +218,8 @@ impl Nested {
                 left.map(|l| (&current.batch.cols[l as usize][..], &left_rows[..])),
             ));
         }
+        assert_eq!(left_rows.len(), right_rows.len(), "a pair has two rows");
+        assert!(left_rows.len() <= most, "{} pairs are more than {most}", left_rows.len());
         if pending.row == right.rows {
             self.pending = None;
         }
@@ -218,21 +229,22 @@ impl Nested {
         }
     }
 
-    /// Whether the right side can add nothing: a match is known for every left row, and none is
-    /// paired.
+    /// Whether the right side can add nothing: every left row has a match, and no pairs are put
+    /// out.
     fn is_settled(&self) -> bool {
         self.kind != JoinKind::Left && self.current.as_ref().is_some_and(|c| c.open == 0)
     }
 
     /// The output of the left rows, once all matches are known.
     fn finish(&mut self, run: &Run) {
+        assert!(self.pending.is_none(), "all right rows are paired");
         let current = self.current.take().expect("the right side ran for a left batch");
         self.pace.faster(run.query.batch.most);
         self.give(&current, |_| true, run);
     }
 
-    /// Whether the right side has gone on for so long that left rows without a match had better
-    /// be tried with fewer others.
+    /// Whether this run has found so many rows that left rows without a match are better tried in a
+    /// smaller one.
     fn is_late(&self) -> bool {
         let several = self.current.as_ref().is_some_and(|c| c.open > 0 && c.matched.len() > 1);
         several && self.context.is_some() && self.kind != JoinKind::Left && self.pace.found > FOUND
@@ -244,6 +256,7 @@ impl Nested {
         self.pace.slower();
         self.give(&current, |matched| matched, run);
         let rows = current.rows_where(|matched| !matched);
+        assert!(!rows.is_empty(), "a run is ended early only for rows that have no match yet");
         let all: Vec<u16> = (0..current.batch.cols.len() as u16).collect();
         self.waiting.push((current.batch.gather(&all, &rows), 0));
     }

@@ -27,7 +27,7 @@ use crate::exec::Batch;
 use crate::plan::{Access, Op, Plan, PlanNode, Src};
 use snowmelt_query::{Receiver, Sender, channel};
 
-/// A thread is worth its start from here on.
+/// Expected work for which a thread is worth starting.
 const LEAST_MICROSECONDS: f64 = 5000.0;
 
 /// Parts per thread, so that unequal parts even out.
@@ -35,6 +35,12 @@ const PARTS: usize = 4;
 
 /// Batches on their way per thread.
 const BATCHES: usize = 2;
+
+#[cfg(test)]
+thread_local! {
+    /// Threads that this one forks are to panic.
+    pub(crate) static PANIC: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
 
 type Parts = Arc<Mutex<VecDeque<Part>>>;
 
@@ -55,6 +61,8 @@ pub(super) struct Parallel {
     held: Held,
     stop: Arc<AtomicBool>,
     running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
+    /// all rows were given out
+    is_ended: bool,
 }
 
 /// The pipeline as an input, or as the root of a plan whose rows come in any order: forked where
@@ -78,6 +86,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     let parts = match SharedScan::begin(access.index, &key, run)? {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
+            assert!(run.part.is_none(), "the part before has been taken by its scan");
             run.part = Some(Part::Pieces(shared));
             None
         }
@@ -86,8 +95,12 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     };
     let Some(parts) = parts else {
         drop(held);
-        return build(node, run);
+        let pipeline = build(node, run)?;
+        assert!(run.part.is_none(), "the first scan takes the part");
+        return Ok(pipeline);
     };
+    assert!(!parts.is_empty(), "a forked pipeline has parts");
+    assert!(threads <= run.query.threads, "a query forks to no more threads than it may");
     Ok(Box::new(Parallel {
         parts: Arc::new(Mutex::new(parts)),
         plan: run.query.plan.clone(),
@@ -96,6 +109,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         held,
         stop: Arc::default(),
         running: None,
+        is_ended: false,
     }))
 }
 
@@ -168,7 +182,8 @@ fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Opti
         }
     }
     ranges.push_back((from, u64::MAX));
-    debug_assert!(ranges.iter().is_sorted_by(|a, b| a.1 < b.0), "parts follow each other");
+    let follow = |a: &(u64, u64), b: &(u64, u64)| a.0 <= a.1 && a.1.checked_add(1) == Some(b.0);
+    assert!(ranges.iter().is_sorted_by(|a, b| follow(a, b)), "parts leave no value out and have none twice");
     // one value holds nearly everything
     let is_cut = ranges.len() > 1;
     Ok(is_cut.then(|| ranges.into_iter().map(|(low, high)| Part::Range(low, high)).collect()))
@@ -185,7 +200,11 @@ impl Parallel {
             let own = run.fork(self.stop.clone());
             let stop = self.stop.clone();
             let (plan, node, parts) = (self.plan.clone(), self.node, self.parts.clone());
+            #[cfg(test)]
+            let is_planted = PANIC.get();
             let body = move || {
+                #[cfg(test)]
+                assert!(!is_planted, "a planted panic");
                 let _taking_part = ticket.enter();
                 // gone before the thread leaves the time it takes part in
                 let sender = sender;
@@ -208,6 +227,7 @@ impl Parallel {
         Ok(())
     }
 
+    /// Ends the threads; goes on with the panic of one that panicked.
     fn join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some((receiver, handles)) = self.running.take() {
@@ -225,6 +245,7 @@ impl Parallel {
 
 /// One thread: part after part until there are none.
 fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &Sender<Message>) -> Result<()> {
+    assert!(run.is_forked, "a part is worked on by a forked worker");
     let node = find(&plan.root, node).expect("the node is of this plan");
     loop {
         let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };
@@ -252,6 +273,9 @@ fn find(node: &PlanNode, id: usize) -> Option<&PlanNode> {
 
 impl Operator for Parallel {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if self.is_ended {
+            return Ok(None);
+        }
         if self.running.is_none() {
             self.start(run)?;
         }
@@ -271,8 +295,12 @@ impl Operator for Parallel {
                     }
                 }
                 Some(Message::Failed(error)) => return Err(error),
-                // all threads have ended
-                None => return Ok(None),
+                // all threads have ended; one that panicked has not given out all its rows
+                None => {
+                    self.join();
+                    self.is_ended = true;
+                    return Ok(None);
+                }
             }
         }
     }

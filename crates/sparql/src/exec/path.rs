@@ -22,7 +22,7 @@ use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::plan::{PathEnd, PathGraph, Src};
 
-/// The way in which paths are followed.
+/// The direction in which a path is walked, and its ends in that order.
 #[derive(Clone, Copy)]
 struct Direction {
     forward: bool,
@@ -108,7 +108,7 @@ impl Graphs {
     }
 }
 
-/// Numbers of start nodes and what they reach; charged as it grows.
+/// Pairs of the number of a start node and a node it reaches, and their memory.
 struct Reached {
     list: Vec<(u32, TermId)>,
     held: Held,
@@ -132,14 +132,14 @@ impl Reached {
         self.list.dedup();
     }
 
-    /// Those of one start node; they must be sorted.
+    /// The nodes that one start node reaches; the list must be sorted.
     fn reached_from(&self, start: u32) -> impl Iterator<Item = TermId> {
         let first = self.list.partition_point(|p| p.0 < start);
         self.list[first..].iter().take_while(move |p| p.0 == start).map(|p| p.1)
     }
 }
 
-/// Rows that were looked up, charged for.
+/// Rows that were looked up, and their memory.
 struct Neighbours {
     matches: Matches,
     #[expect(dead_code, reason = "held for its drop")]
@@ -161,6 +161,7 @@ impl PathWalk<'_> {
     /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or
     /// what reaches it.
     fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
+        debug_assert!(nodes.is_sorted_by(|a, b| a < b), "start nodes are sorted and distinct");
         self.run.check()?;
         match path {
             Path::NamedNode(p) => match self.predicate(p)? {
@@ -233,6 +234,7 @@ impl PathWalk<'_> {
     }
 
     fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Neighbours> {
+        debug_assert!(keys.iter().all(|column| column.is_sorted()), "keys of a look-up ascend");
         let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
         let mut matches = Matches::with_wanted(index.arity(), keys.len(), wanted);
         let mut held = self.run.memory.held();
@@ -296,11 +298,13 @@ impl PathWalk<'_> {
             while done < frontier.list.len() {
                 let part = &frontier.list[done..];
                 let part = &part[..whole_nodes(part, some)];
+                assert!(!part.is_empty(), "each step of a closure takes nodes");
                 let at = distinct(part.iter().map(|p| p.1));
                 let mut edges = match self.pairs(path, &at, forward) {
                     Err(QueryError::Memory { .. }) if at.len() > 1 => {
                         let half = at[at.len() / 2 - 1];
                         some = part.partition_point(|p| p.1 <= half);
+                        assert!(some < part.len(), "a step that had no memory is tried with fewer nodes");
                         continue;
                     }
                     edges => edges?,
@@ -333,9 +337,9 @@ impl PathWalk<'_> {
         Ok(pairs)
     }
 
-    /// Between two variables zero steps lead only from nodes of the graph (SPARQL 1.1, 18.4):
-    /// takes away the pairs of those that a join bound to something else. Who has another pair
-    /// is a node.
+    /// Between two variables zero steps start only at nodes of the graph (SPARQL 1.1, 18.4).
+    /// Removes the pairs of start nodes that a join bound to other terms. A start node that reaches
+    /// another node is a node of the graph.
     fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Reached) -> Result<()> {
         let pairs = &mut pairs.list;
         let mut doubtful: Vec<bool> = vec![false; nodes.len()];
@@ -377,8 +381,8 @@ impl PathWalk<'_> {
     }
 }
 
-/// How many of the pairs, which are sorted by node, to take: about `some`, and none of a node
-/// without the others.
+/// The number of pairs to take from the front: about `some`, but all pairs of a node or none. The
+/// pairs are sorted by node.
 fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
     let last = pairs[some.clamp(1, pairs.len()) - 1].1;
     pairs.partition_point(|p| p.1 <= last)
@@ -418,7 +422,8 @@ impl PathJoin {
         }
     }
 
-    /// Whether it walks from the first end to the second, and which end it starts from.
+    /// The direction of the walk: backwards from the second end where only that is bound, else
+    /// forwards.
     fn direction(&self) -> Direction {
         let forward = self.from != PathEnd::New;
         let (start, goal) = if forward { (self.from, self.to) } else { (self.to, self.from) };
@@ -461,7 +466,7 @@ impl PathJoin {
         })
     }
 
-    /// Those of some graphs that exist. Asked only where it matters: zero steps from a constant
+    /// The existing ones of some graphs. Checked only where it matters: zero steps from a constant
     /// need no edge.
     fn existing(&self, run: &mut Run, mut graphs: Vec<TermId>) -> Result<Vec<TermId>> {
         let is_const = |end: PathEnd| matches!(end, PathEnd::Is(Src::Const(_) | Src::Fixed(_)));
@@ -505,6 +510,7 @@ impl PathJoin {
         let from = walking.done;
         loop {
             let to = (from + walking.some).min(walking.nodes.len());
+            assert!(from < to, "a walk takes start nodes");
             let nodes = &walking.nodes[from..to];
             let pairs = self.pairs_of(run, &walking.job.graphs, nodes, direction);
             let (pairs, held) = match pairs {
@@ -606,6 +612,7 @@ impl PathJoin {
         if let Some(name) = name {
             out.cols.push(vec![name; left.len()]);
         }
+        out.check();
         Ok(Some(out))
     }
 
@@ -623,6 +630,7 @@ impl PathJoin {
             } else if let Some(job) = state.jobs.pop_front() {
                 state.walking = Some(self.begin(run, &state.batch, job)?);
             } else {
+                assert!(state.given.is_none(), "all pairs of a batch are given out before the next");
                 state.walking = None;
                 return Ok(None);
             }

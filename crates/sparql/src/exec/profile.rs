@@ -1,5 +1,5 @@
-//! EXPLAIN ANALYZE: what each operator really did. Wraps operators only when asked for. Each
-//! thread of a query counts for itself; the counts are added up when it ends.
+//! EXPLAIN ANALYZE: measurements of each operator. Operators are wrapped only on request. Each
+//! thread of a query counts for itself; its counts are added to the total when it ends.
 
 use std::time::{Duration, Instant};
 

@@ -38,6 +38,7 @@ pub(super) fn hash_rows(cols: &[&[TermId]], rows: usize) -> Vec<u64> {
 
 #[inline]
 pub(super) fn same_row(a: &[&[TermId]], i: usize, b: &[&[TermId]], j: usize) -> bool {
+    debug_assert_eq!(a.len(), b.len(), "rows are compared in equally many columns");
     a.iter().zip(b).all(|(x, y)| x[i] == y[j])
 }
 
@@ -65,6 +66,9 @@ impl Queue {
     /// Adds a batch of any size, whose memory is held.
     pub fn push_held(&mut self, batch: Batch, held: Held, run: &Run) {
         batch.check();
+        if let Some((first, _)) = self.batches.front() {
+            assert_eq!(first.cols.len(), batch.cols.len(), "an operator's batches have the same columns");
+        }
         self.most = run.query.batch.most.max(1);
         if batch.rows > 0 {
             self.batches.push_back((batch, held));

@@ -36,7 +36,7 @@ pub(crate) struct BatchRows {
 }
 
 impl BatchRows {
-    /// Rows on their way between the operators of a worker that has so many bytes.
+    /// Rows of the batches of a worker that has so many bytes.
     pub fn within(worker_bytes: usize) -> Self {
         let most = (worker_bytes >> 9).clamp(1 << 9, 1 << 16);
         Self { first: most.min(1 << 10), most }
@@ -68,6 +68,7 @@ impl BatchRows {
             true => (8 * first).min(self.most),
             false => self.most,
         };
+        assert!(0 < first && first <= most, "batches begin with {first} rows and grow to {most}");
         Self { first, most }
     }
 }
@@ -91,7 +92,7 @@ pub(crate) struct BatchSizes {
 }
 
 impl BatchSizes {
-    /// Of a plan: the operators have all batches at the same time.
+    /// For a plan, whose operators all hold batches at the same time.
     ///
     /// # Errors
     /// There is no memory for so many columns, however few rows they have.
@@ -108,14 +109,14 @@ impl BatchSizes {
         Ok(Self { rows, held, is_wide: many > 0 })
     }
 
-    /// Of so many rows each, as the caller wants.
+    /// Batches of `rows` rows, as the caller wants.
     pub fn fixed(rows: usize) -> Self {
         let rows = BatchRows { first: rows.max(1), most: rows.max(1) };
         Self { rows, held: Held::default(), is_wide: false }
     }
 }
 
-/// The columns of a plan beyond those that few are for each of its operators.
+/// The columns of a plan beyond `FEW` for each of its operators.
 fn many_columns(operators: usize, columns: usize) -> usize {
     const FEW: usize = 16;
     columns.saturating_sub(FEW * operators)
@@ -172,7 +173,7 @@ pub(crate) struct Run {
     pub terms: Terms,
     /// the patterns of its expressions
     pub patterns: Patterns,
-    /// the query's, and of a forked worker: those that stop it with the others
+    /// the query's; those of a forked worker also stop it with the others
     pub limits: Limits,
     pub memory: MemoryShare,
     /// a forked worker forks to none
@@ -191,6 +192,7 @@ pub(crate) struct Run {
 impl Run {
     /// The first worker of a query.
     pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
+        assert_eq!(query.consts.len(), query.algebra.consts.len(), "each constant was looked up");
         let cache = (memory.worker_bytes() / 4).min(TERM_CACHE_BYTES);
         Self::new(query, source, limits, memory, cache, 0)
     }
@@ -233,6 +235,7 @@ impl Run {
 
     /// A worker of another thread, as of the same moment; to be made on that thread.
     pub fn fork(&self, stop: Arc<AtomicBool>) -> impl FnOnce() -> Run + Send + 'static {
+        assert!(!self.is_forked, "a forked worker forks to none");
         let (query, memory) = (self.query.clone(), self.memory.clone());
         let source = GraphSource::new(self.source.session.sibling());
         let limits = Limits { stop: Some(stop), ..self.limits.clone() };
@@ -249,7 +252,7 @@ impl Run {
         Ok(self.limits.check()?)
     }
 
-    /// The graphs that GRAPH can name where the dataset does not say it.
+    /// The graphs that GRAPH can name in a query without FROM NAMED.
     pub fn all_named_graphs(&mut self) -> Result<Vec<TermId>> {
         match self.source.session.named_graphs(&self.limits) {
             Err(GraphError::Stopped) => self.check().and(Err(QueryError::Cancelled)),
@@ -257,7 +260,7 @@ impl Run {
         }
     }
 
-    /// All it did, with the workers it forked.
+    /// The activity of this worker and of those it forked.
     pub fn activity(&self) -> Activity {
         let mut activity = self.source.session.activity();
         activity += self.forked;

@@ -2,10 +2,10 @@
 //! queries.
 //!
 //! A scan of much that is not in memory is handed out in pieces of neighbouring leaves, in the
-//! order of the index, so that the device sees one sequential stream, however many threads
-//! there are. While it is under way it is known to the engine, and a scan of the same index
-//! that begins meanwhile starts where it is: from there on each finds in memory what the other
-//! has just read. What it left out it reads when it comes round. So its rows come in another
+//! order of the index, so that the device sees one sequential stream, however many threads there
+//! are. The engine knows the scans under way. A scan that begins while another of the same index is
+//! under way starts at the position of that one: from there on, each finds in memory what the other
+//! has just read. At the end it wraps round and reads what it left out. So its rows come in another
 //! order than the index's: only scans whose rows may come in any order are shared.
 //!
 //! None waits for another. A scan that falls behind by more than what the pool holds reads for
@@ -20,7 +20,7 @@ use snowmelt_graph::{Index, Scan, ScanPieces, TermId};
 use super::source::GraphSource;
 use super::{Result, Run};
 
-/// Fewer leaves are not worth it.
+/// Least leaves of a scan that is shared.
 const LEAST_LEAVES: f64 = 64.0;
 
 /// Leaves of a piece: half a MiB.
@@ -58,7 +58,8 @@ impl SharedScans {
         (self.begun.load(Ordering::Relaxed), self.joined.load(Ordering::Relaxed))
     }
 
-    /// Begins a scan of the rows under a prefix; where another one is, if there is one.
+    /// Begins a scan of the rows under a prefix, at the position of another scan if it can join
+    /// one.
     fn begin(&self, index: Index, prefix: &[TermId], run: &mut Run) -> Result<Arc<SharedScan>> {
         let session = &mut run.source.session;
         let mut under_way = self.under_way.lock();

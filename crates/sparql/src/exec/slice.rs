@@ -58,7 +58,7 @@ impl SliceBy {
         self.counts[number] - 1
     }
 
-    /// Takes memory for the combinations, which are as many as there are contexts.
+    /// Accounts for the memory of the combinations, of which there are as many as contexts.
     fn account(&mut self) -> Result<()> {
         let bytes = self.counts.capacity() * (8 + 8 + 8 * self.per.len());
         if bytes > self.held.bytes() { Ok(self.held.set(bytes, "LIMIT in EXISTS")?) } else { Ok(()) }

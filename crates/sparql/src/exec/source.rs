@@ -9,7 +9,7 @@ use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::text::parameter::GroundTerm;
 
-/// Constants looked up between two looks at the clock.
+/// Constants looked up between two checks of the limits.
 const RESOLVED_TOGETHER: usize = 4096;
 
 /// A session.
@@ -92,8 +92,8 @@ impl GraphSource {
         Ok(way.next(&mut self.session, keys, out, max_rows)?)
     }
 
-    /// Whether pages of an index may have to be read from the device: only then is it worth to
-    /// look ahead.
+    /// Whether pages of an index may have to be read from the device: only then does it pay to look
+    /// ahead.
     pub fn is_cold(&mut self, index: Index) -> bool {
         !self.session.is_resident(index)
     }
@@ -103,8 +103,8 @@ impl GraphSource {
         Ok(self.session.announce(lookups, Levels::Leaves)?)
     }
 
-    /// The stored ids of constants: many in one call of the dictionary, which is not
-    /// interrupted.
+    /// The stored ids of constants. Each call of the dictionary takes many; the limits are checked
+    /// between calls.
     pub fn resolve_constants(
         &mut self,
         terms: &[GroundTerm],
@@ -116,6 +116,7 @@ impl GraphSource {
             let refs: Vec<TermRef<'_>> = part.iter().map(term_ref).collect();
             ids.extend(self.session.resolve(&refs)?);
         }
+        assert_eq!(ids.len(), terms.len(), "the dictionary answers for each constant");
         Ok(ids)
     }
 }

@@ -15,6 +15,11 @@ use crate::exec::Batch;
 /// Parts of one partitioning; a part that is still too large is an error of the memory share.
 const PARTITIONS: usize = 64;
 
+/// Bits of a hash that choose a part.
+const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
+
+const _: () = assert!(PARTITIONS == 1 << PARTITION_BITS, "some bits of a hash choose among all parts");
+
 /// A list of batches being written.
 pub(super) struct Writer(BlockWriter);
 
@@ -110,7 +115,8 @@ impl Partitions {
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); PARTITIONS];
         for row in 0..batch.rows {
             // other bits than the tables in memory use
-            rows[(hash_row(&of, row).wrapping_mul(0xA24B_AED4_963E_E407) >> 58) as usize].push(row as u32);
+            let hash = hash_row(&of, row).wrapping_mul(0xA24B_AED4_963E_E407);
+            rows[(hash >> (64 - PARTITION_BITS)) as usize].push(row as u32);
         }
         let all: Vec<u16> = (0..batch.cols.len() as u16).collect();
         for (part, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
@@ -145,9 +151,11 @@ impl Partitions {
         self.readers.next()
     }
 
-    /// The parts, in order; equal keys are in parts of equal place in any two spreads.
+    /// The parts, in order. Equal keys are in parts of the same number in any two partitionings.
     pub fn into_readers(mut self) -> Result<Vec<Reader>> {
         self.flush()?;
+        assert_eq!(self.writers.len(), PARTITIONS, "parts are read after all are written, once");
+        assert!(self.waiting.iter().all(|batch| batch.rows == 0), "all rows are written");
         Ok(self.writers.into_iter().map(Writer::read).collect())
     }
 }

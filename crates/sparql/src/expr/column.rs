@@ -19,6 +19,12 @@ impl Col<'_> {
         }
     }
 
+    /// Asserts that it has an id for each of so many rows.
+    pub(super) fn check(&self, rows: usize) {
+        let len = self.slice().map_or(rows, <[TermId]>::len);
+        assert_eq!(len, rows, "a column has an id for each row it was asked for");
+    }
+
     pub fn get(&self, row: usize) -> TermId {
         match self {
             Col::One(id) => *id,

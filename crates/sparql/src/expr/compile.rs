@@ -52,6 +52,7 @@ pub fn compile(
     let ids = resolve(&constants, terms, store)?;
     let mut compiler = Compiler { slot, ids: ids.into_iter(), terms, patterns };
     let root = compiler.node(expression)?;
+    assert!(compiler.ids.next().is_none(), "each constant was collected for the node that takes it");
     Ok(Expr { root })
 }
 
@@ -65,7 +66,9 @@ fn resolve(
     let open: Vec<usize> = (0..ids.len()).filter(|i| ids[*i].is_none()).collect();
     if !open.is_empty() {
         let asked: Vec<TermRef<'_>> = open.iter().map(|i| constants[*i]).collect();
-        for (i, answer) in open.iter().zip(store.resolve(&asked)?) {
+        let answers = store.resolve(&asked)?;
+        assert_eq!(answers.len(), asked.len(), "the dictionary answers for each constant");
+        for (i, answer) in open.iter().zip(answers) {
             ids[*i] = answer;
         }
     }

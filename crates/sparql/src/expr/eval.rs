@@ -110,7 +110,7 @@ impl<'b> Eval<'_, 'b> {
     fn slot(&self, slot: usize, selected: Option<&[u32]>) -> Col<'b> {
         match (self.cols.get(slot).map(Vec::as_slice), selected) {
             (None | Some([]), _) => Col::One(TermId::UNDEF),
-            // as often where the variable was bound before a join
+            // frequent where the variable was bound before a join
             (Some(ids), _) if is_one(&ids[..self.rows]) => Col::One(ids[0]),
             (Some(ids), None) => Col::Ref(&ids[..self.rows]),
             (Some(ids), Some(rows)) => Col::Own(rows.iter().map(|row| ids[*row as usize]).collect()),

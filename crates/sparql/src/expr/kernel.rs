@@ -37,7 +37,7 @@ impl Order {
 pub(crate) const TRUE: TermId = from_boolean(true);
 pub(crate) const FALSE: TermId = from_boolean(false);
 
-/// The ids do not tell.
+/// The ids alone do not give the answer: the values decide.
 pub(crate) struct Slow;
 
 const SHIFT: u32 = 60;
@@ -54,15 +54,15 @@ fn bit(kind: TermKind) -> u16 {
 pub(crate) fn zip(a: &Col<'_>, b: &Col<'_>, rows: usize, mut f: impl FnMut(usize, TermId, TermId)) {
     match (a.slice(), b.slice()) {
         (Ok(a), Ok(b)) => {
-            assert!(a.len() == rows && b.len() == rows);
+            assert!(a.len() == rows && b.len() == rows, "both columns have an id for each row");
             a.iter().zip(b).enumerate().for_each(|(i, (a, b))| f(i, *a, *b));
         }
         (Ok(a), Err(b)) => {
-            assert!(a.len() == rows);
+            assert!(a.len() == rows, "the column has an id for each row");
             a.iter().enumerate().for_each(|(i, a)| f(i, *a, b));
         }
         (Err(a), Ok(b)) => {
-            assert!(b.len() == rows);
+            assert!(b.len() == rows, "the column has an id for each row");
             b.iter().enumerate().for_each(|(i, b)| f(i, a, *b));
         }
         (Err(a), Err(b)) => (0..rows).for_each(|i| f(i, a, b)),
@@ -361,7 +361,7 @@ pub(crate) fn select(truth: &Col<'_>, selected: Option<&[u32]>, rows: usize) -> 
         Err(TRUE) => return selected.map_or_else(|| (0..rows as u32).collect(), <[u32]>::to_vec),
         Err(_) => return Vec::new(),
     };
-    assert!(truth.len() == count);
+    assert!(truth.len() == count, "a truth value for each selected row");
     // Every row is written, the cursor moves only for a true one: no branch to mispredict.
     let mut out = vec![0; count];
     let mut len = 0;

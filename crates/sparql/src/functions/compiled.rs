@@ -1,8 +1,8 @@
 //! Patterns of constant text, compiled when a query begins to run.
 //!
-//! To compile one takes up to tens of milliseconds and up to a megabyte, and a query may have
-//! thousands: so each is preceded by a look at the clock, charged to the query, and kept for a
-//! while, for the query's other threads and for queries to come.
+//! Compiling one takes up to tens of milliseconds and a megabyte, and a query may have thousands.
+//! So the limits are checked before each, its memory is charged to the query, and it is kept for a
+//! while, for the query's other threads and for later queries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::TextPattern;
 use crate::bounds::Held;
 use crate::value::{TermError, Terms};
 
-/// Patterns kept, and bytes that they take; the one that was not used for longest goes first.
+/// Patterns kept, and bytes that they take; the least recently used goes first.
 const KEPT: usize = 32;
 const KEPT_BYTES: usize = 2 << 20;
 
@@ -64,7 +64,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Those of a query: what they take is held for it.
+    /// The patterns of a query, whose memory is held for it.
     pub(crate) fn new(kept: Arc<KeptPatterns>, held: Held) -> Self {
         Self { kept, held }
     }

@@ -23,19 +23,19 @@ use super::string::{like, plain, string};
 use super::xpath::{self, Flags};
 use crate::value::{Terms, Value};
 
-/// Bytes of compiled patterns, in steps; the last is the most.
+/// Steps in the size of compiled patterns, in bytes; the last is the limit.
 const PATTERN_BYTES: [usize; 3] = [64 << 10, 256 << 10, 1 << 20];
 
 /// Bytes of the longest pattern, also translated: its tree takes a hundred times as many, and
 /// longer ones compile to more than the most anyway.
 const LONGEST: usize = 64 << 10;
 
-/// Bytes of a text times those of its compiled pattern up to which a search is not interrupted:
-/// within a tenth of a second.
+/// Largest product of the bytes of a text and of its compiled pattern for which a search is not
+/// interrupted: it takes up to a tenth of a second.
 const AT_ONCE: usize = (32 << 10) * PATTERN_BYTES[0];
 
-/// Bytes of a match in a long text times those of its compiled pattern up to which its groups are
-/// searched for: within a second.
+/// Largest product of the bytes of a match in a long text and of its compiled pattern for which its
+/// groups are searched for: that takes up to a second.
 const GROUPS_AT_ONCE: usize = 8 * AT_ONCE;
 
 /// The flags of a pattern, and whether nothing is special (`q`), in the replacement neither;

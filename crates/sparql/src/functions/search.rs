@@ -1,8 +1,8 @@
 //! Searches in long texts that look, while they run, whether the query has to end.
 //!
-//! A search of the regex crate cannot be interrupted, and a pattern made for it costs microseconds
-//! per byte. A text that is long for its pattern is searched here, with the lazy DFAs that the
-//! crate itself uses (regex-automata), byte by byte:
+//! A search of the regex crate cannot be interrupted, and a hostile pattern costs microseconds per
+//! byte. A text that is long for its pattern is searched here, with the lazy DFAs that the crate
+//! itself uses (regex-automata), byte by byte:
 //!
 //! 1. a forward DFA finds the end of the leftmost match;
 //! 2. a reverse DFA, from there, finds its start;

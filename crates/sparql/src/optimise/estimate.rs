@@ -107,6 +107,7 @@ impl Estimate {
                 (None, None) => break,
             }
         }
+        debug_assert!(vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
         let rows = self.join_rows(other);
         for v in &mut vars {
             v.1 = v.1.min(rows.max(1.0));

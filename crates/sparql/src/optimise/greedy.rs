@@ -1,7 +1,7 @@
 //! The order of a long join: the cheapest next step each time.
 //!
-//! Each step looks at the elements left, as far as [`AMONG`], so a look must be short. It asks
-//! for the rows of a join alone, and of the conditions only those that read a variable of the
+//! Each step considers the elements left, at most [`AMONG`], so considering one must be cheap: it
+//! estimates only the rows of the join, and asks only the conditions that read a variable of the
 //! element.
 
 use std::collections::BTreeSet;
@@ -14,11 +14,11 @@ use crate::algebra::{Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 
-/// Elements that a step looks at. A join of more is ordered in the order of its text, where that
-/// says nothing better: to look at all of them costs the square of their number.
+/// Elements that a step considers: the first ones in the order of the text. Considering all
+/// elements of a longer join would cost the square of their number.
 const AMONG: usize = 1 << 10;
 
-/// Looks between two at the clock.
+/// Elements considered between two checks of the limits.
 const LOOKS: usize = 1 << 12;
 
 struct Greedy<'a> {
@@ -56,7 +56,10 @@ pub(super) fn greedy(problem: &Problem<'_>, limits: &Limits) -> Result<Vec<usize
         greedy.take(next);
         order.push(next);
     }
-    assert_eq!(order.len(), problem.elements.len(), "each element is joined once");
+    debug_assert!(
+        greedy.missing.iter().flatten().all(|vars| !vars.intersects(&greedy.bound)),
+        "a condition lacks only variables that are not bound"
+    );
     Ok(order)
 }
 

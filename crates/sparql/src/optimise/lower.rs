@@ -100,7 +100,10 @@ impl<'a> Planner<'a> {
     pub(super) fn root(&mut self, output: &[Var]) -> Result<PlanNode> {
         let want = Want::new(output.iter().copied().collect(), Copies::Count);
         let built = self.lower(&self.algebra.root, None, &want)?;
-        Ok(self.exactly(built, output).node)
+        assert!(self.contexts.is_empty(), "a context ends with its right side");
+        let root = self.exactly(built, output).node;
+        assert_eq!(root.vars, output, "the root puts out the query's variables in their order");
+        Ok(root)
     }
 
     fn make(
@@ -154,9 +157,10 @@ impl<'a> Planner<'a> {
                 | Node::Group { .. }
         );
         self.limits.check()?;
-        let before = self.compared;
+        let (before, contexts) = (self.compared, self.contexts.len());
         self.compared |= !passes;
         let built = self.lower_node(node, input, want);
+        assert_eq!(self.contexts.len(), contexts, "a node sees the contexts around it");
         self.compared = before;
         built
     }

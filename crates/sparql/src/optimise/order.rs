@@ -65,11 +65,18 @@ impl Problem<'_> {
     /// # Errors
     /// When the query must stop.
     pub fn solve(&self, limits: &Limits) -> Result<Vec<usize>, QueryError> {
-        match self.elements.len() {
-            0 | 1 => Ok((0..self.elements.len()).collect()),
-            n if n <= DP_ELEMENTS => Ok(self.dynamic(n)),
-            _ => greedy(self, limits),
+        let order: Vec<usize> = match self.elements.len() {
+            n @ (0 | 1) => (0..n).collect(),
+            n if n <= DP_ELEMENTS => self.dynamic(n),
+            _ => greedy(self, limits)?,
+        };
+        let mut is_joined = vec![false; self.elements.len()];
+        for element in &order {
+            let again = std::mem::replace(&mut is_joined[*element], true);
+            assert!(!again, "element {element} is joined twice, in the place of another");
         }
+        assert_eq!(order.len(), self.elements.len(), "each element is joined once");
+        Ok(order)
     }
 
     fn begin(&self) -> JoinedSet {
@@ -96,7 +103,6 @@ impl Problem<'_> {
             order.push(last);
             set &= !(1 << last);
         }
-        assert_eq!(order.len(), n, "each element is joined once");
         order.reverse();
         order
     }

@@ -58,6 +58,7 @@ pub(super) fn announce(root: &mut PlanNode, limits: &Limits) -> Result<(), Query
         }
     }
     assign(root, &mut stars);
+    assert!(stars.is_empty(), "each star belongs to a look-up of the plan");
     Ok(())
 }
 

@@ -50,7 +50,7 @@ impl Residency {
     }
 }
 
-/// An index, as far as reading it goes.
+/// Figures that decide the cost of reading an index.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct IndexPages {
     pub residency: Residency,
@@ -78,7 +78,7 @@ impl Reads {
         Self { indexes, times: is_cold.then(times) }
     }
 
-    /// Whether something has to be read, and then how long pages take.
+    /// The times of reading pages; `None` if nothing has to be read.
     pub fn times(&self) -> Option<PageTimes> {
         self.times
     }
@@ -87,7 +87,7 @@ impl Reads {
         self.indexes[index as usize]
     }
 
-    /// Adds to the key of a plan what it must share with a query. Nothing where all is warm.
+    /// Appends these assumptions to the key that a plan is kept under. Nothing where all is warm.
     pub fn push_key(&self, key: &mut Vec<u8>) {
         let Some(times) = self.times else { return };
         key.extend(self.indexes.iter().map(|index| index.residency as u8));

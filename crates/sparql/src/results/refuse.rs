@@ -1,9 +1,9 @@
 //! Terms that a format has no way to write.
 //!
-//! A term that is written must be read back as the same term, or not be written at all: XML 1.0
-//! has no notation for most control characters, RDF/XML writes a predicate as an element and so
-//! needs a name at its end, and no format has a notation for an IRI or a language tag that is
-//! none. The serialisers do not look; this does, term by term, before the reader is misled.
+//! A term that is written must be read back as the same term, or not be written at all: XML 1.0 has
+//! no notation for most control characters, RDF/XML writes a predicate as an element and so needs a
+//! name at its end, and no format has a notation for an IRI or a language tag that is none. The
+//! serialisers do not check this, so it is checked here, term by term.
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};

@@ -13,7 +13,7 @@ use crate::text::prefixes::Shortener;
 
 /// Rows looked at before the first is written.
 const LOOK_AHEAD_ROWS: usize = 200;
-/// Bytes of them after which it is not waited for more.
+/// Bytes of these rows after which no more are awaited.
 const LOOK_AHEAD_BYTES: usize = 256 << 10;
 /// No column is made wider than this for the sake of alignment, in characters.
 const MOST_CHARS: usize = 60;
@@ -21,7 +21,7 @@ const MOST_CHARS: usize = 60;
 /// How a table is laid out.
 #[derive(Clone, Debug, Default)]
 pub struct TableStyle {
-    /// Characters of a line, in which it must fit; as long as it gets when absent.
+    /// Most characters of a line; without a limit when absent.
     pub width: Option<usize>,
     /// Shortens IRIs; those it used are listed below the table. IRIs are whole when absent.
     pub prefixes: Option<Shortener>,

@@ -1,8 +1,8 @@
-//! IRIs that DESCRIBE names: a list that is as long as one likes.
+//! Long lists of IRIs after DESCRIBE.
 //!
-//! The parser binds each of them on top of those before it, and compares each with all others. So
-//! a long list is taken out of the text, but for its first IRI; the rest is parsed as rows of
-//! VALUES, behind the same declarations. Blanks take its place, so that errors keep theirs.
+//! The parser nests one binding per IRI, and compares each with all others. So a long list is cut
+//! out of the text, except its first IRI, and parsed as rows of VALUES behind the same
+//! declarations. Blanks take its place, so that errors keep theirs.
 
 use std::borrow::Cow;
 

@@ -119,7 +119,7 @@ pub(crate) struct Pieces<R> {
     operation: u32,
     longest: usize,
     piece_bytes: usize,
-    /// in the piece so far, and at the first chance after how many it is cut
+    /// tokens of the piece so far; after `piece_tokens` of them it is cut at the first chance
     tokens: usize,
     piece_tokens: usize,
     read_bytes: usize,

@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
             return Some(());
         }
         let iri = &self.text[start + 1..end - 1];
-        // relative ones and broken ones are the parser's business
+        // relative and malformed IRIs are left to the parser
         if scheme(iri).is_none() {
             return Some(());
         }

@@ -1,4 +1,4 @@
-//! Texts to syntax trees, and what is said about those that are none.
+//! From a text to its syntax tree, or to an error with its place.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,8 @@ pub(crate) fn parse(text: &str, base: Option<&str>) -> Result<Query, QueryError>
     Ok(query)
 }
 
-/// Whether a wrong text may be parsed as the other kind: memory was reserved for its own only.
+/// Whether a text that does not parse may be tried as the other kind: memory was reserved for one
+/// parse only.
 fn is_short(text: &str) -> bool {
     text.len() <= 64 << 10
 }
@@ -92,9 +93,8 @@ fn parsed<T>(
     parse(text).map_err(|error| {
         let error = error.to_string();
         let (at, message) = placed(text, &error);
-        // The parser goes over a wrong text twice. The second time it takes each label of a
-        // blank node for used already, goes no further, and does not hear what was expected at
-        // the end of its way.
+        // The parser goes over a wrong text twice. The second time it takes each label of a blank
+        // node for one already in use, stops there, and so misses what was expected further on.
         let bare = without_labels(text);
         let (at, message) = match bare.as_ref().map(|bare| parse(bare).map_err(|e| e.to_string())) {
             Some(Ok(_)) => (at, "a blank node has the label of one in another graph pattern".into()),

@@ -26,8 +26,8 @@ impl<'a> Tokens<'a> {
         Self { comparisons, ..Self::new(text) }
     }
 
-    /// Those from an offset on. One that is not whole because the text is cut off, which `has_more`
-    /// says that it is, ends where the text does.
+    /// Tokens from an offset on. `has_more`: the text is cut off; a token that is cut off with it
+    /// ends where the text does.
     pub fn from(text: &'a str, at: usize, has_more: bool) -> Self {
         Self { text, at, has_more, comparisons: &[], is_none_long: [false; 2] }
     }
@@ -95,7 +95,7 @@ impl Tokens<'_> {
                 Quoted::Open | Quoted::Wrong => text.len(),
             };
         }
-        // Its end is missed once: each look goes over the rest of the text.
+        // A missing end is remembered, since a search for it goes over the rest of the text.
         let is_none_long = &mut self.is_none_long[usize::from(quote == "'")];
         if *is_none_long {
             return 2;

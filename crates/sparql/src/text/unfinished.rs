@@ -1,9 +1,9 @@
 //! Triple patterns that lack a term: found beside the parser, which only lists what it could have
 //! gone on with.
 //!
-//! One pass over the tokens counts the terms of each triple in its braces. Triples with more than
-//! plain terms (paths, collections, nested nodes) are passed over, so what is reported is right;
-//! what is not reported keeps the parser's message.
+//! One pass over the tokens counts the terms of each triple in its braces. Triples that contain
+//! paths, collections or nested nodes are skipped. So every report is right, and all other faults
+//! keep the parser's message.
 
 use super::tokens::{Tokens, is_of_name};
 

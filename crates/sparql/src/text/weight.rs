@@ -1,4 +1,4 @@
-//! The memory that the trees of a text take, told before it is parsed.
+//! The memory that the trees of a text take, estimated before it is parsed.
 //!
 //! 1. A tree has each IRI in full. A prefixed name stands for its namespace, a relative IRI for
 //!    the base, a comma for subject and predicate once more, a quad for its graph, all of which
@@ -6,10 +6,11 @@
 //! 2. Data of an update becomes quads, whose size hardly depends on that of their text. So do
 //!    patterns after a comma, and those that a list stands for.
 //! 3. A plan has for each group the set of its variables; a tree has the columns of each `*`.
-//! 4. All else takes so much for each byte.
+//! 4. All else takes a fixed amount for each byte of the text.
 //!
 //! One pass over the tokens, without a grammar, counts too much rather than too little. What looks
-//! like an IRI may be two comparisons with much between them: then a second one, which knows.
+//! like an IRI may be two comparisons with text between them. Where that matters, a second pass
+//! tells the signs apart.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

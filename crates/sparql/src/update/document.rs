@@ -51,8 +51,8 @@ impl LoadPermission {
 pub(super) type Loads = VecDeque<Result<Staged, QueryError>>;
 
 impl QueryEngine {
-    /// Parses the documents of an update before its turn. What is wrong with one is told when it is
-    /// the turn of its operation; limits that are reached, at once.
+    /// Parses the documents of an update before the turn of the writer. A faulty document is
+    /// reported when its operation runs, a reached limit at once.
     pub(super) fn stage_loads(
         &self,
         update: &spargebra::Update,

@@ -84,7 +84,8 @@ impl UpdateRun<'_> {
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
         let budget = self.txn.graph().database().memory();
         let share = self.options.memory.unwrap_or(budget.total() as usize / 4);
-        // what changes it takes beside the quads: terms looked up, rows of each index
+        // the memory of a change, as a multiple of that of its quads: terms looked up, rows of each
+        // index
         const CHANGED: usize = 4;
         let mut charge = budget.charge("the quads of an update");
         let mut change = Change::new(&templates, known);
@@ -110,7 +111,7 @@ impl UpdateRun<'_> {
         Ok(changed)
     }
 
-    /// Refuses templates of graphs that are not there for the user.
+    /// Refuses templates of graphs that the user may not see.
     fn check_constants(&self, templates: &Templates) -> Result<(), QueryError> {
         for [_, _, _, graph] in templates.delete.iter().chain(&templates.insert) {
             match graph {
@@ -126,7 +127,7 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// Refuses solutions that name graphs which are not there for the user.
+    /// Refuses solutions that name graphs which the user may not see.
     fn check_solutions(
         &self,
         templates: &Templates,

@@ -1,4 +1,4 @@
-//! Updates that are read in pieces: as long as the disk has room for what they change.
+//! Updates that are read in pieces: of any length, while the disk has room for the changes.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -74,7 +74,7 @@ impl QueryEngine {
         (self.graph().database().memory().total() / OF_MEMORY).clamp(LEAST, PIECE_BYTES as u64) as usize
     }
 
-    /// Tokens of a piece: no more than a quarter of what texts may take is weighed for it.
+    /// Tokens of a piece: its estimated memory is no more than a quarter of what texts may take.
     fn piece_tokens(&self) -> usize {
         // A comma and its object are weighed as a quad, with long names as more.
         const EACH_TOKEN: u64 = 1024;

@@ -1,9 +1,9 @@
 //! Terms packed into blocks of memory: the store behind decoded, computed and interned terms.
 //!
 //! An entry is 16 bytes: where the text starts (or a double's bits), its length, and a tag that
-//! says what it is; language tags and datatypes are kept once and named by number in the tag.
-//! Nothing is freed but everything at once. Texts lie in blocks that are never moved, so that
-//! what is held is what was asked for, and growing copies nothing.
+//! says what it is; language tags and datatypes are kept once and named by number in the tag. Terms
+//! are freed only all together. Texts lie in blocks that never move, so growing copies nothing, and
+//! no more memory is held than was asked for.
 
 use std::sync::Arc;
 
@@ -71,6 +71,7 @@ impl TermArena {
             kept += block.capacity();
             kept <= KEPT_BYTES
         });
+        debug_assert!(self.blocks.iter().all(String::is_empty), "no text outlives its entry");
         self.block_bytes = self.blocks.iter().map(String::capacity).sum();
         self.block = 0;
         if self.annotation_bytes > KEPT_BYTES {
@@ -80,7 +81,7 @@ impl TermArena {
         }
     }
 
-    /// Bytes that it takes to keep a term, beside what is held.
+    /// Bytes that keeping a term takes beyond what is held.
     pub fn needs(&self, stored: Stored<'_>) -> usize {
         let Stored::Term(TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) =
             stored
@@ -109,6 +110,7 @@ impl TermArena {
         }
         let block = &mut self.blocks[self.block];
         assert!(block.len() + text.len() <= block.capacity(), "a block is never moved");
+        debug_assert!(u32::try_from(block.len()).is_ok(), "an offset in a block has 32 bits");
         let start = (self.block as u64) << 32 | block.len() as u64;
         block.push_str(text);
         start
@@ -153,12 +155,14 @@ impl TermArena {
             return *number;
         }
         let number = u32::try_from(self.annotations.len()).expect("few annotations");
+        assert!(number < (u32::MAX - ANNOTATED) / 2, "a tag has room for the annotation's number");
         let text: Arc<str> = text.into();
         /// Of an annotation beside its text: the counts, the list's entry, the table's.
         const ENTRY_BYTES: usize = 80;
         self.annotation_bytes += text.len() + ENTRY_BYTES;
         self.annotations.push(Arc::clone(&text));
         self.annotation_numbers.insert(text, number);
+        assert_eq!(self.annotations.len(), self.annotation_numbers.len(), "an annotation has one number");
         number
     }
 

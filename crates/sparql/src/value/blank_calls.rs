@@ -5,11 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 
 use rustc_hash::FxHashMap;
 
-/// Counts the solutions that each call has met.
+/// Counts, for each call of BNODE(string), the solutions it has met.
 #[derive(Default)]
 pub(super) struct BlankNodeCalls {
     sites: u32,
-    /// how often each call has met a solution, told by its bindings
+    /// number of times that each call has met a solution; solutions are told apart by a hash of
+    /// their bindings
     met: FxHashMap<(u32, u64), u32>,
 }
 
@@ -20,7 +21,8 @@ impl BlankNodeCalls {
         self.sites
     }
 
-    /// Whether the query has such a call: its batches cannot be done again.
+    /// Whether the query has such a call. Then no batch can be evaluated again, because calls are
+    /// counted.
     pub fn are_any(&self) -> bool {
         self.sites > 0
     }

@@ -31,17 +31,17 @@ pub enum TermError {
         /// The part of the query that asked.
         what: &'static str,
     },
-    /// A text and a pattern that are large together.
+    /// A text and a pattern that are too large together for a search that cannot be interrupted.
     #[error(
         "REGEX or REPLACE of a text of {text_bytes} bytes with a pattern that compiles to {pattern_bytes} bytes could take too long, which has a limit: make one of them smaller"
     )]
     Search {
-        /// Of the text.
+        /// Size of the text.
         text_bytes: usize,
-        /// Of the compiled pattern, rounded up.
+        /// Size of the compiled pattern, rounded up.
         pattern_bytes: usize,
     },
-    /// Someone asked the query to stop.
+    /// The caller cancelled the query.
     #[error("the query was cancelled")]
     Cancelled,
     /// The time limit was reached.

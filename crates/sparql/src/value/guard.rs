@@ -49,7 +49,7 @@ pub(super) struct TermGuard {
     room: usize,
     /// A single row is worked on: what it needs is reserved.
     pub is_whole: bool,
-    /// bytes looked at since the limits were
+    /// bytes of work since the limits were checked
     worked: Cell<usize>,
     fault: RefCell<Option<TermError>>,
 }
@@ -109,9 +109,9 @@ impl TermGuard {
         self.making.get_mut().clear();
     }
 
-    /// Counts a term that was read, and now and then looks whether the query has to end.
+    /// Counts a term that was read, and checks the limits now and then.
     pub fn count_term(&self) -> Result<(), TermError> {
-        /// Bytes' worth of a term, and of terms between two looks.
+        /// Work of a term, and work between two checks, in bytes.
         const TERM: usize = 64;
         const LOOK: usize = 1 << 16;
         let worked = self.worked.get() + TERM;
@@ -146,9 +146,9 @@ impl TermGuard {
         None
     }
 
-    /// Counts work, and now and then looks whether the query has to end: `None` then.
+    /// Counts work, and checks the limits now and then: `None` if the query has to end.
     pub fn poll(&self, bytes: usize) -> Option<()> {
-        /// Bytes that nothing takes more than some milliseconds for.
+        /// Bytes between two checks: at most some milliseconds of work.
         const LOOK_BYTES: usize = 1 << 20;
         let worked = self.worked.get() + bytes + 32;
         self.worked.set(if worked < LOOK_BYTES { worked } else { 0 });
@@ -158,7 +158,7 @@ impl TermGuard {
         self.fault.borrow().is_none().then_some(())
     }
 
-    /// Looks whether the query has to end: `None` then.
+    /// Checks the limits: `None` if the query has to end.
     pub fn look(&self) -> Option<()> {
         if let Err(stop) = self.limits.check() {
             self.note(stop.into());

@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::arena::Stored;
-use super::local::{Known, LocalTerms};
+use super::local::{Known, LocalTerms, is_scratch};
 use super::{TermError, TermStore, Value, iri};
 
-/// A worker's way to the terms of its query.
+/// A worker's access to the terms of its query.
 pub(super) struct TermInterner {
     pub locals: Arc<LocalTerms>,
     /// ids of IRIs that functions make: datatypes
@@ -23,7 +23,7 @@ impl TermInterner {
         Self { locals, iris: FxHashMap::default() }
     }
 
-    /// An error once there was not enough memory.
+    /// An error once memory ran out.
     pub fn check(&self) -> Result<(), TermError> {
         self.locals.check()
     }
@@ -45,7 +45,7 @@ impl TermInterner {
 
     /// The id of an IRI, stored if the dictionary has it; asked once per IRI.
     pub fn iri(&mut self, store: &mut dyn TermStore, iri: &str) -> Result<TermId, TermError> {
-        /// Remembered; a query that makes more datatypes asks for some of them again.
+        /// IRIs remembered; a query that makes more looks some of them up again.
         const REMEMBERED: usize = 4096;
         if let Some(id) = self.iris.get(iri) {
             return Ok(*id);
@@ -54,6 +54,7 @@ impl TermInterner {
             self.iris.clear();
         }
         let id = store.resolve(&[TermRef::Iri(iri)])?[0].unwrap_or_else(|| self.intern(TermRef::Iri(iri)));
+        debug_assert!(!is_scratch(id), "an id that is remembered outlives the batch");
         self.iris.insert(iri.into(), id);
         Ok(id)
     }
@@ -100,7 +101,9 @@ impl TermInterner {
                     Stored::Double(_) => TermRef::typed(text, iri::DOUBLE),
                 })
                 .collect();
-            for (id, answer) in open.iter().zip(store.resolve(&terms)?) {
+            let answers = store.resolve(&terms)?;
+            assert_eq!(answers.len(), open.len(), "the dictionary answers for each term");
+            for (id, answer) in open.iter().zip(answers) {
                 found.push((*id, answer.map_or(Known::Absent, Known::Stored)));
             }
         }

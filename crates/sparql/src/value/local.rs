@@ -32,6 +32,7 @@ use snowmelt_query::Exceeded;
 const SCRATCH: u64 = 1 << 59;
 
 pub(crate) fn scratch_id(index: u32) -> TermId {
+    const { assert!(SCRATCH > u32::MAX as u64, "the mark is no bit of an index") };
     TermId::new(TermKind::Local, SCRATCH | u64::from(index))
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn is_scratch(id: TermId) -> bool {
 /// The index in its arena of a local or scratch id.
 pub(crate) fn index(id: TermId) -> u32 {
     assert!(id.kind() == TermKind::Local, "{id:?} is no computed term");
+    debug_assert!(u32::try_from(id.payload() & !SCRATCH).is_ok(), "{id:?} was made from an index");
     (id.payload() & !SCRATCH) as u32
 }
 
@@ -84,7 +86,7 @@ impl LocalArena {
         self.terms.bytes() + self.known.capacity() * size_of::<Known>() + self.table.capacity() * 5
     }
 
-    /// Sees to it that what is held, and so much `more`, is reserved, some of it ahead.
+    /// Reserves memory for the terms and for `more` bytes, some of it ahead.
     fn account(&mut self, more: usize) {
         const AHEAD: usize = 64 << 10;
         let bytes = self.bytes() + more;
@@ -118,7 +120,7 @@ impl LocalTerms {
         locals
     }
 
-    /// An error once there was not enough memory; asked after each batch.
+    /// An error once memory ran out; checked after each batch.
     pub(crate) fn check(&self) -> Result<(), TermError> {
         match self.arena.read().over {
             Some(share_bytes) => Err(TermError::Memory { share_bytes, what: "computed terms" }),
@@ -150,6 +152,7 @@ impl LocalTerms {
         }
         let LocalArena { terms, known, table, .. } = &mut *arena;
         let index = terms.push_stored(stored);
+        assert_eq!(index as usize, known.len(), "each local term has its answer of the dictionary");
         known.push(Known::NotAsked);
         let terms = &*terms;
         table.insert_unique(hash, index, |i| self::hash(terms.get(*i)));
@@ -158,7 +161,13 @@ impl LocalTerms {
     }
 
     pub(crate) fn set_known(&self, id: TermId, known: Known) {
-        self.arena.write().known[index(id) as usize] = known;
+        assert!(!is_scratch(id), "{id:?} lasts for a batch, and the answer for the query");
+        if let Known::Stored(stored) = known {
+            assert!(stored.kind() != TermKind::Local, "{stored:?} is no stored term");
+        }
+        let place = &mut self.arena.write().known[index(id) as usize];
+        debug_assert!(*place == Known::NotAsked || *place == known, "the dictionary's answer stays the same");
+        *place = known;
     }
 }
 

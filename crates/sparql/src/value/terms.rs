@@ -124,12 +124,12 @@ impl Terms {
         self.guard.refuse_search(text_bytes, pattern_bytes)
     }
 
-    /// Counts work, and now and then looks whether the query has to end: `None` then.
+    /// Counts work, and checks the limits now and then: `None` if the query has to end.
     pub(crate) fn poll(&self, bytes: usize) -> Option<()> {
         self.guard.poll(bytes)
     }
 
-    /// Looks whether the query has to end: `None` then.
+    /// Checks the limits: `None` if the query has to end.
     pub(crate) fn look(&self) -> Option<()> {
         self.guard.look()
     }
@@ -166,6 +166,7 @@ impl Terms {
         }
         drop(self.guard.take_fault());
         let middle = rows.start + rows.len() / 2;
+        assert!(rows.start < middle && middle < rows.end, "{rows:?} are halved until one row is left");
         for part in [rows.start..middle, middle..rows.end] {
             self.computed.clear();
             self.forget();
@@ -212,6 +213,8 @@ impl Terms {
                 done = cache.copy_locals(&self.interner.locals, &mut missing, guard, beside);
             }
             done = done.and_then(|()| cache.read(store, &missing, guard, beside));
+            let is_read = || missing.iter().all(|id| self.cache.has(*id));
+            debug_assert!(done.is_err() || is_read(), "after a prefetch no term of the batch is missing");
         }
         self.missing = missing;
         done
@@ -400,6 +403,7 @@ impl Terms {
         let mut id = self.push(value);
         if is_scratch(id) {
             self.keep(std::slice::from_mut(&mut id));
+            assert!(!is_scratch(id), "an id that is kept outlives the batch");
             self.computed.clear();
         }
         id

@@ -167,5 +167,9 @@ pub(super) fn rows_of(cols: &[&Col<'_>], rows: usize) -> usize {
 
 /// A computed column; one row stands for all of them when all arguments were constant.
 pub(super) fn own<'b>(out: Vec<TermId>, cols: &[&Col<'_>]) -> Col<'b> {
-    if cols.iter().all(|c| matches!(c, Col::One(_))) { Col::One(out[0]) } else { Col::Own(out) }
+    if cols.iter().all(|c| matches!(c, Col::One(_))) {
+        assert_eq!(out.len(), 1, "a function of constants is computed once");
+        return Col::One(out[0]);
+    }
+    Col::Own(out)
 }

@@ -28,6 +28,7 @@ impl<'b> Eval<'_, 'b> {
                 break;
             }
             let next = part.truth(self, Some(&picked(selected, &open)))?;
+            next.check(open.len());
             let mut out: Vec<TermId> = (0..rows).map(|row| all.get(row)).collect();
             for (i, row) in open.iter().enumerate() {
                 let place = &mut out[*row as usize];
@@ -90,6 +91,7 @@ impl<'b> Eval<'_, 'b> {
                 continue;
             }
             let col = branch.eval(self, Some(&picked(selected, &taken)))?;
+            col.check(taken.len());
             taken.iter().enumerate().for_each(|(i, row)| out[*row as usize] = col.get(i));
         }
         Ok(Col::Own(out))
@@ -104,6 +106,7 @@ impl<'b> Eval<'_, 'b> {
                 break;
             }
             let col = e.eval(self, Some(&picked(selected, &open)))?;
+            col.check(open.len());
             open.iter().enumerate().for_each(|(i, row)| out[*row as usize] = col.get(i));
             open.retain(|row| out[*row as usize].is_undef());
         }

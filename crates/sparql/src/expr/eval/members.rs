@@ -57,6 +57,7 @@ impl<'b> Eval<'_, 'b> {
         }
         let some = Col::Own(rows.iter().map(|row| a.get(*row as usize)).collect());
         let found = self.any_equal(&some, list, Some(&picked(selected, rows)))?;
+        found.check(rows.len());
         for (i, row) in rows.iter().enumerate() {
             let place = &mut out[*row as usize];
             *place = kernel::or(*place, found.get(i));
@@ -108,7 +109,9 @@ impl<'b> Eval<'_, 'b> {
         for (_, is_iri, text) in &asked {
             terms.push(if *is_iri { TermRef::Iri(text) } else { TermRef::string(text) });
         }
-        for ((id, is_iri, text), stored) in asked.iter().zip(self.store.resolve(&terms)?) {
+        let answers = self.store.resolve(&terms)?;
+        assert_eq!(answers.len(), asked.len(), "the dictionary answers for each term");
+        for ((id, is_iri, text), stored) in asked.iter().zip(answers) {
             let absent = || {
                 InDictionary::Absent(match is_iri {
                     true => members.has_absent_iri(text),

@@ -10,6 +10,7 @@ use crate::plan::{Cost, JoinKind, Op};
 impl<'a> Planner<'a> {
     /// A hash join on all common columns. Inner joins build on the smaller side.
     pub(super) fn hash(&mut self, left: Subplan, right: Subplan, kind: JoinKind, need: &VarSet) -> Subplan {
+        assert!(kind != JoinKind::Left, "a hash join loses left rows without a match");
         let (left, right) = match kind {
             // the seed is new for each run; a table built on it would be too
             JoinKind::Inner if swaps(&left, &right) => (right, left),
@@ -17,6 +18,10 @@ impl<'a> Planner<'a> {
         };
         let shared = left.vars().intersection(&right.vars());
         let loose = !shared.is_subset(&left.certain.intersection(&right.certain));
+        assert!(
+            !matches!(kind, JoinKind::Exists(ExistsKind::Mark(v)) if left.vars().contains(v)),
+            "a mark is a variable of its own"
+        );
         let on = shared.iter().map(|v| (left.col(v), right.col(v))).collect();
         let mut keep_left = left.cols(need);
         let mut keep_right = Vec::new();
