@@ -1,10 +1,10 @@
 //! A query on the thread of its connection.
 //!
-//! A query that is answered on a thread of its own costs two changes of thread, which is as much as
-//! a short query takes. So a query is tried on the connection's thread when all of its shape took
+//! A query that is answered on a thread of its own costs two changes of thread, which a short one
+//! feels. So a query is tried on the connection's thread when all of its shape took
 //! at most [`BRIEF`] of late. Others may wait for that thread: an attempt is given up after
 //! [`MOMENT`], or when its answer is longer than a piece, and the query runs again on a thread of
-//! its own.
+//! its own. Figures: `docs/src/decisions/short-queries.md`.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
