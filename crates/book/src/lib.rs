@@ -2,10 +2,10 @@
 //!
 //! | module  | does                                                                     |
 //! |---------|--------------------------------------------------------------------------|
+//! | `tags`  | reads the start tags of a rendered page                                  |
 //! | `links` | finds links of rendered pages that lead nowhere: files and anchors       |
 //! | `names` | finds names of files and functions that the source does not have          |
 //! | `pages` | finds pages that the table of contents does not name                     |
-//! | `tags`  | reads the start tags of a rendered page                                  |
 //!
 //! Links are checked in what was rendered, not in the Markdown: anchors are then those that a
 //! reader's browser has.

@@ -10,8 +10,8 @@
 //! |---|---|
 //! | `pattern` | texts with numbers to be put in |
 //! | `rules` | the rules of a grammar |
-//! | `text` | reads rules from a file |
 //! | `derive` | the smallest text of each rule, and texts around a place in it |
+//! | `text` | reads rules from a file |
 //! | `ways` | which rule leads to which, and the shortest way |
 //! | `sites` | the places that can be multiplied |
 //! | `languages` | the grammars at hand |

@@ -1,6 +1,6 @@
 //! The extension module `snowmelt._native`: Snowmelt's façade for Python.
 //!
-//! | module | |
+//! | modules | |
 //! |---|---|
 //! | `terms`, `statements`, `formats` | values: terms, triples, quads, formats |
 //! | `convert` | Python values as terms, and back |

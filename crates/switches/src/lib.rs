@@ -3,15 +3,15 @@
 //!
 //! | module   | what it is                                                            |
 //! |----------|-----------------------------------------------------------------------|
-//! | `open`   | memory, journal and I/O of every command that opens a database        |
-//! | `create` | what a new database shall be                                          |
-//! | `io`     | engine, queue, read-ahead                                             |
 //! | `device` | which device: real or simulated                                       |
+//! | `io`     | engine, queue, read-ahead                                             |
+//! | `create` | what a new database shall be                                          |
 //! | `meters` | what was read, and each wait for it                                   |
 //! | `texts`  | limits on the texts of queries and updates                            |
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
+//! | `open`   | memory, journal and I/O of every command that opens a database        |
 //! | `advice` | errors with the switch that changes a limit                           |
 //! | `program` | reads a command line, says why a command failed                     |
 

@@ -4,7 +4,8 @@
 //!
 //! 1. a folder is in no circle, however small: its name promises an inside that can be left alone;
 //! 2. a crate may list its folders at the head of `lib.rs`, in a table whose first column is headed
-//!    `folder`. Then each folder is in it, and needs only folders above it.
+//!    `folder`, or `module` where it lists files, too. Then each folder is in it, and needs only
+//!    those above it.
 
 use crate::arrows::Module;
 use crate::circles::Circle;
@@ -44,9 +45,9 @@ pub fn against_table(of: &Crate, arrows: &BTreeSet<(Module, Module)>) -> Vec<Str
 /// The names in the first column of the table of folders.
 fn table(lib: &str) -> Vec<String> {
     let rows = lib.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
-    let rows = rows.skip_while(|row| first_cell(row) != Some("folder")).skip(2);
-    let names = rows.map_while(first_cell).map(|cell| cell.trim_matches('`').to_owned());
-    names.collect()
+    let rows = rows.skip_while(|row| !matches!(first_cell(row), Some("folder" | "module"))).skip(2);
+    let names = rows.map_while(first_cell).flat_map(|cell| cell.split(','));
+    names.map(|name| name.trim().trim_matches('`').to_owned()).collect()
 }
 
 fn first_cell(row: &str) -> Option<&str> {

@@ -16,12 +16,19 @@ pub fn linked(root: &Path, name: &str) -> io::Result<BTreeSet<String>> {
         if linked.contains(&name) {
             continue;
         }
-        let manifest =
-            if name == "snowmelt" { "Cargo.toml".into() } else { format!("crates/{name}/Cargo.toml") };
-        open.extend(dependencies(&fs::read_to_string(root.join(manifest))?));
+        open.extend(depends_on(root, &name)?);
         linked.insert(name);
     }
     Ok(linked)
+}
+
+/// The crates that the product of `crates/{name}` depends on itself.
+///
+/// # Errors
+/// The manifest cannot be read.
+pub fn depends_on(root: &Path, name: &str) -> io::Result<BTreeSet<String>> {
+    let manifest = if name == "snowmelt" { "Cargo.toml".into() } else { format!("crates/{name}/Cargo.toml") };
+    Ok(dependencies(&fs::read_to_string(root.join(manifest))?).into_iter().collect())
 }
 
 /// Crates of the workspace in the sections of dependencies, those of targets and optional ones too.

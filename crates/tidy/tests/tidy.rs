@@ -37,6 +37,92 @@ const CIRCLES: &[KnownCircle] = &[
     known("sparql::optimise::lower", &["correlated", "nested"], "a correlated side holds nested ones"),
 ];
 
+/// Each crate and the crates that its product depends on. A crate stands below those it uses.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("bsbm", &[]),
+    ("io", &["base"]),
+    ("io-experiments", &["io"]),
+    ("jsonld", &["base"]),
+    ("rdfxml", &["base"]),
+    ("store", &["base", "io"]),
+    ("database", &["store"]),
+    ("query", &["base", "store"]),
+    ("graph", &["base", "database", "jsonld", "rdfxml", "store"]),
+    ("sparql", &["base", "database", "graph", "query", "rdfxml"]),
+    ("server", &["base", "database", "graph", "sparql"]),
+    ("snowmelt", &["database", "graph", "sparql", "store"]),
+    ("switches", &["base", "database", "graph", "io", "sparql", "store"]),
+    ("workload", &["base", "bsbm", "database", "graph", "io", "sparql", "store"]),
+    (
+        "cli",
+        &["base", "bsbm", "database", "graph", "io", "server", "sparql", "store", "switches", "workload"],
+    ),
+    ("python", &["cli", "rdfxml", "snowmelt"]),
+    ("lab", &["base", "io", "io-experiments"]),
+    ("engines", &["io", "lab"]),
+    ("tpch", &["base", "engines", "lab"]),
+    (
+        "bench",
+        &[
+            "base",
+            "bsbm",
+            "database",
+            "engines",
+            "graph",
+            "io",
+            "io-experiments",
+            "lab",
+            "sparql",
+            "store",
+            "tpch",
+            "workload",
+        ],
+    ),
+    (
+        "lab-cli",
+        &[
+            "base",
+            "bench",
+            "bsbm",
+            "database",
+            "engines",
+            "graph",
+            "io",
+            "io-experiments",
+            "lab",
+            "sparql",
+            "store",
+            "switches",
+            "tpch",
+            "workload",
+        ],
+    ),
+    ("grammar", &["base"]),
+    ("api", &[]),
+    ("book", &[]),
+    ("tidy", &[]),
+];
+
+#[test]
+fn crates_depend_on_those_listed_and_listed_above() {
+    let root = tree::root();
+    let folders = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap());
+    let folders = folders.filter(|entry| entry.path().join("Cargo.toml").exists());
+    let mut names: BTreeSet<String> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.insert("snowmelt".to_owned());
+    for (place, (name, listed)) in ARROWS.iter().enumerate() {
+        assert!(names.remove(*name), "{name} is no crate, or listed twice");
+        let found = links::depends_on(&root, name).unwrap();
+        let listed: BTreeSet<String> = listed.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(found, listed, "crates that {name} depends on, and those that ARROWS lists");
+        for used in &listed {
+            assert!(ARROWS[..place].iter().any(|above| above.0 == used), "{used} is not above {name}");
+        }
+    }
+    assert!(names.is_empty(), "crates that ARROWS lacks: {names:?}");
+}
+
 fn found() -> Counts {
     let root = tree::root();
     let mut found = Counts::new();
