@@ -32,7 +32,7 @@ pub fn tree_names() -> Vec<&'static str> {
 
 /// The graphs of an open database.
 pub struct GraphDatabase {
-    database: Database,
+    database: Arc<Database>,
     pub(crate) states: States<GraphState>,
     /// by dictionary: the prefix table as of the last commit that used it
     prefixes: Mutex<BTreeMap<u64, PrefixEncoder>>,
@@ -50,7 +50,7 @@ impl GraphDatabase {
     /// # Errors
     /// There is none, or a process has it open.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<Self>> {
-        Self::new(Database::open(path, options)?)
+        Self::new(Arc::new(Database::open(path, options)?))
     }
 
     /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path`
@@ -59,14 +59,14 @@ impl GraphDatabase {
     /// # Errors
     /// Something is there already, or the device cannot.
     pub fn create(path: &Path, stripes: &[PathBuf], options: &OpenOptions) -> Result<Arc<Self>> {
-        Self::new(Database::create(path, stripes, options)?)
+        Self::new(Arc::new(Database::create(path, stripes, options)?))
     }
 
-    /// The graphs in an open database.
+    /// The graphs in an open database, which other layers may share.
     ///
     /// # Errors
     /// A catalog record that cannot be read.
-    pub fn new(database: Database) -> Result<Arc<Self>> {
+    pub fn new(database: Arc<Database>) -> Result<Arc<Self>> {
         if let Err(error) = generation::drop_unfinished(database.store()) {
             // On a full disk a database opens all the same.
             snowmelt_store::notice(&format!("what an unfinished compaction left stays for now: {error}"));
@@ -82,7 +82,7 @@ impl GraphDatabase {
     }
 
     /// The database below.
-    pub fn database(&self) -> &Database {
+    pub fn database(&self) -> &Arc<Database> {
         &self.database
     }
 

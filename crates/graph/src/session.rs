@@ -43,7 +43,14 @@ impl GraphDatabase {
     /// # Errors
     /// A catalog record that cannot be read.
     pub fn session(self: &Arc<Self>) -> Result<Session> {
-        let snapshot = self.database().store().snapshot();
+        self.session_at(self.database().snapshot())
+    }
+
+    /// A session that sees a snapshot of the database, as sessions of other layers do.
+    ///
+    /// # Errors
+    /// As [`GraphDatabase::session`].
+    pub fn session_at(self: &Arc<Self>, snapshot: Snapshot) -> Result<Session> {
         let state = self.state_of(&snapshot)?;
         Ok(Session::new(self.clone(), state, snapshot))
     }

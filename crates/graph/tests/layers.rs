@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use snowmelt_database::{Layer, OpenOptions, Transaction as DatabaseTransaction, Waiter};
+use snowmelt_database::{Database, Layer, OpenOptions, Snapshot, Transaction as DatabaseTransaction, Waiter};
 use snowmelt_graph::{BlankNodes, GraphDatabase, QuadBatch, TermId, TermRef};
 use snowmelt_store::TupleTree;
 
@@ -38,8 +38,8 @@ fn add_row(txn: &mut DatabaseTransaction, row: u64, commits: &Arc<AtomicU64>) {
     txn.leave(left);
 }
 
-fn rows(graphs: &GraphDatabase) -> u64 {
-    let record = graphs.database().snapshot().record(TREE).map(|bytes| bytes.to_vec());
+fn rows(snapshot: &Snapshot) -> u64 {
+    let record = snapshot.record(TREE).map(|bytes| bytes.to_vec());
     record.map_or(0, |bytes| TupleTree::from_bytes(&bytes).unwrap().rows())
 }
 
@@ -64,11 +64,12 @@ fn quads_and_rows_come_with_one_commit_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let options =
         OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() };
-    let mut graphs = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
+    let mut database = Arc::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let mut graphs = GraphDatabase::new(database.clone()).unwrap();
     let commits = Arc::new(AtomicU64::new(0));
     let (mut expected_rows, mut expected_quads, mut expected_commits) = (0, 0, 0);
     for round in 0..20u64 {
-        let mut txn = graphs.database().begin_for(&Waiter::PATIENT).unwrap().unwrap();
+        let mut txn = database.begin_for(&Waiter::PATIENT).unwrap().unwrap();
         // The graph joins before the other layer and after it, and sees what it did before.
         for part in 0..2 {
             let mut graph = graphs.join(txn).unwrap();
@@ -86,10 +87,14 @@ fn quads_and_rows_come_with_one_commit_or_not_at_all() {
                 expected_commits += 1;
             }
         }
-        assert_eq!((quads(&graphs), rows(&graphs)), (expected_quads, expected_rows), "round {round}");
+        assert_eq!(
+            (quads(&graphs), rows(&database.snapshot())),
+            (expected_quads, expected_rows),
+            "round {round}"
+        );
         if round % 5 == 4 {
             // A commit of the other layer alone, and the graph after it.
-            let mut txn = graphs.database().begin_for(&Waiter::PATIENT).unwrap().unwrap();
+            let mut txn = database.begin_for(&Waiter::PATIENT).unwrap().unwrap();
             add_row(&mut txn, 1000 + round, &commits);
             let changed = graphs.session().unwrap().state().changed();
             txn.commit().unwrap();
@@ -97,9 +102,22 @@ fn quads_and_rows_come_with_one_commit_or_not_at_all() {
             expected_commits += 1;
             assert!(changed > 0);
             assert_eq!(graphs.session().unwrap().state().changed(), changed, "plans stay");
-            drop(graphs);
-            graphs = GraphDatabase::open(&dir.path().join("db"), &options).unwrap();
-            assert_eq!((quads(&graphs), rows(&graphs)), (expected_quads, expected_rows));
+            // Both layers as of one moment.
+            let snapshot = database.snapshot();
+            let mut txn = database.begin_for(&Waiter::PATIENT).unwrap().unwrap();
+            let mut graph = graphs.join(txn).unwrap();
+            graph.insert(&batch(2000 + round), &mut BlankNodes::default()).unwrap();
+            txn = graph.leave().unwrap();
+            add_row(&mut txn, 2000 + round, &commits);
+            txn.commit().unwrap();
+            let then = graphs.session_at(snapshot.clone()).unwrap();
+            assert_eq!((then.state().terms(), rows(&snapshot)), (expected_quads, expected_rows));
+            (expected_rows, expected_quads) = (expected_rows + 1, expected_quads + 1);
+            expected_commits += 1;
+            drop((then, snapshot, graphs, database));
+            database = Arc::new(Database::open(&dir.path().join("db"), &options).unwrap());
+            graphs = GraphDatabase::new(database.clone()).unwrap();
+            assert_eq!((quads(&graphs), rows(&database.snapshot())), (expected_quads, expected_rows));
         }
     }
     assert_eq!(commits.load(Ordering::Relaxed), expected_commits);
