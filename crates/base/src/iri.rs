@@ -24,7 +24,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(text: &'a str) -> Self {
+    fn split(text: &'a str) -> Self {
         let (rest, fragment) = text.split_at(text.find('#').unwrap_or(text.len()));
         let (rest, query) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
         let (scheme, rest) = rest.split_at(scheme(rest).map_or(0, |scheme| scheme.len() + 1));
@@ -62,7 +62,7 @@ pub fn is_turtle_tag(text: &str) -> bool {
 /// IRIs as they are written. `None` where the path would be read as an authority.
 #[must_use]
 pub fn resolve(base: &str, reference: &str) -> Option<String> {
-    let (base, it) = (Parts::of(base), Parts::of(reference));
+    let (base, it) = (Parts::split(base), Parts::split(reference));
     if !it.scheme.is_empty() {
         return Some(reference.to_owned());
     }
@@ -93,7 +93,7 @@ fn merged(base: &Parts<'_>, path: &str) -> String {
 /// An IRI whose path has no dot segments; a relative reference is left as it is.
 #[must_use]
 pub fn plain(iri: &str) -> Cow<'_, str> {
-    let parts = Parts::of(iri);
+    let parts = Parts::split(iri);
     match without_dot_segments(parts.path) {
         Cow::Owned(path) if !parts.scheme.is_empty() => {
             [parts.scheme, parts.authority, &path, parts.query, parts.fragment].concat().into()

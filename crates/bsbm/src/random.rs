@@ -97,7 +97,7 @@ impl Bound {
         Self { n, reciprocal: (u64::MAX / u64::from(n)).wrapping_add(1) }
     }
 
-    /// The same value as `random.below(n)`.
+    /// The value that `random.below(n)` would give.
     #[inline]
     pub(crate) fn draw(self, random: &mut JavaRandom) -> u32 {
         if self.n.is_power_of_two() {

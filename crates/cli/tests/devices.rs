@@ -90,7 +90,7 @@ fn each_stripe_has_its_device_and_its_profile() {
     let beyond = bench.error(&["query", "db", COUNT, "--device", "2=sim:ssd"]);
     has(&beyond, &["stripe 2", "0 to 1"]);
     has(&refusal(&bench, &["query", "db", COUNT, "--device", "1=sim:floppy"]), &["hdd-7200"]);
-    // The same stripes again are no contradiction; others are.
+    // To name the stripes again is no contradiction; to name others is.
     bench.ok(&["load", "db", "data.ttl", "--stripe", "a", "--stripe", "b"]);
     has(&bench.error(&["load", "db", "data.ttl", "--stripe", "a"]), &["lies on the stripes", "/b"]);
     // Room that was reserved and never written is not measured.

@@ -69,7 +69,7 @@ impl Session {
         sibling.charged_to(self.reader.account())
     }
 
-    /// The same session on behalf of `account`.
+    /// Charges what the session reads to `account`.
     pub fn charged_to(mut self, account: &Arc<Account>) -> Session {
         self.reader.charge_to(account);
         self

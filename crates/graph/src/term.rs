@@ -269,7 +269,7 @@ impl<'a> TermRef<'a> {
         TermRef::Literal { lexical, lang: Some(lang), datatype: layout::RDF_LANG_STRING }
     }
 
-    /// The same term with its own strings.
+    /// A copy that owns its strings.
     pub fn to_owned(&self) -> Term {
         match *self {
             TermRef::Iri(iri) => Term::Iri(iri.to_owned()),
@@ -284,7 +284,7 @@ impl<'a> TermRef<'a> {
 }
 
 impl Term {
-    /// The same term by reference.
+    /// The term, borrowed.
     pub fn as_ref(&self) -> TermRef<'_> {
         match self {
             Term::Iri(iri) => TermRef::Iri(iri),

@@ -163,7 +163,7 @@ fn what_was_staged_is_what_was_sent() {
             assert!(statements < 3 || dumped.contains(wanted), "{wanted}");
         }
         assert!(db.check(&mut |_| {}).unwrap().problems.is_empty());
-        // The same document, stored again, replaces itself: nothing is new but its blank nodes.
+        // A document stored again replaces itself: nothing is new but its blank nodes.
         let watch = (&stop, &ChangeProgress::default());
         store(&db, GraphWrite::Replace, document(std::io::Cursor::new(text)), watch).unwrap();
         assert_eq!(db.state().unwrap().quads() as usize, expected.len());

@@ -338,7 +338,7 @@ pub struct Holder {
 
 impl Holder {
     fn all(tokens: Vec<Token>) -> Arc<Vec<Arc<Self>>> {
-        let view = |token: &Token| token.graphs.as_ref().map(|graphs| Arc::new(GraphView::of(graphs)));
+        let view = |token: &Token| token.graphs.as_ref().map(|graphs| Arc::new(GraphView::new(graphs)));
         let holder = |token| Arc::new(Self { view: view(&token), token });
         Arc::new(tokens.into_iter().map(holder).collect())
     }

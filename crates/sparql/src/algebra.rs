@@ -457,7 +457,7 @@ fn balanced(
     parts.pop().expect("a connective has parts")
 }
 
-/// The same expression with each part passed through `f`, leaves first; of a chain of `||` or
+/// The expression with each part passed through `f`, leaves first; of a chain of `||` or
 /// `&&` the parts and the whole. EXISTS is handed to `f` whole.
 pub(crate) fn map<Err>(
     expr: &Expression,

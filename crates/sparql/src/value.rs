@@ -113,7 +113,7 @@ pub enum Temporal {
 }
 
 impl Value<'_> {
-    /// The same value with all its text owned.
+    /// A copy that owns its text.
     #[must_use]
     pub fn into_owned(self) -> Value<'static> {
         fn own(text: Cow<'_, str>) -> Cow<'static, str> {

@@ -120,7 +120,7 @@ fn a_hidden_graph_costs_what_an_unknown_one_costs() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     fill(&path);
-    let view = Arc::new(GraphView::of(&["http://open/", "default"]));
+    let view = Arc::new(GraphView::new(&["http://open/", "default"]));
     let mut unequal = Vec::new();
     let of_name = |name: &str| {
         // Each name on a database of its own that has just been opened: nothing is in memory.
@@ -164,7 +164,7 @@ fn labels_of_blank_nodes_do_not_count_hidden_ones() {
         let update = format!("INSERT DATA {{ GRAPH <{graph}> {{ [] <urn:p> 1 }} }}");
         engine.update(&update, &UpdateOptions::default()).unwrap();
     };
-    let view = Arc::new(GraphView::of(&["http://open/"]));
+    let view = Arc::new(GraphView::new(&["http://open/"]));
     let labels = |view: Option<&Arc<GraphView>>| -> Vec<String> {
         let options = QueryOptions { view: view.cloned(), ..QueryOptions::default() };
         let result = engine.query("SELECT ?s { GRAPH ?g { ?s ?p ?o } } ORDER BY ?s", &options).unwrap();

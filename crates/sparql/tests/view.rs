@@ -129,7 +129,7 @@ fn sorted(bytes: &[u8]) -> Vec<String> {
 fn a_view_answers_as_a_database_of_its_graphs_alone() {
     let (_dir, all) = engine(|_| true);
     for view in VIEWS {
-        let of = Arc::new(GraphView::of(view));
+        let of = Arc::new(GraphView::new(view));
         let (_dir, alone) = engine(|graph| of.has(graph));
         // Twice: what is kept of the first must be right for the second.
         for text in QUERIES.iter().chain(QUERIES) {
@@ -148,7 +148,7 @@ fn a_view_answers_as_a_database_of_its_graphs_alone() {
 #[test]
 fn a_view_follows_changes_and_is_not_mistaken_for_another() {
     let (_dir, engine) = engine(|_| true);
-    let [open, closed] = [["http://open/"], ["http://closed/"]].map(|list| Arc::new(GraphView::of(&list)));
+    let [open, closed] = [["http://open/"], ["http://closed/"]].map(|list| Arc::new(GraphView::new(&list)));
     let count = |view| rows(&engine, "SELECT ?s { GRAPH ?g { ?s <urn:label> ?l } }", view).len();
     let (before, hidden, all) = (count(Some(&open)), count(Some(&closed)), count(None));
     assert!(before != hidden && hidden < all);
@@ -164,7 +164,7 @@ fn a_view_follows_changes_and_is_not_mistaken_for_another() {
 #[test]
 fn plans_are_not_shown_under_a_view() {
     let (_dir, engine) = engine(|_| true);
-    let view = Some(Arc::new(GraphView::of(&["http://open/"])));
+    let view = Some(Arc::new(GraphView::new(&["http://open/"])));
     let options = QueryOptions { view, ..QueryOptions::default() };
     for shown in [engine.explain("ASK {}", &options), engine.analyze("ASK {}", &options)] {
         assert!(matches!(shown, Err(QueryError::Forbidden { .. })), "{shown:?}");
@@ -174,7 +174,7 @@ fn plans_are_not_shown_under_a_view() {
 #[test]
 fn an_update_changes_graphs_of_its_view_alone() {
     let (_dir, engine) = engine(|_| true);
-    let view = Arc::new(GraphView::of(&["http://open/"]));
+    let view = Arc::new(GraphView::new(&["http://open/"]));
     let all = |engine: &QueryEngine| {
         rows(engine, "SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }", None)
     };

@@ -183,7 +183,7 @@ mod tests {
         (0..n).map(|i| [i / 7, i * 31 % 1000, i]).collect()
     }
 
-    /// The same rows come back, wherever the segments went and however they were pushed.
+    /// All rows come back in order, wherever the segments went and however they were pushed.
     #[test]
     fn memory_and_file() {
         let db = tempfile::tempdir().unwrap();

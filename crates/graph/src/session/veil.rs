@@ -52,7 +52,7 @@ impl Veil {
 }
 
 impl Session {
-    /// The same session, which tells nothing of what is behind the veil.
+    /// This session behind the veil: it tells nothing of the graphs the veil hides.
     #[must_use]
     pub fn veiled(mut self, veil: &Arc<Veil>) -> Session {
         self.veil = Some(veil.clone());

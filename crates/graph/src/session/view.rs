@@ -21,8 +21,8 @@ pub struct GraphView {
 }
 
 impl GraphView {
-    /// Of a list of prefixes of IRIs; the word `default` stands for the default graph.
-    pub fn of<T: AsRef<str>>(list: &[T]) -> Self {
+    /// The graphs of a list of prefixes of IRIs; the word `default` stands for the default graph.
+    pub fn new<T: AsRef<str>>(list: &[T]) -> Self {
         let mut prefixes: Vec<String> = list.iter().map(|item| item.as_ref().to_owned()).collect();
         prefixes.sort_unstable();
         prefixes.dedup();

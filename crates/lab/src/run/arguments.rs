@@ -71,7 +71,7 @@ impl EngineName {
         }
     }
 
-    /// The same engine behind a queue of ours.
+    /// This engine behind a queue of ours.
     pub fn queued(self) -> EngineName {
         let engine = match self.0 {
             JobEngine::Uring => IoEngine::Uring,

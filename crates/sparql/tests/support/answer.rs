@@ -33,7 +33,7 @@ impl Solutions {
         self.vars.iter().position(|v| v == var)
     }
 
-    /// The same rows with the columns in another order; variables that are not there are unbound.
+    /// The rows with the columns in another order; variables that are not there are unbound.
     pub fn arranged(&self, vars: &[String]) -> Solutions {
         let places: Vec<_> = vars.iter().map(|v| self.column(v)).collect();
         let row = |row: &Vec<Option<Term>>| places.iter().map(|p| p.and_then(|p| row[p].clone())).collect();

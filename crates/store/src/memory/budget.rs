@@ -83,7 +83,8 @@ impl MemoryBudget {
         }
     }
 
-    /// The same for all that ended and held little each; to be called now and then.
+    /// Gives back what was left free by all that ended and held little each; to be called now and
+    /// then.
     pub fn look_at_heap(&self) {
         self.inner.heap.look();
     }
@@ -147,7 +148,7 @@ impl Reservation {
         self.grow_leaving(what, more, 0)
     }
 
-    /// The same, but only if `rest` bytes stay free for others.
+    /// As [`Reservation::grow`], but only if `rest` bytes stay free for others.
     pub fn grow_leaving(&mut self, what: &str, more: u64, rest: u64) -> Result<()> {
         let inner = &self.budget.inner;
         let taken = inner.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {

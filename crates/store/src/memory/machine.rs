@@ -21,7 +21,7 @@ fn cgroup_limit(own: &str, mounted: &Path) -> Option<u64> {
     own.lines().chain(["0::/", "0:memory:/"]).filter_map(|line| limit_of_line(line, mounted)).min()
 }
 
-/// The same of one line, `number:controllers:path`. Version 2 has no controllers.
+/// The smallest limit that one line names, `number:controllers:path`. Version 2 has no controllers.
 fn limit_of_line(line: &str, mounted: &Path) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?);

@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// The same; ends in [`StoreError::Stopped`] when `progress` says so.
+    /// As [`Store::backup`]; ends in [`StoreError::Stopped`] when `progress` says so.
     pub fn backup_until(
         &self,
         target: &Path,
@@ -77,7 +77,7 @@ impl Store {
         Ok(self.backup_named(target, stripes, progress)?.0)
     }
 
-    /// The same; returns the name of the state, too.
+    /// As [`Store::backup_until`]; returns the name of the state, too.
     pub(crate) fn backup_named(
         &self,
         target: &Path,

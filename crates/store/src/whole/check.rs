@@ -38,7 +38,7 @@ impl Store {
         })
     }
 
-    /// The same; ends when `progress` says so.
+    /// As [`Store::check_pages`]; ends when `progress` says so.
     pub fn check_pages_until(
         &self,
         mut on_error: impl FnMut(StoreError),

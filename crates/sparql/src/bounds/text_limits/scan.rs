@@ -73,7 +73,7 @@ type Step = Result<bool, Over>;
 
 /// Measures a text; `Err` with the first limit that it goes beyond.
 pub(super) fn measure(text: &str, limits: &TextLimits) -> Result<Measure, Over> {
-    let mut scan = Scan::of(text, limits);
+    let mut scan = Scan::new(text, limits);
     scan.whole()?;
     let whole = &scan.frames[0];
     Ok(Measure {
@@ -85,14 +85,14 @@ pub(super) fn measure(text: &str, limits: &TextLimits) -> Result<Measure, Over> 
 
 /// The places of the signs `<` that compare, in a text of any depth and length.
 pub(super) fn comparisons(text: &str) -> Vec<usize> {
-    let mut scan = Scan::of(text, &TextLimits::NONE);
+    let mut scan = Scan::new(text, &TextLimits::NONE);
     // Where there is no limit none is passed.
     let _ = scan.whole();
     scan.comparisons
 }
 
 impl<'a> Scan<'a> {
-    fn of(text: &'a str, limits: &'a TextLimits) -> Self {
+    fn new(text: &'a str, limits: &'a TextLimits) -> Self {
         Scan {
             text,
             bytes: text.as_bytes(),
