@@ -40,6 +40,9 @@ pub fn take<const MOST_BYTES: usize>(bytes: &mut &[u8]) -> Result<u64, NoVarint>
     for place in 0..MOST_BYTES {
         let (byte, rest) = bytes.split_first().ok_or(NoVarint::Cut)?;
         *bytes = rest;
+        if place == 9 && *byte > 1 {
+            break;
+        }
         value |= u64::from(byte & 0x7F) << (7 * place);
         if byte & 0x80 == 0 {
             return Ok(value);
@@ -78,6 +81,8 @@ mod tests {
             assert_eq!(unzigzag(zigzag(signed)), signed);
         }
         assert_eq!(take::<10>(&mut &[0x80; 11][..]), Err(NoVarint::TooLong));
+        let beyond = [&[0xFF; 9][..], &[2]].concat();
+        assert_eq!(take::<10>(&mut &beyond[..]), Err(NoVarint::TooLong), "2⁶⁴ and more");
         assert_eq!(take::<5>(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 1][..]), Err(NoVarint::TooLong));
         assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use oxrdf::{GraphNameRef, NamedNodeRef, NamedOrBlankNodeRef, QuadRef};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
-use snowmelt_store::{Columns, Keys, Matches};
+use snowmelt_store::Columns;
 
 use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
@@ -143,16 +143,10 @@ impl Session {
 /// The quads of some pairs of subject and predicate.
 fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter<'_>) -> Result<()> {
     let pairs = Pairs::of_rows(pairs);
-    let columns = pairs.columns();
-    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
-    let mut found = Matches::new(4, 2);
-    while lookup.next(session, &mut found, PART)? {
-        let quads = pairs.quads(&found).map(|quad| quad.map(TermId));
-        let quads = quads.filter(|[_, _, _, graph]| writer.has(*graph)).collect();
-        writer.write(session, quads)?;
-        found.clear();
-    }
-    Ok(())
+    pairs.each_part(session, PART, |session, quads| {
+        let quads = quads.iter().map(|quad| quad.map(TermId));
+        writer.write(session, quads.filter(|[_, _, _, graph]| writer.has(*graph)).collect())
+    })
 }
 
 struct QuadWriter<'a> {

@@ -1,6 +1,10 @@
 //! Pairs of subject and predicate, in the order in which PSOG has their quads.
 
-use snowmelt_store::{Columns, Matches};
+use snowmelt_store::{Columns, Keys, Matches};
+
+use crate::error::GraphError;
+use crate::index::Index;
+use crate::session::Session;
 
 /// Sorted pairs, as keys of a lookup in PSOG.
 pub(crate) struct Pairs {
@@ -31,8 +35,27 @@ impl Pairs {
         self.subjects[key as usize]
     }
 
-    /// Matches of the lookup as quads: subject, predicate, object, graph.
-    pub fn quads<'a>(&'a self, found: &'a Matches) -> impl Iterator<Item = [u64; 4]> + 'a {
+    /// Looks the pairs up and calls `f` with their quads, about `at_once` at a time: subject,
+    /// predicate, object, graph.
+    pub fn each_part<E: From<GraphError>>(
+        &self,
+        session: &mut Session,
+        at_once: usize,
+        mut f: impl FnMut(&mut Session, &mut Vec<[u64; 4]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let columns = self.columns();
+        let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
+        let (mut found, mut quads) = (Matches::new(4, 2), Vec::new());
+        while lookup.next(session, &mut found, at_once)? {
+            quads.clear();
+            quads.extend(self.quads(&found));
+            f(session, &mut quads)?;
+            found.clear();
+        }
+        Ok(())
+    }
+
+    fn quads<'a>(&'a self, found: &'a Matches) -> impl Iterator<Item = [u64; 4]> + 'a {
         let rows = found.key.iter().zip(found.cols[0].iter().zip(&found.cols[1]));
         rows.map(|(&key, (&object, &graph))| {
             [self.subjects[key as usize], self.predicates[key as usize], object, graph]

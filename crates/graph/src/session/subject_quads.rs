@@ -37,12 +37,5 @@ fn each_quad_under(
     keys: &Pairs,
     f: &mut impl FnMut([u64; 4]) -> Result<()>,
 ) -> Result<()> {
-    let columns = keys.columns();
-    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
-    let mut found = Matches::new(4, 2);
-    while lookup.next(session, &mut found, PART_ROWS)? {
-        keys.quads(&found).try_for_each(&mut *f)?;
-        found.clear();
-    }
-    Ok(())
+    keys.each_part(session, PART_ROWS, |_, quads| quads.iter().copied().try_for_each(&mut *f))
 }

@@ -13,6 +13,9 @@ pub(crate) mod column;
 pub(crate) mod dict;
 pub(crate) mod table;
 
+pub(crate) use snowmelt_base::varint::put as store_varint;
+use snowmelt_base::varint::{self, NoVarint};
+
 /// A page body that contradicts the format, with what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bad(pub &'static str);
@@ -99,31 +102,16 @@ pub(crate) fn partition(
     Ok(lo)
 }
 
-/// Appends a LEB128 integer: seven bits a byte, low bits first, at most ten bytes.
-pub(crate) fn store_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Reads a LEB128 integer at `*at` and moves `*at` behind it.
+/// Reads a varint at `*at` and moves `*at` behind it.
 #[inline]
 pub(crate) fn load_varint(bytes: &[u8], at: &mut usize) -> Decode<u64> {
-    let mut value = 0u64;
-    for shift in (0..70).step_by(7) {
-        let byte = *bytes.get(*at).ok_or(Bad("an integer lies outside the page"))?;
-        *at += 1;
-        if shift == 63 && byte > 1 {
-            break;
-        }
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(value);
-        }
-    }
-    Err(Bad("an integer of more than 64 bits"))
+    let mut rest = bytes.get(*at..).ok_or(Bad("an integer lies outside the page"))?;
+    let value = varint::take::<10>(&mut rest).map_err(|no| match no {
+        NoVarint::Cut => Bad("an integer lies outside the page"),
+        NoVarint::TooLong => Bad("an integer of more than 64 bits"),
+    })?;
+    *at = bytes.len() - rest.len();
+    Ok(value)
 }
 
 /// Bytes of a cache line.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use snowmelt_store::{Columns, Keys, Matches};
+use snowmelt_store::Columns;
 
 use crate::database::GraphDatabase;
 use crate::dict::Tree;
@@ -158,17 +158,8 @@ fn quads_of(
     pairs: &Columns,
     f: &mut impl FnMut(&[[u64; 4]]) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
-    let pairs = Pairs::of_rows(pairs);
-    let columns = pairs.columns();
-    let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
-    let mut found = Matches::new(4, 2);
-    let mut quads = Vec::new();
-    while lookup.next(session, &mut found, PART)? {
-        quads.clear();
-        quads.extend(pairs.quads(&found));
+    Pairs::of_rows(pairs).each_part(session, PART, |_, quads| {
         quads.sort_unstable();
-        f(&quads)?;
-        found.clear();
-    }
-    Ok(())
+        f(quads)
+    })
 }
