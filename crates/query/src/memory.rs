@@ -381,7 +381,8 @@ impl MemoryShare {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.budget.ended(*self.most.get_mut() as u64);
+        // Batches and terms are what any query has: the heap is not looked at for them.
+        self.budget.ended(self.most.get_mut().saturating_sub(self.shares.worker) as u64);
     }
 }
 
