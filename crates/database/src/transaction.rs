@@ -20,7 +20,8 @@ use crate::database::Database;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A layer that left a transaction and hears of its end.
+/// A layer that left a transaction and hears whether it was committed. A transaction that is
+/// dropped tells nothing.
 pub trait Layer: Any + Send {
     /// Called right before the commit is appended, so before any reader can see it.
     fn append(&mut self);

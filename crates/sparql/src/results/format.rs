@@ -6,8 +6,7 @@ use std::str::FromStr;
 use oxrdfio::RdfFormat;
 use sparesults::QueryResultsFormat;
 
-/// A format of results. The first five are for solutions and booleans, the rest (and the table)
-/// for graphs.
+/// A format of results: of solutions and booleans, of graphs, or of both as the table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultFormat {
     /// Aligned columns for people; graphs as N-Triples.
