@@ -440,7 +440,7 @@ impl Held {
 
     /// Whether an operator that is about to hold `bytes` should spill instead: one leaves half
     /// of the share to the others, and what is little goes on as long as the query's own least
-    /// lasts.
+    /// lasts. Where it should not, memory for these bytes and for spilling them later is reserved.
     pub fn is_tight(&self, bytes: usize) -> bool {
         /// Memory that putting rows aside takes itself.
         const ASIDE_BYTES: usize = 256 << 10;
@@ -452,9 +452,10 @@ impl Held {
         if bytes > most / 2 || used > most - left {
             return true;
         }
-        let beyond =
-            (used + share.step() + ASIDE_BYTES).saturating_sub(inner.reserved.lock().bytes() as usize) as u64;
-        bytes > worker / 4 && beyond > 0 && beyond + share.rest() > inner.budget.free()
+        let mut reserved = inner.reserved.lock();
+        let beyond = (used + share.step() + ASIDE_BYTES).saturating_sub(reserved.bytes() as usize) as u64;
+        // Not only looked at: a query that begins now must not get what putting rows aside takes.
+        bytes > worker / 4 && beyond > 0 && reserved.grow_leaving("a query", beyond, share.rest()).is_err()
     }
 }
 
