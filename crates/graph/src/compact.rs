@@ -348,8 +348,7 @@ impl GraphDatabase {
         // in more and smaller pieces.
         let free = memory.free();
         let memory_bytes = (free / 2).max(LEAST_MEMORY);
-        let mut reserved = memory.reserve(ASKER, 0)?;
-        reserved.grow_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
+        let _reserved = memory.reserve_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
         let _log = waiting(told, |waiter| Logging::begin(self, waiter))?;
         let done = self.write_and_switch(keep, place, memory_bytes, options, told);
         if done.is_err() {

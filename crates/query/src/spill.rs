@@ -86,18 +86,31 @@ pub struct BlockReader {
 }
 
 impl Buffers {
-    /// Bytes of both.
-    fn bytes(&self) -> usize {
-        self.raw.capacity() + self.packed.capacity()
+    /// Holds the buffers, of which `packed` has or gets so many bytes.
+    fn hold(&mut self, packed_bytes: usize) -> Result<(), Exceeded> {
+        self.held.set(TempSpace::BUFFER_BYTES + self.raw.capacity() + packed_bytes, "blocks put aside")
     }
 
     /// The bytes of `raw`, compressed.
     fn pack(&mut self) -> Result<&[u8], SpillError> {
         let most = lz4_flex::block::get_maximum_output_size(self.raw.len());
-        self.held.set(TempSpace::BUFFER_BYTES + self.raw.capacity() + most, "blocks put aside")?;
-        self.packed.resize(most, 0);
+        self.hold(most.max(self.packed.capacity()))?;
+        if self.packed.len() < most {
+            self.packed.reserve_exact(most - self.packed.len());
+            self.packed.resize(most, 0);
+        }
         let packed = lz4_flex::block::compress_into(&self.raw, &mut self.packed);
         Ok(&self.packed[..packed.expect("there is room for the worst case")])
+    }
+
+    /// Keeps no more than small blocks need.
+    fn shrink(&mut self) -> Result<(), Exceeded> {
+        let Buffers { raw, packed, .. } = self;
+        [raw, packed].into_iter().for_each(|buffer| {
+            buffer.truncate(BLOCK_BYTES);
+            buffer.shrink_to(BLOCK_BYTES);
+        });
+        self.hold(self.packed.capacity())
     }
 }
 
@@ -118,10 +131,10 @@ impl SpillSpace {
     ///
     /// # Errors
     /// The query has no memory for the buffers.
-    pub fn new(space: TempSpace, mut held: Held) -> Result<Self, SpillError> {
-        held.set(TempSpace::BUFFER_BYTES, "blocks put aside")?;
-        let buffers = Mutex::new(Buffers { raw: Vec::new(), packed: Vec::new(), held });
-        Ok(Self(Arc::new(Shared { space, buffers })))
+    pub fn new(space: TempSpace, held: Held) -> Result<Self, SpillError> {
+        let mut buffers = Buffers { raw: Vec::new(), packed: Vec::new(), held };
+        buffers.hold(0)?;
+        Ok(Self(Arc::new(Shared { space, buffers: Mutex::new(buffers) })))
     }
 
     /// A list of blocks in this space.
@@ -145,13 +158,7 @@ impl BlockWriter {
         let packed = buffers.pack()?;
         let len = u32::try_from(HEAD_BYTES + packed.len()).expect("a packed block has fewer than 4 GiB");
         let at = space.append(&[&bytes.to_le_bytes(), &head, packed])?;
-        let Buffers { raw, packed, .. } = &mut *buffers;
-        [raw, packed].into_iter().for_each(|buffer| {
-            buffer.clear();
-            buffer.shrink_to(BLOCK_BYTES);
-        });
-        let kept = TempSpace::BUFFER_BYTES + buffers.bytes();
-        buffers.held.set(kept, "blocks put aside")?;
+        buffers.shrink()?;
         drop(buffers);
         debug_assert!(
             self.blocks.places.last().is_none_or(|last| last.at + u64::from(last.len) <= at),

@@ -72,11 +72,7 @@ impl StreamSize {
 
     /// A large stream, if the budget keeps an eighth for queries that are about to begin.
     fn reserve(budget: &MemoryBudget) -> (Self, Option<Reservation>) {
-        let large = budget.reserve("an answer's chunks", 0).and_then(|mut memory| {
-            memory.grow_leaving("an answer's chunks", Self::LARGE.bytes(), budget.total() / 8)?;
-            Ok(memory)
-        });
-        match large {
+        match budget.reserve_leaving("an answer's chunks", Self::LARGE.bytes(), budget.total() / 8) {
             Ok(memory) => (Self::LARGE, Some(memory)),
             Err(_) => (Self::SMALL, None),
         }

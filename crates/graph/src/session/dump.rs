@@ -144,7 +144,7 @@ impl Session {
 fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter<'_>) -> Result<()> {
     let pairs = Pairs::of_rows(pairs);
     pairs.each_part(session, PART, |session, quads| {
-        let quads = quads.iter().map(|quad| quad.map(TermId));
+        let quads = quads.map(|quad| quad.map(TermId));
         writer.write(session, quads.filter(|[_, _, _, graph]| writer.has(*graph)).collect())
     })
 }

@@ -41,15 +41,13 @@ impl Pairs {
         &self,
         session: &mut Session,
         at_once: usize,
-        mut f: impl FnMut(&mut Session, &mut Vec<[u64; 4]>) -> Result<(), E>,
+        mut f: impl FnMut(&mut Session, &mut dyn Iterator<Item = [u64; 4]>) -> Result<(), E>,
     ) -> Result<(), E> {
         let columns = self.columns();
         let mut lookup = session.lookup(Index::Psog, Keys::new(&columns, None));
-        let (mut found, mut quads) = (Matches::new(4, 2), Vec::new());
+        let mut found = Matches::new(4, 2);
         while lookup.next(session, &mut found, at_once)? {
-            quads.clear();
-            quads.extend(self.quads(&found));
-            f(session, &mut quads)?;
+            f(session, &mut self.quads(&found))?;
             found.clear();
         }
         Ok(())

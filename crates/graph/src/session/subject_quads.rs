@@ -37,5 +37,10 @@ fn each_quad_under(
     keys: &Pairs,
     f: &mut impl FnMut([u64; 4]) -> Result<()>,
 ) -> Result<()> {
-    keys.each_part(session, PART_ROWS, |_, quads| quads.iter().copied().try_for_each(&mut *f))
+    keys.each_part(session, PART_ROWS, |_, quads| {
+        for quad in quads {
+            f(quad)?;
+        }
+        Ok(())
+    })
 }

@@ -360,11 +360,15 @@ fn operators_spill_and_give_the_same() {
     assert!(matches!(rows(&f.engine, product, &none), Err(QueryError::Memory { .. })));
 }
 
+/// Data of which a join is worth several threads.
+fn forkable() -> Fixture {
+    let line = |i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241);
+    open(&(0..17_000).map(line).collect::<String>())
+}
+
 #[test]
 fn a_panic_of_a_forked_thread_is_no_end_of_the_answer() {
-    let lines: String =
-        (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();
-    let f = open(&lines);
+    let f = forkable();
     let query = "SELECT ?b (COUNT(*) AS ?c) { ?a <e:v> ?o . ?b <e:v> ?o } GROUP BY ?b";
     let options = QueryOptions { threads: 2, ..QueryOptions::default() };
     let mut result = f.engine.query(query, &options).unwrap();
@@ -376,9 +380,7 @@ fn a_panic_of_a_forked_thread_is_no_end_of_the_answer() {
 
 #[test]
 fn forked_pipelines_give_the_same() {
-    let lines: String =
-        (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();
-    let f = open(&lines);
+    let f = forkable();
     let query = "SELECT ?b (COUNT(*) AS ?c) (SAMPLE(CONCAT(STR(?b), '!')) AS ?t) { ?a <e:v> ?o . ?b <e:v> ?o } GROUP BY ?b";
     let with = |threads| QueryOptions { threads, ..QueryOptions::default() };
     let run = |threads| {
@@ -402,9 +404,7 @@ fn forked_pipelines_give_the_same() {
 /// operator did is what all threads together did.
 #[test]
 fn a_root_without_order_is_forked_and_analysed() {
-    let lines: String =
-        (0..17_000).map(|i| format!("<e:s{}> <e:v> <e:o{}> .\n", i % 5_003, i % 241)).collect();
-    let f = open(&lines);
+    let f = forkable();
     let query = "SELECT ?a ?b { ?a <e:v> ?o . ?b <e:v> ?o }";
     let with = |threads| QueryOptions { threads, ..QueryOptions::default() };
     let run = |threads| {

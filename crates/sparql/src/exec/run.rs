@@ -104,8 +104,8 @@ impl BatchSizes {
         let mut held = memory.held();
         let rows = BatchRows::within(worker_bytes).of_each(plan.nodes, many, worker_bytes);
         // long chains of operators have larger batches only now and then
-        let columns = many * COLUMN_BYTES + rows.bytes(plan.nodes, many).min(worker_bytes / 2);
-        held.set(columns, "the columns of so many operators")?;
+        let bytes = many * COLUMN_BYTES + rows.bytes(plan.nodes, many).min(worker_bytes / 2);
+        held.set(bytes, "the columns of so many operators")?;
         Ok(Self { rows, held, is_wide: many > 0 })
     }
 

@@ -70,8 +70,13 @@ impl MemoryBudget {
 
     /// Reserves `bytes`; an error says how much is free. `what` names the asker in that error.
     pub fn reserve(&self, what: &str, bytes: u64) -> Result<Reservation> {
+        self.reserve_leaving(what, bytes, 0)
+    }
+
+    /// As [`MemoryBudget::reserve`], but only if `rest` bytes stay free for others.
+    pub fn reserve_leaving(&self, what: &str, bytes: u64, rest: u64) -> Result<Reservation> {
         let mut r = Reservation { budget: self.clone(), bytes: 0 };
-        r.grow(what, bytes)?;
+        r.grow_leaving(what, bytes, rest)?;
         Ok(r)
     }
 

@@ -158,8 +158,11 @@ fn quads_of(
     pairs: &Columns,
     f: &mut impl FnMut(&[[u64; 4]]) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
+    let mut sorted = Vec::new();
     Pairs::of_rows(pairs).each_part(session, PART, |_, quads| {
-        quads.sort_unstable();
-        f(quads)
+        sorted.clear();
+        sorted.extend(quads);
+        sorted.sort_unstable();
+        f(&sorted)
     })
 }
