@@ -266,7 +266,9 @@ impl Loading<'_> {
         let mut indexer =
             Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
-        let distinct = indexer.quads(quads, old_quads + summary.triples, graphs)?;
+        let rows = old_quads + summary.triples;
+        let distinct = indexer.quads(quads, rows, graphs)?;
+        assert!(distinct <= rows, "no quad was made up");
 
         teller.phase(Phase::Commit, None);
         let meta = GraphMeta {

@@ -183,6 +183,7 @@ impl GraphDatabase {
         });
         let base = self.states.appended(&txn.snapshot(), txn.number() - 1)?;
         let mut state = GraphState::clone(&base);
+        assert!(base.txn < txn.number(), "it builds on what was appended before it");
         state.txn = txn.number();
         Ok(Transaction {
             db: self.clone(),
@@ -204,6 +205,8 @@ impl GraphDatabase {
         waiter: &Waiter<'_>,
     ) -> Result<Option<Transaction>> {
         let Some(mut txn) = self.begin_for(waiter)? else { return Ok(None) };
+        assert!(next.txn < txn.number(), "the generation was committed before");
+        assert_eq!(txn.state.changed, txn.base.changed, "the generation is chosen before any change");
         let base = Arc::new(next.clone());
         let state = GraphState { txn: txn.number(), ..next.clone() };
         txn.base = base;
@@ -357,6 +360,7 @@ impl Transaction {
                 return Err(GraphError::record(index.name(), why));
             }
         }
+        assert!(!*switches, "a generation is switched to once");
         *switches = true;
         let state = Arc::make_mut(&mut self.state);
         // Numbers of blank nodes are the same in all generations.

@@ -53,6 +53,17 @@ pub enum StoreError {
         /// Error of the device.
         cause: Arc<IoError>,
     },
+    /// Temporary space gave back other bytes than were written to it. The data are not concerned.
+    #[error(
+        "{}: byte {offset} of temporary space is not as it was written; the data are not concerned, try again and look after the device",
+        .path.display()
+    )]
+    TempChanged {
+        /// The database, or the temporary file.
+        path: PathBuf,
+        /// Byte offset in the temporary space.
+        offset: u64,
+    },
     /// A file operation failed.
     #[error("{}: cannot {what}: {cause}", .path.display())]
     File {

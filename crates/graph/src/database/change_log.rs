@@ -44,6 +44,15 @@ enum LogPart {
     Aside { space: Arc<TempSpace>, at: u64, changes: usize },
 }
 
+impl LogPart {
+    fn changes(&self) -> usize {
+        match self {
+            LogPart::Memory(changes) => changes.len(),
+            LogPart::Aside { changes, .. } => *changes,
+        }
+    }
+}
+
 impl ChangeLog {
     /// Changes in it.
     pub(crate) fn len(&self) -> usize {
@@ -111,6 +120,7 @@ impl ChangeLog {
         flush(&mut bytes, &mut aside)?;
         self.parts = aside;
         self.in_memory = 0;
+        debug_assert_eq!(self.parts.iter().map(LogPart::changes).sum::<usize>(), self.len, "none is lost");
         Ok(())
     }
 
@@ -141,6 +151,7 @@ impl ChangeLog {
             }
             self.parts.pop_front();
         }
+        assert!(taken.len() <= self.len, "changes are handed out once");
         self.len -= taken.len();
         Ok(taken)
     }
@@ -159,7 +170,10 @@ fn decode(bytes: &[u8]) -> Change {
     let id = |i: usize| u64::from_le_bytes(bytes[1 + 8 * i..][..8].try_into().expect("8 bytes"));
     match bytes[0] {
         2 => Change::Cleared,
-        came => Change::Quad(std::array::from_fn(id), came == 1),
+        came => {
+            assert!(came < 2, "temporary space gives back what it was given");
+            Change::Quad(std::array::from_fn(id), came == 1)
+        }
     }
 }
 

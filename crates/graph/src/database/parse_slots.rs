@@ -56,7 +56,10 @@ impl ParseSlots {
 
 impl Drop for ParseSlot {
     fn drop(&mut self) {
-        *self.slots.taken.lock() -= 1;
+        let mut taken = self.slots.taken.lock();
+        assert!(*taken > 0, "a turn is given back once");
+        *taken -= 1;
+        drop(taken);
         self.slots.freed.notify_one();
     }
 }

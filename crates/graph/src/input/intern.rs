@@ -325,10 +325,14 @@ impl Interner {
     fn add(&mut self, hash: TermHash, need: Need, annotation: u32, bytes: &[u8], place: Place) -> Ref {
         self.parsed.longest = self.parsed.longest.max(bytes.len());
         let start = match place {
-            Some(start) => start as u32,
+            Some(start) => {
+                assert!(start < IN_EXTRA as usize, "a chunk has less than 2 GiB of text");
+                start as u32
+            }
             None => {
                 let start = self.parsed.extra.len();
                 self.parsed.extra.extend_from_slice(bytes);
+                assert!(start < IN_EXTRA as usize, "a chunk has less than 2 GiB of unescaped text");
                 start as u32 | IN_EXTRA
             }
         };

@@ -267,8 +267,9 @@ impl Strings {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let strings: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &waiting[start..end]).collect();
         let mut builder = StringTreeBuilder::new(writer, &strings)?;
-        for string in &strings {
-            builder.push(string)?;
+        for (number, string) in (0..).zip(&strings) {
+            let got = builder.push(string)?;
+            assert_eq!(got, number, "strings that waited keep the numbers they were given");
         }
         self.state = State::Building(Box::new(builder));
         Ok(())

@@ -55,7 +55,8 @@ impl Indexer<'_, '_> {
         self.teller.phase(Phase::Hashes, Some(terms));
         let mut done = self.tree(Tree::Iri.hash_name(), sorters.iri.merge()?, 0, &[])?;
         done += self.tree(Tree::Literal.hash_name(), sorters.literal.merge()?, done, &[])?;
-        self.tree(Tree::Text.hash_name(), sorters.text.merge()?, done, &[])?;
+        done += self.tree(Tree::Text.hash_name(), sorters.text.merge()?, done, &[])?;
+        assert_eq!(done, terms, "one hash per string");
         Ok(())
     }
 
@@ -97,7 +98,8 @@ impl Indexer<'_, '_> {
             }
             op.finish()
         };
-        self.tree(Index::Posg.name(), posg.merge()?, 0, &[&feed])?;
+        let turned = self.tree(Index::Posg.name(), posg.merge()?, 0, &[&feed])?;
+        assert_eq!(turned, quads, "POSG has the quads of PSOG");
 
         self.teller.phase(Phase::Index(Index::Sp), Some(quads));
         let feed = |steps: Receiver<Step<2>>| {
@@ -109,11 +111,14 @@ impl Indexer<'_, '_> {
             }
             gs.finish()
         };
-        self.tree(Index::Sp.name(), sp.merge()?, 0, &[&feed])?;
+        let subjects = self.tree(Index::Sp.name(), sp.merge()?, 0, &[&feed])?;
         self.teller.phase(Phase::Index(Index::Op), Some(quads));
-        self.tree(Index::Op.name(), op.merge()?, 0, &[])?;
+        let objects = self.tree(Index::Op.name(), op.merge()?, 0, &[])?;
         self.teller.phase(Phase::Index(Index::Gs), Some(quads));
-        self.tree(Index::Gs.name(), gs.merge()?, 0, &[])?;
+        let graphs = self.tree(Index::Gs.name(), gs.merge()?, 0, &[])?;
+        for pairs in [subjects, objects, graphs] {
+            assert!(pairs <= quads && (pairs == 0) == (quads == 0), "distinct pairs of the quads");
+        }
         Ok(quads)
     }
 
@@ -173,6 +178,7 @@ impl Indexer<'_, '_> {
             result
         })?;
         let tree = builder.finish()?;
+        assert_eq!(tree.rows(), rows, "the tree has the rows of the merge");
         self.build.put_record(name, RECORD_KIND, &tree.to_bytes());
         if N == 4 {
             self.build.put_record(&ValueCounts::record_name(name), RECORD_KIND, &values.to_bytes());

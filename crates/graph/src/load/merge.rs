@@ -137,8 +137,12 @@ impl Old {
                 Tree::Text => TermKind::Text,
             };
             let code = match codes.get(at) {
+                _ if tree == Tree::Iri => 0,
                 Some([of, code]) if of == number => *code as u16,
-                _ => 0,
+                _ => {
+                    let why = format!("no row of {} names it", tree.hash_name());
+                    return Err(dictionary_error(TermId::new(kind, *number), why).into());
+                }
             };
             let id = TermId::dictionary(kind, code, *number);
             if tree == Tree::Iri {

@@ -58,6 +58,7 @@ impl<'a> Numbering<'a> {
         for term in &parsed.terms {
             ids.push(self.id(term, parsed)?);
         }
+        assert_eq!(ids.len(), parsed.terms.len(), "an id for every term of the chunk");
         parsed.ids = ids;
         parsed.part = self.waiting.as_ref().map_or(0, Waiting::part);
         Ok(())

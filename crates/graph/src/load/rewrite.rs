@@ -129,6 +129,7 @@ impl Rewrite<'_> {
         };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
         let distinct = indexer.quads(quads, rows, graphs)?;
+        assert!(distinct <= rows, "no quad was made up");
         teller.phase(Phase::Commit, None);
         let meta = GraphMeta {
             format,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::account::{LoadMemory, Taken};
 use super::pack::{self, BLOCK_ROWS};
-use super::temp::{TempFile, TempReader, TempSpace};
+use super::temp::{TempFile, TempPlace, TempReader, TempSpace};
 use crate::input::error::LoadError;
 
 /// Packed bytes per segment: what is read from the file at once.
@@ -50,8 +50,7 @@ impl RunStore {
             *file = Some(self.space.file(self.name)?);
         }
         let file = file.as_mut().expect("just created");
-        let offset = file.append(bytes)?;
-        Ok(Segment::File(offset, bytes.len()))
+        Ok(Segment::File(file.append(bytes)?))
     }
 }
 
@@ -59,7 +58,7 @@ impl RunStore {
 enum Segment {
     /// The bytes, and their place in the account while they are here.
     Memory(Box<[u8]>, #[allow(dead_code)] Taken),
-    File(u64, usize),
+    File(TempPlace),
 }
 
 /// One finished run.
@@ -96,6 +95,7 @@ impl<const N: usize> RunWriter<N> {
             self.rows = full;
             self.rows.clear();
         }
+        assert!(self.rows.is_empty(), "rows are read in the order in which they were pushed");
         let mut blocks = rows.chunks_exact(BLOCK_ROWS);
         for block in &mut blocks {
             self.block(block)?;
@@ -150,7 +150,7 @@ impl<const N: usize> RunReader<N> {
         loop {
             let bytes = match &self.current {
                 Some(Segment::Memory(bytes, _)) => &bytes[..],
-                Some(Segment::File(..)) => &self.buffer[..],
+                Some(Segment::File(_)) => &self.buffer[..],
                 None => &[],
             };
             if self.at < bytes.len() {
@@ -165,10 +165,9 @@ impl<const N: usize> RunReader<N> {
                     return Ok(false);
                 }
                 Some(Segment::Memory(..)) => {}
-                Some(Segment::File(offset, len)) => {
-                    self.buffer.resize(*len, 0);
+                Some(Segment::File(place)) => {
                     let file = self.file.as_ref().expect("a file segment has a file");
-                    file.read_at(*offset, &mut self.buffer)?;
+                    file.read(*place, &mut self.buffer)?;
                 }
             }
         }

@@ -79,6 +79,7 @@ impl TermTable {
     /// Adds a term that is not in the table and has room there.
     pub(super) fn insert(&mut self, hash: TermHash, number: u64) {
         assert!(number <= MAX_NUMBER, "more terms than 40 bits can count");
+        debug_assert_eq!(self.get(hash), None, "a term is added once");
         let shard = &mut self.shards[shard_of(hash)];
         if shard.is_full() {
             self.slots += shard.growth();
@@ -86,6 +87,7 @@ impl TermTable {
         }
         shard.put([hash.high, u64::from(hash.low) << VALUE_BITS | (number + 1)]);
         shard.len += 1;
+        assert!(shard.len < shard.slots.len(), "a search ends at an empty slot");
         self.len += 1;
     }
 
@@ -121,6 +123,7 @@ impl Shard {
 
     fn grow(&mut self) {
         let slots = self.slots.len() + self.growth();
+        assert!(slots.is_power_of_two(), "a hash is cut to a slot by a mask");
         let old = std::mem::replace(&mut self.slots, vec![[0; 2]; slots]);
         for slot in old {
             if slot[1] != 0 {

@@ -5,6 +5,9 @@
 //! load starts and removed when it ends, whichever way it ends, and wherever the database's
 //! directory was moved to meanwhile. Files are only appended to and read by position; nothing in
 //! them outlives the process, so nothing is ever synced.
+//!
+//! Invariant: what is read is what was written, or an error. The checksums stay in memory, with
+//! the places.
 
 use std::fs::File;
 use std::io;
@@ -15,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::OFlags;
 use snowmelt_store::Folder;
+use twox_hash::XxHash3_64;
 
 use crate::input::error::LoadError;
 
@@ -60,6 +64,14 @@ impl Drop for TempSpace {
     }
 }
 
+/// The place of bytes that were appended to a file, and their checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TempPlace {
+    at: u64,
+    len: usize,
+    checksum: u64,
+}
+
 /// One append-only temporary file.
 #[derive(Debug)]
 pub(super) struct TempFile {
@@ -70,13 +82,13 @@ pub(super) struct TempFile {
 }
 
 impl TempFile {
-    /// Appends `bytes` and returns where they begin.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, LoadError> {
+    /// Appends `bytes` and returns their place.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<TempPlace, LoadError> {
         let at = self.len;
         self.file.write_all_at(bytes, at).map_err(|e| LoadError::temp(&self.path, e))?;
         self.len += bytes.len() as u64;
         self.space.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Ok(at)
+        Ok(TempPlace { at, len: bytes.len(), checksum: XxHash3_64::oneshot(bytes) })
     }
 
     /// A second handle for reading what has been appended.
@@ -99,9 +111,16 @@ impl TempReader {
         LoadError::temp(&self.path, io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// Fills `out` from `offset`.
-    pub(super) fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), LoadError> {
-        self.file.read_exact_at(out, offset).map_err(|e| LoadError::temp(&self.path, e))
+    /// Replaces `out` by the bytes of a place.
+    pub(super) fn read(&self, place: TempPlace, out: &mut Vec<u8>) -> Result<(), LoadError> {
+        out.resize(place.len, 0);
+        self.file.read_exact_at(out, place.at).map_err(|e| LoadError::temp(&self.path, e))?;
+        if XxHash3_64::oneshot(out) != place.checksum {
+            return Err(
+                self.damaged(format!("the {} bytes at {} are not what was written", place.len, place.at))
+            );
+        }
+        Ok(())
     }
 }
 
@@ -136,12 +155,25 @@ mod tests {
         let space = TempSpace::create(db.path()).unwrap();
         assert!(!db.path().join(TEMP_DIR).join("old").exists());
         let mut file = space.file("runs").unwrap();
-        assert_eq!(file.append(b"one").unwrap(), 0);
-        assert_eq!(file.append(b"two").unwrap(), 3);
-        let mut got = [0; 3];
-        file.reader().unwrap().read_at(3, &mut got).unwrap();
-        assert_eq!(&got, b"two");
+        let places = [&b"one"[..], b"two"].map(|bytes| file.append(bytes).unwrap());
+        let mut got = Vec::new();
+        file.reader().unwrap().read(places[1], &mut got).unwrap();
+        assert_eq!(got, b"two");
         drop((file, space));
         assert!(!db.path().join(TEMP_DIR).exists());
+    }
+
+    /// A device that gives back other bytes ends the load: they would be quads and terms.
+    #[test]
+    fn bytes_that_changed_are_an_error() {
+        let db = tempfile::tempdir().unwrap();
+        let space = TempSpace::create(db.path()).unwrap();
+        let mut file = space.file("runs").unwrap();
+        let places = [&b"one"[..], b"two"].map(|bytes| file.append(bytes).unwrap());
+        file.file.write_all_at(b"x", 4).unwrap();
+        let (reader, mut got) = (file.reader().unwrap(), Vec::new());
+        reader.read(places[0], &mut got).unwrap();
+        let error = reader.read(places[1], &mut got).unwrap_err().to_string();
+        assert!(error.contains("the 3 bytes at 3 are not what was written"), "{error}");
     }
 }

@@ -29,7 +29,7 @@ use super::dictionary::Dictionary;
 use super::runs::{RunReader, RunStore, RunWriter};
 use super::sorter::{Batch, Merge, Sorter};
 use super::table::TermTable;
-use super::temp::{TempFile, TempReader};
+use super::temp::{TempFile, TempPlace, TempReader};
 use crate::dict::code::IN_STRING;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
@@ -71,7 +71,7 @@ impl Waiting {
     pub(super) fn new(sorters: WaitingSorters, file: TempFile, part_terms: usize) -> Waiting {
         Waiting {
             sorters,
-            terms: TermsWriter { file, block: Vec::new() },
+            terms: TermsWriter { file, block: Vec::new(), places: Vec::new() },
             table: TermTable::new(u64::MAX),
             parts: vec![0],
             next: 0,
@@ -91,6 +91,11 @@ impl Waiting {
 
     /// Makes room in the part for a chunk with up to `terms` new terms.
     pub(super) fn begin_chunk(&mut self, terms: usize) -> Result<(), LoadError> {
+        assert_eq!(
+            self.table.len(),
+            self.next - self.parts[self.part()],
+            "one position per term of the part"
+        );
         let here = self.table.len() as usize;
         if here > 0 && here + terms > self.part_terms {
             self.end_part()?;
@@ -165,6 +170,8 @@ impl Waiting {
             part_ids.drain(..(end - start) as usize);
             done(self.next + end);
         }
+        assert!(part_ids.is_empty(), "an id for every position, and no more");
+        assert!(repeats.next_if(|_| true)?.is_none(), "each repeat belongs to a part");
         Ok(())
     }
 
@@ -226,6 +233,7 @@ fn number(
         }
     }
     writer.push(&ids)?;
+    assert!(pairs.next_if(|_| true)?.is_none(), "each repeat got the id of its first");
     repeated.finish()?;
     writer.finish()
 }
@@ -338,13 +346,14 @@ impl Peek {
     }
 }
 
-/// Writes terms to a file, in compressed blocks: length, then a block of lz4.
+/// Writes terms to a file, in blocks of lz4, whose places stay in memory.
 ///
 /// A term: kind (1 byte), code (2), length of the lexical form (4), of the annotation (4),
 /// both. The annotation, tag byte first, is only there when the code does not say it.
 struct TermsWriter {
     file: TempFile,
     block: Vec<u8>,
+    places: Vec<TempPlace>,
 }
 
 impl TermsWriter {
@@ -375,8 +384,7 @@ impl TermsWriter {
 
     fn flush(&mut self) -> Result<(), LoadError> {
         let packed = lz4_flex::compress_prepend_size(&self.block);
-        self.file.append(&(packed.len() as u64).to_le_bytes())?;
-        self.file.append(&packed)?;
+        self.places.push(self.file.append(&packed)?);
         self.block.clear();
         Ok(())
     }
@@ -387,7 +395,8 @@ impl TermsWriter {
         }
         Ok(TermsReader {
             file: self.file.reader()?,
-            offset: 0,
+            places: self.places.into_iter(),
+            packed: Vec::new(),
             block: Vec::new(),
             at: 0,
             term: WaitingTerm::default(),
@@ -398,7 +407,8 @@ impl TermsWriter {
 /// Reads what [`TermsWriter`] wrote, in order.
 struct TermsReader {
     file: TempReader,
-    offset: u64,
+    places: std::vec::IntoIter<TempPlace>,
+    packed: Vec<u8>,
     block: Vec<u8>,
     at: usize,
     term: WaitingTerm,
@@ -421,13 +431,10 @@ impl TermsReader {
     /// The next term; there must be one.
     fn next(&mut self) -> Result<&WaitingTerm, LoadError> {
         if self.at == self.block.len() {
-            let mut len = [0; 8];
-            self.file.read_at(self.offset, &mut len)?;
-            let mut packed = vec![0; u64::from_le_bytes(len) as usize];
-            self.file.read_at(self.offset + 8, &mut packed)?;
-            self.offset += 8 + packed.len() as u64;
-            self.block =
-                lz4_flex::decompress_size_prepended(&packed).map_err(|e| self.file.damaged(e.to_string()))?;
+            let place = self.places.next().expect("there is a term for every position");
+            self.file.read(place, &mut self.packed)?;
+            self.block = lz4_flex::decompress_size_prepended(&self.packed)
+                .map_err(|e| self.file.damaged(e.to_string()))?;
             self.at = 0;
         }
         let kind = TermKind::ALL[usize::from(self.take::<1>()[0])];

@@ -103,12 +103,13 @@ impl Transaction {
         }
         let applied =
             self.apply(Index::Psog, distinct.iter().map(|(quad, insert)| (Index::Psog.row(*quad), *insert)))?;
+        assert_eq!(applied.effective.len(), distinct.len(), "one answer per change");
         let mut kept = applied.effective.iter();
         distinct.retain(|_| *kept.next().expect("one answer per change"));
         if distinct.is_empty() {
             return Ok(Changed::default());
         }
-        debug_assert_eq!(
+        assert_eq!(
             applied.inserted + applied.deleted,
             distinct.len() as u64,
             "each change that counts is kept"
@@ -140,6 +141,10 @@ impl Transaction {
             "more quads are deleted than there are"
         );
         state.meta.quads = state.meta.quads + applied.inserted - applied.deleted;
+        for index in [Index::Psog, Index::Posg] {
+            let rows = state.index(index).map_or(0, |tree| tree.rows());
+            assert_eq!(rows, state.meta.quads, "both whole indexes have every quad");
+        }
         state.changed += applied.inserted + applied.deleted;
         match (named_came, named_went, state.plain.get()) {
             (true, _, _) => state.plain = false.into(),

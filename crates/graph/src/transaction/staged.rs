@@ -174,7 +174,9 @@ impl Staged {
         let Some(StagedChunk { begins, place }) = self.chunks.pop_front() else { return Ok(None) };
         let parsed = match place {
             ChunkPlace::Memory(parsed) => {
-                self.kept_bytes -= parsed.held_bytes();
+                let held = parsed.held_bytes();
+                assert!(held <= self.kept_bytes, "a chunk in memory was counted when it was kept");
+                self.kept_bytes -= held;
                 // Less than before: it is granted.
                 self.charge.set(self.kept_bytes as u64)?;
                 *parsed

@@ -58,6 +58,7 @@ impl Transaction {
             return Err(GraphError::TermTooLong { bytes: parsed.longest, most });
         }
         let ids = self.term_ids(parsed, blanks)?;
+        assert_eq!(ids.len(), parsed.terms.len(), "an id for every term of the chunk");
         let id = |reference: u64| position(reference).map_or(reference, |at| ids[at as usize].0);
         Ok(parsed.rows.iter().map(|row| row.map(id)).collect())
     }
@@ -173,8 +174,14 @@ impl Transaction {
             });
             found[*at] = Some(entry.id(number));
         }
+        assert_eq!(numbers.len(), fresh.len(), "one string per new number");
         self.append_strings(tree, &fresh)?;
-        self.insert_hashes(tree, first, &fresh)
+        self.insert_hashes(tree, first, &fresh)?;
+        let strings = self.state.strings(tree).map_or(0, |strings| strings.len());
+        let hashes = self.state.hashes(tree).map_or(0, |hashes| hashes.rows());
+        assert_eq!(strings, first + fresh.len() as u64, "each new string got its number");
+        assert_eq!(strings, hashes, "one hash per string: the next open refuses anything else");
+        Ok(())
     }
 
     fn append_strings(&mut self, tree: Tree, fresh: &[&Entry<'_>]) -> Result<()> {

@@ -7,6 +7,7 @@
 //! 3. Bytes are gathered and written 64 KiB at a time, in whole pages, as O_DIRECT demands. They
 //!    are read back in any order, the pages around them with them.
 //! 4. Offsets begin at 0. Byte `b` lies in the `b div extent`-th extent that was taken.
+//! 5. The checksum of each page stays in memory, and is compared when the page is read.
 //!
 //! A database that is only read, or that lies in memory, has no room for such bytes: a file in
 //! the system's directory of temporary files stands in, unlinked as soon as it is open.
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{AlignedBuf, Class};
+use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
 use crate::files::PRIVATE_FILE;
@@ -41,6 +43,8 @@ pub struct TempSpace {
     backing: Backing,
     /// Bytes that are on the device: whole pages.
     written: AtomicU64,
+    /// Lower halves of the checksums of these pages.
+    checksums: RwLock<Vec<u32>>,
     gathered: Mutex<Gathered>,
 }
 
@@ -81,7 +85,12 @@ impl Store {
             false => Backing::Extents { store: self.clone(), taken: RwLock::default() },
         };
         let gathered = Gathered { buffer: AlignedBuf::new(0), len: 0 };
-        Ok(TempSpace { backing, written: AtomicU64::new(0), gathered: Mutex::new(gathered) })
+        Ok(TempSpace {
+            backing,
+            written: AtomicU64::new(0),
+            checksums: RwLock::default(),
+            gathered: Mutex::new(gathered),
+        })
     }
 }
 
@@ -135,7 +144,8 @@ impl TempSpace {
     /// The `len` bytes from `at` on, which were appended.
     ///
     /// # Errors
-    /// A failed read; or a failed write, where the bytes were not on the device yet.
+    /// A failed read, or one that gives back other bytes than were written; a failed write, where
+    /// the bytes were not on the device yet.
     pub fn read(&self, at: u64, len: usize) -> Result<TempBytes> {
         let end = at + len as u64;
         if end > self.written.load(Ordering::Acquire) {
@@ -146,6 +156,7 @@ impl TempSpace {
         let (from, to) = (at / page * page, end.next_multiple_of(page));
         let mut pages = AlignedBuf::new((to - from) as usize);
         self.read_pages(from, &mut pages)?;
+        self.compare(from, &pages)?;
         let begins = (at - from) as usize;
         Ok(TempBytes { pages, range: begins..begins + len })
     }
@@ -162,8 +173,29 @@ impl TempSpace {
         let at = self.written.load(Ordering::Acquire);
         self.write_pages(at, &gathered.buffer[..len])?;
         gathered.len = 0;
+        let mut checksums = self.checksums.write();
+        assert_eq!(checksums.len() as u64 * PAGE_BYTES as u64, at, "a checksum for each page written");
+        checksums.extend(gathered.buffer[..len].chunks_exact(PAGE_BYTES).map(checksum));
+        drop(checksums);
         self.written.store(at + len as u64, Ordering::Release);
         Ok(())
+    }
+
+    /// An error where a page that was read is not as it was written.
+    fn compare(&self, at: u64, pages: &[u8]) -> Result<()> {
+        let first = (at / PAGE_BYTES as u64) as usize;
+        let checksums = self.checksums.read();
+        let mut known = pages.chunks_exact(PAGE_BYTES).zip(&checksums[first..]);
+        match known.position(|(page, known)| checksum(page) != *known) {
+            None => Ok(()),
+            Some(page) => {
+                let path = match &self.backing {
+                    Backing::Extents { store, .. } => store.dir().to_owned(),
+                    Backing::File { path, .. } => path.clone(),
+                };
+                Err(StoreError::TempChanged { path, offset: at + (page * PAGE_BYTES) as u64 })
+            }
+        }
     }
 
     fn write_pages(&self, at: u64, pages: &[u8]) -> Result<()> {
@@ -206,6 +238,10 @@ impl TempSpace {
         }
         Ok(())
     }
+}
+
+fn checksum(page: &[u8]) -> u32 {
+    XxHash3_64::oneshot(page) as u32
 }
 
 /// Moves each part of `len` bytes from `at` on to or from its place, and counts how long that took
@@ -265,6 +301,32 @@ impl Drop for TempSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rows that a sort put aside come back as they were, or the query ends with an error.
+    #[test]
+    fn bytes_that_changed_are_an_error() {
+        let gathered = Mutex::new(Gathered { buffer: AlignedBuf::new(0), len: 0 });
+        let space = TempSpace {
+            backing: Backing::unlinked_file().unwrap(),
+            written: AtomicU64::new(0),
+            checksums: RwLock::default(),
+            gathered,
+        };
+        let bytes: Vec<u8> = (0..3 * WRITE_BYTES + 100).map(|i| (i / 7) as u8).collect();
+        assert_eq!(space.append(&[&bytes]).unwrap(), 0);
+        assert_eq!(&*space.read(0, bytes.len()).unwrap(), &bytes[..]);
+        let Backing::File { file, .. } = &space.backing else { unreachable!("made above") };
+        let changed = (WRITE_BYTES + PAGE_BYTES) as u64;
+        file.write_all_at(&[!bytes[changed as usize + 5]], changed + 5).unwrap();
+        assert!(space.read(0, changed as usize).is_ok());
+        let offset_of = |at, len| match space.read(at, len) {
+            Err(StoreError::TempChanged { offset, .. }) => Some(offset),
+            _ => None,
+        };
+        assert_eq!(offset_of(0, bytes.len()), Some(changed));
+        assert_eq!(offset_of(changed + 10, 1), Some(changed));
+        assert_eq!(offset_of(changed + PAGE_BYTES as u64, 1), None);
+    }
 
     #[test]
     fn pieces_cover_every_byte_once() {

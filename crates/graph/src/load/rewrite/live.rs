@@ -48,6 +48,7 @@ impl TermSet {
             return None;
         }
         let group = at / COUNTED;
+        debug_assert_eq!(self.before.len(), self.words.len().div_ceil(COUNTED), "it was counted");
         let words = &self.words[group * COUNTED..at];
         let below: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
         Some(self.before[group] + below + u64::from((self.words[at] & (bit - 1)).count_ones()))
@@ -86,6 +87,7 @@ impl Packed {
     /// Sets a number that is 0.
     fn set(&mut self, at: u64, value: u64) {
         debug_assert_eq!(self.get(at), 0, "a number is given once");
+        assert!(bits_of(value) <= self.bits, "the number would run into the next one");
         let (word, shift) = self.place(at);
         let both = u128::from(value) << shift;
         self.words[word] |= both as u64;
@@ -177,6 +179,7 @@ impl NewNumbers {
             return None;
         }
         next[tree as usize] += 1;
+        assert!(next[tree as usize] <= live.trees[tree as usize].members, "one number per live term");
         numbers[tree as usize].set(at, next[tree as usize]);
         Some(tree)
     }
