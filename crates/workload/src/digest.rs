@@ -5,6 +5,7 @@
 //! stands before the first part (head, name spaces) counts as a part.
 
 use anyhow::Result;
+use memchr::memmem::{self, find};
 use snowmelt_bsbm::QueryKind;
 use twox_hash::XxHash3_64;
 
@@ -50,12 +51,7 @@ fn property_bytes(text: &[u8]) -> Option<usize> {
 
 /// The text before the first `mark`, and the pieces that begin with one.
 fn parts<'a>(text: &'a [u8], mark: &[u8]) -> (&'a [u8], Vec<&'a [u8]>) {
-    let mut starts = Vec::new();
-    let mut from = 0;
-    while let Some(at) = find(&text[from..], mark) {
-        starts.push(from + at);
-        from += at + mark.len();
-    }
+    let starts: Vec<usize> = memmem::find_iter(text, mark).collect();
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let pieces = starts.iter().zip(ends).map(|(start, end)| &text[*start..end]).collect();
     (&text[..starts.first().copied().unwrap_or(text.len())], pieces)
@@ -64,18 +60,11 @@ fn parts<'a>(text: &'a [u8], mark: &[u8]) -> (&'a [u8], Vec<&'a [u8]>) {
 /// A solution without what follows its end, so that the last one is like the others.
 fn trim_tail(solution: &[u8]) -> &[u8] {
     const END: &[u8] = b"</result>";
-    find(solution, END).map_or(solution, |at| &solution[..at + END.len()])
-}
-
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text[from..].iter().position(|b| *b == what[0]) {
-        if text[from + at..].starts_with(what) {
-            return Some(from + at);
-        }
-        from += at + 1;
+    let trimmed = solution.trim_ascii_end();
+    if trimmed.ends_with(END) {
+        return trimmed;
     }
-    None
+    find(solution, END).map_or(solution, |at| &solution[..at + END.len()])
 }
 
 fn hash(bytes: &[u8]) -> u64 {
