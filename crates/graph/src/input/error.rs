@@ -162,6 +162,8 @@ impl LoadError {
         match self {
             LoadError::Graph(error) => error.is_of_memory(),
             LoadError::Store(error) => matches!(error, StoreError::Memory { .. }),
+            // A reader of a format says where it was.
+            LoadError::Syntax { setting, .. } => *setting == Some(DocumentSetting::Memory),
             // The guard before a parser has no other way to say it.
             LoadError::Input { source, .. } => {
                 let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
@@ -203,5 +205,26 @@ impl LoadError {
             }
             _ => LoadError::Temp { path, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server answers a want of memory with "try again", and a fault of the document with "mend it".
+    #[test]
+    fn a_want_of_memory_is_no_fault_of_the_document() {
+        let error = |setting| LoadError::Syntax {
+            file: "input".into(),
+            line: 1,
+            column: 1,
+            message: "a fault".into(),
+            setting,
+        };
+        let settings = [None, Some(DocumentSetting::LongestTerm), Some(DocumentSetting::Memory)];
+        let of_input = settings.map(|setting| error(setting).is_of_input());
+        assert_eq!(of_input, [true, true, false]);
+        assert_eq!(settings.map(|setting| error(setting).is_of_memory()), [false, false, true]);
     }
 }
