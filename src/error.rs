@@ -152,7 +152,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Data on the device differs from the data written: restore the database from a copy.
-    #[error(transparent)]
+    #[error("{0}; restore the database from a copy")]
     Damaged(Box<dyn std::error::Error + Send + Sync>),
     /// A step of the transaction failed before.
     #[error("a step of the transaction failed, so nothing of it is done")]
@@ -221,9 +221,7 @@ impl From<GraphError> for Error {
         match error {
             GraphError::Store(error) => error.into(),
             GraphError::TermTooLong { .. } => Error::TooLarge(Box::new(error)),
-            GraphError::Record { .. } | GraphError::Dictionary { .. } | GraphError::Misplaced { .. } => {
-                Error::Damaged(Box::new(error))
-            }
+            error if error.is_damage() => Error::Damaged(Box::new(error)),
             other => Error::Other(Box::new(other)),
         }
     }

@@ -319,12 +319,7 @@ impl GraphMeta {
 }
 
 fn other_format(number: u32) -> GraphError {
-    let newest = GraphFormat::default().number();
-    let why = format!(
-        "the graph is of format {number}, this program reads formats 1 to {newest}; \
-         use a program that reads it, or dump with that and load again"
-    );
-    GraphError::record(RECORD_META, why)
+    GraphError::Format { found: number, newest: GraphFormat::default().number() }
 }
 
 /// The number in a blank node's display label, `b` and digits as [`blank_label`] writes them.

@@ -23,7 +23,7 @@ pub enum GraphError {
         id: TermId,
     },
     /// A quad has a term where it cannot be: an index is damaged.
-    #[error("a quad has {id:?} as subject, predicate or graph; restore the database from a copy")]
+    #[error("a quad has {id:?} as subject, predicate or graph")]
     Misplaced {
         /// The id.
         id: TermId,
@@ -39,7 +39,17 @@ pub enum GraphError {
     /// A dump could not be written.
     #[error("cannot write the dump: {0}")]
     Write(#[source] std::io::Error),
-    /// A catalog record cannot be read: the file is damaged or of another version.
+    /// The graph is of a newer format.
+    #[error(
+        "the graph is of format {found}, this program reads formats 1 to {newest}; use a program that reads it, or dump with that and load again"
+    )]
+    Format {
+        /// Format of the graph.
+        found: u32,
+        /// The newest one that is known.
+        newest: u32,
+    },
+    /// A catalog record is damaged.
     #[error("catalog record {name}: {why}")]
     Record {
         /// The record.
@@ -89,6 +99,15 @@ impl GraphError {
     /// Whether the memory budget was used up.
     pub fn is_of_memory(&self) -> bool {
         matches!(self, GraphError::Store(StoreError::Memory { .. }))
+    }
+
+    /// True when the data are not what was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_damage(),
+            Self::Misplaced { .. } | Self::Record { .. } | Self::Dictionary { .. } => true,
+            _ => false,
+        }
     }
 
     /// True when a device is full.

@@ -53,12 +53,14 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
 }
 
 const LONGEST_TERM: &str = "; the server's limit is --longest-term";
+const DAMAGE: &str = "; restore the database from a copy";
 const MEMORY: &str = "; give the server more with --memory";
 
 /// Advice to clients for an error of a document, with its own separator.
 pub(crate) fn advice_of_load(error: &LoadError) -> &'static str {
     match error {
         LoadError::Graph(error) => advice_of_graph(error),
+        LoadError::Store(error) if error.is_damage() => DAMAGE,
         error if error.is_of_memory() => MEMORY,
         error => match error.setting() {
             Some(DocumentSetting::LongestTerm) => LONGEST_TERM,
@@ -73,6 +75,7 @@ fn advice_of_graph(error: &GraphError) -> &'static str {
     match error {
         GraphError::TermTooLong { .. } => LONGEST_TERM,
         error if error.is_of_memory() => MEMORY,
+        error if error.is_damage() => DAMAGE,
         _ => "",
     }
 }

@@ -18,7 +18,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// A page is not what was written there.
-    #[error("{}: page {page} at byte {offset} is damaged: {why}; restore the database from a copy", .file.display())]
+    #[error("{}: page {page} at byte {offset} is damaged: {why}", .file.display())]
     Damaged {
         /// Stripe file.
         file: PathBuf,
@@ -142,7 +142,7 @@ pub enum StoreError {
         how: Lost,
     },
     /// The super-block or the meta run cannot be used.
-    #[error("{}: {why}; restore the database from a copy", .path.display())]
+    #[error("{}: {why}", .path.display())]
     Corrupt {
         /// File.
         path: PathBuf,

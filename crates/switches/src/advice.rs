@@ -8,6 +8,7 @@ use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
 use snowmelt_store::StoreError;
 
 const LONGEST_TERM: &str = "; --longest-term SIZE changes that";
+const DAMAGE: &str = "; restore the database from a copy";
 const MEMORY: &str = "; give more with --memory";
 
 /// The text of an error, and advice.
@@ -91,6 +92,7 @@ impl Told {
         let advice = match error {
             GraphError::TermTooLong { .. } => LONGEST_TERM,
             GraphError::Store(error) => return Self::from_store(error),
+            error if error.is_damage() => DAMAGE,
             _ => "",
         };
         Self { text: error.to_string(), advice: advice.to_owned() }
@@ -102,6 +104,7 @@ impl Told {
             StoreError::NeedsWriting { .. } => " (--memory)",
             StoreError::BlockDevice { .. } => "; --destroy takes it all the same",
             StoreError::JournalDamaged { is_cuttable: true, .. } => "; --salvage opens what is before",
+            error if error.is_damage() => DAMAGE,
             _ => "",
         };
         Self { text: error.to_string(), advice: advice.to_owned() }
@@ -135,6 +138,23 @@ mod tests {
         assert!(told(load).ends_with("; allow a folder with --allow-load DIR"));
         let update = QueryError::WrongLanguage { found: SparqlLanguage::Update, line: 1, column: 1 };
         assert!(told(update).ends_with("this is an update, not a query; run it with `snowmelt update`"));
+    }
+
+    /// However deep it was found, damage is answered in one way.
+    #[test]
+    fn damage_is_answered_with_a_copy() {
+        let stored = || StoreError::Corrupt { path: "a".into(), why: "it is cut off".to_owned() };
+        let graph = || GraphError::Dictionary { tree: "iri", number: 7, why: "it is not UTF-8".to_owned() };
+        for told in [
+            told(stored()),
+            told(LoadError::from(stored())),
+            told(QueryError::from(GraphError::from(stored()))),
+            told(graph()),
+            told(LoadError::from(graph())),
+            told(QueryError::from(graph())),
+        ] {
+            assert!(told.ends_with("; restore the database from a copy"), "{told}");
+        }
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Old {
 fn check_numbers(tree: Tree, first: u64, parsed: &Parsed) -> Result<(), LoadError> {
     for (number, id) in (first..).zip(&parsed.ids) {
         if position(*id).is_none() && TermId(*id).number() != number {
-            let why = "the same string has another number, too: restore the database from a copy".to_owned();
+            let why = "the same string has another number, too".to_owned();
             return Err(GraphError::Dictionary { tree: tree.name(), number, why }.into());
         }
     }

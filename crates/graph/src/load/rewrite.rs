@@ -307,10 +307,7 @@ impl Rewrite<'_> {
             terms.clear();
         }
         if written != numbers.len(tree) {
-            let why = format!(
-                "it leads to {written} of {} terms: restore the database from a copy",
-                numbers.len(tree)
-            );
+            let why = format!("it leads to {written} of {} terms", numbers.len(tree));
             return Err(GraphError::record(tree.hash_name(), why).into());
         }
         Ok(())

@@ -163,9 +163,7 @@ impl Transaction {
         match applied.effective.iter().filter(|effective| !**effective).count() {
             0 => Ok(()),
             wrong => {
-                let why = format!(
-                    "{wrong} of {len} changes of psog do not fit it: restore the database from a copy"
-                );
+                let why = format!("{wrong} of {len} changes of psog do not fit it");
                 Err(GraphError::record(index.name(), why))
             }
         }

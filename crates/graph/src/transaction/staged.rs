@@ -21,7 +21,7 @@ use std::sync::Arc;
 use snowmelt_store::{Account, Charge, TempSpace, WaitFor};
 
 use crate::database::GraphDatabase;
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::input::cancelled;
 use crate::input::document::parse_document;
 use crate::input::error::LoadError;
@@ -183,10 +183,7 @@ impl Staged {
             }
             ChunkPlace::Space { at, len } => {
                 let space = self.space.as_ref().expect("a chunk was put there");
-                Parsed::read(&space.read(at, len)?).ok_or_else(|| {
-                    let why = "temporary space gave back other bytes than it was given: try again";
-                    GraphError::record("a staged document", why)
-                })?
+                Parsed::read(&space.read(at, len)?).expect("temporary space gives back what it was given")
             }
         };
         Ok(Some((parsed, begins)))
