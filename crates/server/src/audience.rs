@@ -36,7 +36,7 @@ impl Audience {
         let named = match named {
             Some(host) => host.into_owned(),
             None if head.version < Version::HTTP_11 => "localhost".to_owned(),
-            None => return Err((StatusCode::BAD_REQUEST, "a request of HTTP/1.1 needs a Host".into())),
+            None => return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request of HTTP/1.1 needs a Host")),
         };
         self.check(&named)?;
         // In absolute form, which is meant for proxies, the request line names the authority once
@@ -57,7 +57,7 @@ impl Audience {
         let message = format!(
             "the request is for '{authority}', which is no name of this server: use localhost or 127.0.0.1, or start the server with --allow-host NAME"
         );
-        Err((StatusCode::FORBIDDEN, message))
+        Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 
     fn knows(&self, host: &str) -> bool {
@@ -82,7 +82,7 @@ pub fn check_origin(headers: &HeaderMap, host: &str, cors: &Cors, wish: Wish) ->
     let refused = |page: &str| {
         let may = if wish == Wish::Read { "run queries" } else { "change data" };
         let message = format!("{page} may not {may} here: start the server with --cors and its origin");
-        Err((StatusCode::FORBIDDEN, message))
+        Err(Refusal::new(StatusCode::FORBIDDEN, message))
     };
     match (text(header::ORIGIN), text(SEC_FETCH_SITE)) {
         (Some(origin), _) if cors.allows(&origin, wish) => Ok(()),

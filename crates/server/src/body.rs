@@ -312,7 +312,7 @@ impl AnswerWriter {
         drop(self.turn);
         match (self.head, self.chunks) {
             (Some(head), _) => drop(head.send(Err(refusal))),
-            (None, Some(chunks)) => drop(chunks.blocking_send(Err(io::Error::other(refusal.1)))),
+            (None, Some(chunks)) => drop(chunks.blocking_send(Err(io::Error::from(refusal)))),
             (None, None) => {}
         }
     }
@@ -485,7 +485,7 @@ mod tests {
     fn an_early_error_is_a_refusal() {
         let (mut writer, mut head) = writer(&MemoryBudget::new(64 << 20));
         writer.write_all(b"ye").unwrap();
-        writer.fail((hyper::StatusCode::BAD_REQUEST, "no".into()));
+        writer.fail(Refusal::new(hyper::StatusCode::BAD_REQUEST, "no"));
         assert!(head.try_recv().unwrap().is_err());
     }
 

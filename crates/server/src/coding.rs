@@ -111,7 +111,7 @@ impl Coding {
 }
 
 fn unknown(name: &str) -> Refusal {
-    (
+    Refusal::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         format!("Content-Encoding '{name}' is not known: send the body as it is, or in one of {CODINGS}"),
     )

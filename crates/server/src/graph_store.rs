@@ -49,7 +49,7 @@ pub struct Stored {
 
 /// The graph that a request is about. `root` is the address that the path is below.
 pub fn target(method: &Method, path: &str, query: Option<&str>, root: &str) -> Result<Target, Refusal> {
-    let bad = |message: &str| (StatusCode::BAD_REQUEST, message.to_owned());
+    let bad = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, message);
     if path.len() > PATH.len() + 1 {
         return named(&format!("{root}{path}"));
     }
@@ -80,7 +80,9 @@ pub fn target(method: &Method, path: &str, query: Option<&str>, root: &str) -> R
 fn named(iri: &str) -> Result<Target, Refusal> {
     match oxiri::Iri::parse(iri) {
         Ok(_) => Ok(Target::Named(iri.to_owned())),
-        Err(error) => Err((StatusCode::BAD_REQUEST, format!("{iri} is no absolute IRI: {error}"))),
+        Err(error) => {
+            Err(Refusal::new(StatusCode::BAD_REQUEST, format!("{iri} is no absolute IRI: {error}")))
+        }
     }
 }
 
@@ -94,7 +96,7 @@ pub fn query_of(
     let is_there = |graph| view.is_none_or(|view| view.has(graph));
     match target {
         Target::Default if !is_there(None) => {
-            Err((StatusCode::NOT_FOUND, "there is no default graph".to_owned()))
+            Err(Refusal::new(StatusCode::NOT_FOUND, "there is no default graph"))
         }
         Target::Default => Ok("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }".to_owned()),
         Target::Named(graph) => {
@@ -110,7 +112,7 @@ pub fn query_of(
 }
 
 fn not_found(graph: &str) -> Refusal {
-    (StatusCode::NOT_FOUND, format!("there is no graph <{graph}>"))
+    Refusal::new(StatusCode::NOT_FOUND, format!("there is no graph <{graph}>"))
 }
 
 /// A body that is to become a graph, or all graphs.
@@ -155,7 +157,7 @@ pub fn store(
         }
         Target::All if write == GraphWrite::Replace => {
             let message = "which graph? /graphs?default or /graphs?graph=IRI; all at once: send TriG, N-Quads or JSON-LD";
-            return Err((StatusCode::BAD_REQUEST, message.into()));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
         Target::All => {
             let name = new();
@@ -191,7 +193,7 @@ fn document(part: BodyPart, contexts: &Contexts) -> Result<GraphDocument, Refusa
     let kind = media_type(&part.content_type);
     let format = format_of_media_type(&kind);
     if format.is_none() && !kind.is_empty() && kind != "application/octet-stream" {
-        return Err((
+        return Err(Refusal::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!(
                 "Content-Type '{kind}' is not that of a graph: send text/turtle, application/n-triples, application/rdf+xml, application/ld+json, application/trig or application/n-quads"
@@ -230,7 +232,7 @@ fn refusal_of_load(error: &LoadError) -> Refusal {
         error if error.is_of_memory() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, format!("{error}{}", crate::refusal::advice_of_load(error)))
+    Refusal::new(status, format!("{error}{}", crate::refusal::advice_of_load(error)))
 }
 
 #[cfg(test)]
@@ -238,7 +240,7 @@ mod tests {
     use super::*;
 
     fn get(path: &str, query: Option<&str>) -> Result<Target, u16> {
-        target(&Method::GET, path, query, "http://h:1").map_err(|(status, _)| status.as_u16())
+        target(&Method::GET, path, query, "http://h:1").map_err(|refusal| refusal.status.as_u16())
     }
 
     #[test]
@@ -250,7 +252,7 @@ mod tests {
             assert_eq!(target(&method, "/graphs", None, "http://h").unwrap(), Target::All);
         }
         assert_eq!(
-            target(&Method::DELETE, "/graphs", None, "http://h").unwrap_err().0,
+            target(&Method::DELETE, "/graphs", None, "http://h").unwrap_err().status,
             StatusCode::BAD_REQUEST
         );
         for query in [

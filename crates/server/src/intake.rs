@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::coding::{Coding, Decoder};
 use crate::limits::{LEAST_BODY_BYTES, ServerLimits};
-use crate::refusal::{Refusal, Refused, refusal};
+use crate::refusal::{Refusal, refusal};
 use crate::running::{LOOK, Task};
 use crate::spool::{MEMORY_BYTES, Place, Spool, Spooled, no_memory, unwritten};
 
@@ -49,7 +49,7 @@ struct SizeLimit {
 impl SizeLimit {
     fn refusal(self) -> Refusal {
         let message = format!("the request body exceeds {} bytes ({})", self.bytes, self.switch);
-        (StatusCode::PAYLOAD_TOO_LARGE, message)
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 }
 
@@ -98,8 +98,9 @@ impl<'a> Intake<'a> {
                 continue;
             };
             let Some(frame) = frame else { return Ok(None) };
-            let frame =
-                frame.map_err(|e| (StatusCode::BAD_REQUEST, format!("the request body broke off: {e}")))?;
+            let frame = frame.map_err(|e| {
+                Refusal::new(StatusCode::BAD_REQUEST, format!("the request body broke off: {e}"))
+            })?;
             let Ok(bytes) = frame.into_data() else { continue };
             self.taken += bytes.len() as u64;
             self.pace.bytes += bytes.len() as u64;
@@ -153,11 +154,11 @@ struct Bounded<'a, W> {
 
 impl<W: Write> Write for Bounded<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.watch.check().map_err(Refused)?;
+        self.watch.check()?;
         if let Some(most) = self.watch.most_work.filter(|most| self.work.so_far() >= *most) {
-            return Err(Refused(refusal(&QueryError::Timeout(most))).into());
+            return Err(refusal(&QueryError::Timeout(most)).into());
         }
-        let too_large = || Refused(self.most.refusal());
+        let too_large = || self.most.refusal();
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
         self.to.write_all(bytes)?;
         Ok(bytes.len())
@@ -187,12 +188,13 @@ async fn take<W: Place>(
     let watch = BodyWatch { most_work: intake.watch.most_work.filter(|_| coding.is_some()), ..intake.watch };
     let most = intake.most;
     let to = Bounded { to, left: most.bytes, most, watch, work: Arc::clone(&work) };
-    let wrong = |error: io::Error| match (error.downcast::<Refused>(), coding) {
-        (Ok(Refused(refusal)), _) => refusal,
-        (Err(error), Some(coding)) => {
-            (StatusCode::BAD_REQUEST, format!("the request body is no {}: {error}", coding.name()))
-        }
-        (Err(error), None) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    let wrong = |error: io::Error| match (error.downcast::<Refusal>(), coding) {
+        (Ok(refusal), _) => refusal,
+        (Err(error), Some(coding)) => Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("the request body is no {}: {error}", coding.name()),
+        ),
+        (Err(error), None) => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     };
     let mut decoder = Decoder::new(coding, to).map_err(wrong)?;
     while let Some(bytes) = intake.next().await? {
@@ -212,7 +214,7 @@ impl Pace {
                 "the request body came too slowly: {} bytes in {:?}, at least {LEAST_BODY_BYTES} are wanted (--stall-deadline)",
                 self.bytes, self.stall
             );
-            return Err((StatusCode::REQUEST_TIMEOUT, message));
+            return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, message));
         }
         (self.until, self.bytes) = (Instant::now() + self.stall, 0);
         Ok(())
@@ -239,7 +241,7 @@ impl Write for HeldBody {
         if self.bytes.len() + more.len() > self.bytes.capacity() {
             let capacity = (self.bytes.capacity() * 2).max(self.bytes.len() + more.len());
             let reserved = self.memory.resize("a request", capacity as u64 * COPIES);
-            reserved.map_err(|e| Refused(no_memory(&e)))?;
+            reserved.map_err(|e| no_memory(&e))?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         self.bytes.extend_from_slice(more);

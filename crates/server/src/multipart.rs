@@ -49,13 +49,17 @@ pub fn parts(
     budget: &MemoryBudget,
     dir: &(dyn Fn() -> PathBuf + Sync),
 ) -> Result<Vec<BodyPart>, Refusal> {
-    let bad = |message: &str| (StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
+    let bad =
+        |message: &str| Refusal::new(StatusCode::BAD_REQUEST, format!("multipart/form-data: {message}"));
     if !(1..=MOST_BOUNDARY).contains(&boundary.len()) {
         return Err(bad(&format!("the boundary has 1 to {MOST_BOUNDARY} characters")));
     }
     let size = body.len().map_err(|e| bad(&e.to_string()))?;
     if size > MOST_BYTES {
-        return Err((StatusCode::PAYLOAD_TOO_LARGE, "send a large document as it is, not in a form".into()));
+        return Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "send a large document as it is, not in a form",
+        ));
     }
     let _memory = budget.reserve("a form", size).map_err(|e| no_memory(&e))?;
     let mut bytes = Vec::with_capacity(size as usize);
@@ -64,7 +68,7 @@ pub fn parts(
         cut(&bytes, boundary.as_bytes()).ok_or_else(|| bad("the parts do not end with their boundary"))?;
     if cut.len() > MOST_PARTS {
         let message = format!("a form of more than {MOST_PARTS} parts, the limit: send them one by one");
-        return Err((StatusCode::PAYLOAD_TOO_LARGE, message));
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
     }
     let mut parts = Vec::new();
     for part in cut {
@@ -122,7 +126,7 @@ mod tests {
         let mut spool = Spool::new(&budget, &std::env::temp_dir);
         spool.append(text.as_bytes()).unwrap();
         let parts = parts(spool.finish().unwrap(), boundary, &budget, &std::env::temp_dir)
-            .map_err(|(status, _)| status.as_u16())?;
+            .map_err(|refusal| refusal.status.as_u16())?;
         let text = |mut body: Spooled| {
             let mut text = String::new();
             body.read_to_string(&mut text).unwrap();

@@ -5,23 +5,33 @@ use snowmelt_graph::GraphError;
 use snowmelt_graph::load::{DocumentSetting, LoadError};
 use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
 
-/// A refusal: status and one line that says what to do.
-pub type Refusal = (StatusCode, String);
+/// Why a request gets no answer, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Its status.
+    pub status: StatusCode,
+    /// One line.
+    pub message: String,
+}
 
-/// A refusal on its way through code that knows input and output errors only.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.1)]
-pub struct Refused(pub Refusal);
+impl Refusal {
+    /// A refusal.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+}
 
-impl From<Refused> for std::io::Error {
-    fn from(refused: Refused) -> Self {
-        Self::other(refused)
+/// For code that knows input and output errors only.
+impl From<Refusal> for std::io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::other(refusal)
     }
 }
 
 /// The refusal of a change that finds no room; the device is not named to clients.
 pub(crate) fn no_room() -> Refusal {
-    (StatusCode::INSUFFICIENT_STORAGE, "there is no room on the server's device".to_owned())
+    Refusal::new(StatusCode::INSUFFICIENT_STORAGE, "there is no room on the server's device")
 }
 
 /// The refusal that an error of a query or an update is.
@@ -49,7 +59,7 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, told(error))
+    Refusal::new(status, told(error))
 }
 
 const LONGEST_TERM: &str = "; the server's limit is --longest-term";
@@ -119,8 +129,8 @@ mod tests {
     use super::*;
 
     fn refused(error: QueryError) -> (u16, String) {
-        let (status, told) = refusal(&error);
-        (status.as_u16(), told)
+        let Refusal { status, message } = refusal(&error);
+        (status.as_u16(), message)
     }
 
     #[test]

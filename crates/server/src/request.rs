@@ -88,7 +88,7 @@ pub fn parse(
             "application/sparql-query" => all.queries.push(text(content_type, body)?),
             UPDATE => all.updates.push(text(content_type, body)?),
             other => {
-                return Err((
+                return Err(Refusal::new(
                     StatusCode::UNSUPPORTED_MEDIA_TYPE,
                     format!(
                         "Content-Type '{other}' is not supported: send application/sparql-query, application/sparql-update or application/x-www-form-urlencoded"
@@ -97,7 +97,7 @@ pub fn parse(
             }
         }
     } else if method != Method::GET && method != Method::HEAD {
-        return Err((StatusCode::METHOD_NOT_ALLOWED, "use GET or POST".into()));
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST"));
     } else if !all.updates.is_empty() {
         return Err(bad("an update changes the database: send it with POST"));
     }
@@ -122,7 +122,7 @@ fn text(content_type: &str, body: &[u8]) -> Result<String, Refusal> {
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').to_owned())
     });
     if let Some(other) = charset.filter(|c| !c.eq_ignore_ascii_case("utf-8")) {
-        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("charset {other}: send UTF-8")));
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("charset {other}: send UTF-8")));
     }
     String::from_utf8(body.to_vec()).map_err(|_| bad("the text in the body is not UTF-8"))
 }
@@ -208,7 +208,7 @@ impl Parameters {
 }
 
 fn bad(message: &str) -> Refusal {
-    (StatusCode::BAD_REQUEST, message.into())
+    Refusal::new(StatusCode::BAD_REQUEST, message)
 }
 
 #[cfg(test)]
@@ -273,26 +273,26 @@ mod tests {
             parse(&Method::POST, None, &form, b"update=a&query=b"),
             parse(&Method::POST, None, &typed("application/sparql-update"), b"\xFF"),
         ] {
-            assert_eq!(refused.unwrap_err().0, StatusCode::BAD_REQUEST);
+            assert_eq!(refused.unwrap_err().status, StatusCode::BAD_REQUEST);
         }
         let utf16 =
             parse(&Method::POST, None, &typed("application/sparql-update; charset=UTF-16"), b"CLEAR ALL");
-        assert_eq!(utf16.unwrap_err().0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(utf16.unwrap_err().status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
 
     #[test]
     fn refusals() {
         assert_eq!(parse(&Method::GET, None, &HeaderMap::new(), b"").unwrap(), Operation::Nothing);
         let none = parse(&Method::POST, None, &typed("application/x-www-form-urlencoded"), b"").unwrap_err();
-        assert_eq!(none.0, StatusCode::BAD_REQUEST);
+        assert_eq!(none.status, StatusCode::BAD_REQUEST);
         let twice = parse(&Method::GET, Some("query=a&query=b"), &HeaderMap::new(), b"").unwrap_err();
-        assert!(twice.1.contains("more than one"));
+        assert!(twice.message.contains("more than one"));
         let threads = |value: &str| {
             parse(&Method::GET, Some(&format!("query=a&threads={value}")), &HeaderMap::new(), b"")
         };
         assert_eq!(query(threads("3").unwrap()).threads, Some(3));
         for wrong in ["0", "-1", "many", ""] {
-            assert_eq!(threads(wrong).unwrap_err().0, StatusCode::BAD_REQUEST, "{wrong:?}");
+            assert_eq!(threads(wrong).unwrap_err().status, StatusCode::BAD_REQUEST, "{wrong:?}");
         }
         let form = typed("application/x-www-form-urlencoded");
         for (name, update) in [("query", false), ("update", true)] {
@@ -305,13 +305,13 @@ mod tests {
             assert_eq!((asked.threads, asked.priority), (Some(2), Priority::Low), "{name}");
         }
         let priority = parse(&Method::GET, Some("query=a&priority=urgent"), &HeaderMap::new(), b"");
-        assert_eq!(priority.unwrap_err().0, StatusCode::BAD_REQUEST);
+        assert_eq!(priority.unwrap_err().status, StatusCode::BAD_REQUEST);
         let empty = Some("query=a&default-graph-uri=&named-graph-uri=");
         let empty = query(parse(&Method::GET, empty, &HeaderMap::new(), b"").unwrap());
         assert!(empty.default_graphs.is_empty() && empty.named_graphs.is_empty());
         let media = parse(&Method::POST, None, &typed("text/plain"), b"ASK {}").unwrap_err();
-        assert_eq!(media.0, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(media.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
         let method = parse(&Method::DELETE, Some("query=a"), &HeaderMap::new(), b"").unwrap_err();
-        assert_eq!(method.0, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(method.status, StatusCode::METHOD_NOT_ALLOWED);
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use hyper::StatusCode;
 use snowmelt_database::{MemoryBudget, Reservation};
 
-use crate::refusal::{Refusal, Refused};
+use crate::refusal::Refusal;
 
 /// Bytes kept in memory.
 pub const MEMORY_BYTES: usize = 4 << 20;
@@ -92,7 +92,7 @@ impl Place for Spool<'_> {
 
 impl Write for Spool<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.append(bytes).map_err(|e| Refused(unwritten(&e)))?;
+        self.append(bytes).map_err(|e| unwritten(&e))?;
         Ok(bytes.len())
     }
 
@@ -103,7 +103,7 @@ impl Write for Spool<'_> {
 
 /// The refusal of a body that finds no room on the disk.
 pub fn unwritten(error: &io::Error) -> Refusal {
-    (StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {error}"))
+    Refusal::new(StatusCode::INSUFFICIENT_STORAGE, format!("the body cannot be kept: {error}"))
 }
 
 /// A text as it was spooled.
@@ -150,7 +150,7 @@ impl Spooled {
 
 /// The refusal of a request that the memory budget has no room for.
 pub fn no_memory(error: &impl std::fmt::Display) -> Refusal {
-    (StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
 }
 
 impl Read for Spooled {

@@ -133,7 +133,7 @@ impl Admin {
     fn request(&self, number: u64, method: &Method) -> Result<HttpResponse, Refusal> {
         let Some(task) = self.context.running.tasks().into_iter().find(|task| task.number == number) else {
             let message = format!("no request {number} runs: /requests lists those that do");
-            return Err((StatusCode::NOT_FOUND, message));
+            return Err(Refusal::new(StatusCode::NOT_FOUND, message));
         };
         if method == Method::DELETE {
             task.cancel.store(true, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl Admin {
         let failed = failed.map(|why| format!("updates fail until the server is started again: {why}"));
         let waits = || stores().find_map(|store| store.unready()).map(|why| format!("updates wait: {why}"));
         match failed.or_else(waits) {
-            Some(why) => Err((StatusCode::SERVICE_UNAVAILABLE, why)),
+            Some(why) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)),
             None => Ok(text(StatusCode::OK, "ready\n")),
         }
     }

@@ -78,10 +78,10 @@ impl From<DatasetError> for Failure {
                 // It names files, so it goes to the administrator and not to the client.
                 tell!("snowmelt: a dataset cannot be had: {why}");
                 let message = "the dataset cannot be had; see the log of the server".to_owned();
-                return (StatusCode::INTERNAL_SERVER_ERROR, message).into();
+                return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message).into();
             }
         };
-        (status, error.to_string()).into()
+        Refusal::new(status, error.to_string()).into()
     }
 }
 
@@ -103,7 +103,7 @@ impl Failure {
 impl Why {
     fn response(self) -> HttpResponse {
         match self {
-            Self::Refused((status, message)) => {
+            Self::Refused(Refusal { status, message }) => {
                 let mut refused = text(status, format!("{message}\n"));
                 if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
                     let codings = header::HeaderValue::from_static(CODINGS);
@@ -156,11 +156,11 @@ fn busy(message: String) -> HttpResponse {
 
 pub fn not_acceptable(kind: Answer) -> Refusal {
     let message = format!("none of the accepted types is on offer: {}", negotiate::offered(kind));
-    (StatusCode::NOT_ACCEPTABLE, message)
+    Refusal::new(StatusCode::NOT_ACCEPTABLE, message)
 }
 
 pub fn internal(error: &dyn std::fmt::Display) -> Refusal {
-    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
 pub fn typed(media_type: &'static str) -> HeaderMap {
@@ -186,11 +186,11 @@ pub async fn with_account<T>(
 }
 
 pub fn bad(message: &str) -> Refusal {
-    (StatusCode::BAD_REQUEST, message.into())
+    Refusal::new(StatusCode::BAD_REQUEST, message)
 }
 
 pub fn lost() -> Refusal {
-    (StatusCode::INTERNAL_SERVER_ERROR, "the request ended without an answer; see the log".into())
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the request ended without an answer; see the log")
 }
 
 pub fn accept(headers: &HeaderMap) -> Option<String> {

@@ -100,7 +100,7 @@ impl Context {
 
 /// The refusal of a change by a read-only server.
 pub fn read_only() -> Refusal {
-    (StatusCode::FORBIDDEN, "this server is read-only (--read-only)".to_owned())
+    Refusal::new(StatusCode::FORBIDDEN, "this server is read-only (--read-only)")
 }
 
 impl Client<'_> {

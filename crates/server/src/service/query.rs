@@ -224,7 +224,7 @@ impl QueryRun {
                 rows,
                 activity: activity.unwrap_or_default(),
                 plan: dataset.engine.explain(text, &planned).ok(),
-                error: error.map(|refusal| refusal.1.clone()),
+                error: error.map(|refusal| refusal.message.clone()),
             });
         }
     }

@@ -14,6 +14,7 @@ use crate::audience::Audience;
 use crate::connections::Connection;
 use crate::dataset::Dataset;
 use crate::dataset::catalog::Catalog;
+use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::tokens::{Rights, User};
 use crate::users::Users;
@@ -57,7 +58,7 @@ impl Router {
         let found = found.filter(|found| split.dataset.is_none() || found.is_of_dataset());
         let Some(resource) = found else {
             let message = format!("no such resource: {path}; queries and updates go to /sparql");
-            return Err((StatusCode::NOT_FOUND, message).into());
+            return Err(Refusal::new(StatusCode::NOT_FOUND, message).into());
         };
         if head.method == Method::OPTIONS {
             return Ok(Route::Options(resource));
@@ -96,7 +97,7 @@ impl Router {
             }
             (Catalog::Many(_), None) => {
                 let message = "which dataset? /NAME/sparql; /datasets lists them".to_owned();
-                Err((StatusCode::NOT_FOUND, message).into())
+                Err(Refusal::new(StatusCode::NOT_FOUND, message).into())
             }
         }
     }

@@ -124,7 +124,7 @@ impl Updates {
                 rows: updated.as_ref().map_or(0, |done| done.changed.inserted + done.changed.deleted),
                 activity: account.activity().to_string(),
                 plan: None,
-                error: updated.as_ref().err().map(|refusal| refusal.1.clone()),
+                error: updated.as_ref().err().map(|refusal| refusal.message.clone()),
             });
         }
         let updated = updated?;

@@ -23,7 +23,7 @@ type GoOn<'a> = &'a (dyn Fn(Option<WaitFor>) -> ControlFlow<()> + Sync);
 fn folder(context: &Context) -> Result<&Arc<Datasets>, Refusal> {
     context.catalog.folder().ok_or_else(|| {
         let message = "this server serves one database: start it with a folder of them";
-        (StatusCode::NOT_FOUND, message.to_owned())
+        Refusal::new(StatusCode::NOT_FOUND, message)
     })
 }
 
@@ -128,7 +128,7 @@ async fn maintain<T: Send + 'static>(
         })
     });
     let done = working.await.map_err(|_| lost())?.map_err(|error| match error.is_of_what_exists() {
-        true => (StatusCode::CONFLICT, "there is something of this name: choose another one".to_owned()),
+        true => Refusal::new(StatusCode::CONFLICT, "there is something of this name: choose another one"),
         false => internal(&error),
     })?;
     drop(running);

@@ -37,7 +37,7 @@ impl Admin {
             && !sort_trees(&mut samples, &column)
         {
             let message = format!("trees have no column {column}: sort by {}", TREE_COLUMNS.join(", "));
-            return Err((StatusCode::BAD_REQUEST, message));
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         }
         if asked("format").is_some_and(|format| format == "table") {
             samples.extend(self.advice(of));
@@ -113,7 +113,7 @@ impl Admin {
             (None, Some(account)) => MeterScope::Account(account),
             (Some(_), Some(_)) => return Err(bad("one at a time: 'tree' or 'account'")),
         };
-        self.reset_meters(dataset, &scope).map_err(|message| (StatusCode::NOT_FOUND, message))?;
+        self.reset_meters(dataset, &scope).map_err(|message| Refusal::new(StatusCode::NOT_FOUND, message))?;
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
