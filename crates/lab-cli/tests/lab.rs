@@ -101,6 +101,41 @@ fn a_limit_on_the_size_of_files_is_as_a_full_disk() {
 }
 
 #[test]
+fn a_disk_is_measured_by_one_command_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let line = |runtime: &'static str, out: &'static str| {
+        let cell = ["read", "file", "--bs", "4k", "--iodepth", "1", "--direct", "off", "--runtime", runtime];
+        [&cell[..], &["--out", out]].concat()
+    };
+    let quick = |more: &[&str]| {
+        let _ = std::fs::remove_dir_all(dir.path().join("quick"));
+        let output = lab(dir.path(), &[&line("0.1", "quick")[..], more].concat());
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (done, said) = quick(&["--wait"]);
+    if !done && said.contains("no block device") {
+        println!("skipped: temporary files are on no block device here");
+        return;
+    }
+    assert!(done, "{said}");
+    let mut first = command(dir.path(), &[&line("60", "first")[..], &["--wait"]].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let holder = format!("is being measured by `snowmelt-lab read` (process {})", first.id());
+    let refused = (0..100).find_map(|_| {
+        let (done, said) = quick(&[]);
+        (!done && said.contains(&holder)).then_some(said)
+    });
+    assert!(refused.is_some_and(|said| said.contains("--wait")), "{holder}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (done, said) = quick(&["--wait"]);
+    assert!(done, "the kernel gives the disk free with its holder: {said}");
+}
+
+#[test]
 fn a_file_may_have_settings_of_both_programs() {
     let dir = tempfile::tempdir().unwrap();
     let text =

@@ -30,6 +30,7 @@ use crate::read::report::report;
 use crate::run::arguments::{EngineName, OnOff, parse_pattern};
 use crate::run::turns::{self, Measured, Turns};
 use crate::target::Target;
+use crate::target::held::Busy;
 use crate::undo::{Undo, signals};
 use crate::{LabError, Run, size};
 
@@ -104,6 +105,8 @@ pub struct ReadArgs {
     /// (needs root).
     #[arg(long, conflicts_with = "model")]
     trace: bool,
+    #[command(flatten)]
+    busy: Busy,
     /// Folder for the results, new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -129,6 +132,9 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
     let stop = signals::stop_on_signal();
     let undo = Undo::open("read")?;
+    if model.is_none() {
+        args.busy.hold(std::slice::from_ref(&target.device), &undo, stop.flag())?;
+    }
     let _awake = args.awake.then(Awake::hold).transpose()?;
     let bench = ReadBench {
         target: &target,

@@ -32,8 +32,9 @@ use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
 use crate::run::arguments::OnOff;
 use crate::target::data_file;
+use crate::target::held::Busy;
 use crate::trace::target::TraceTarget;
-use crate::undo::Undo;
+use crate::undo::{Undo, signals};
 use crate::{LabError, Run, size};
 
 /// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
@@ -118,6 +119,8 @@ pub struct ScanArgs {
     /// Do without the block trace (seeks, depth at the device)
     #[arg(long)]
     no_trace: bool,
+    #[command(flatten)]
+    busy: Busy,
     /// Show what would be set and run, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -196,6 +199,7 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         return Ok(());
     }
     let undo = Undo::open("scan")?;
+    args.busy.hold(&devices, &undo, signals::stop_on_signal().flag())?;
     let path = match args.table {
         Some(TableSource::Made(len)) => {
             make_file(&place.join(format!("snowmelt-lab-table-{}", std::process::id())), len, &undo)?

@@ -2,6 +2,7 @@
 
 pub(crate) mod cold;
 pub(crate) mod data_file;
+pub(crate) mod held;
 mod in_use;
 
 use std::fs;

@@ -25,11 +25,13 @@ pub mod signals;
 mod state_dir;
 mod step;
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use rustix::fs::{FlockOperation, flock};
 use snowmelt_io::LoopOptions;
 
 pub use fuse::abort;
@@ -113,6 +115,8 @@ pub(crate) struct Inner {
 
 struct UndoState {
     journal: JournalFile,
+    /// Locks of the disks that are held.
+    held: Vec<(PathBuf, File)>,
     /// Not undone yet, in order of making.
     open: Vec<(StepId, Step)>,
     next: u64,
@@ -144,6 +148,7 @@ impl UndoState {
         let steps = std::mem::take(&mut self.open);
         let (left, failures) = undo_steps(steps, &mut |_, _| {});
         if left.is_empty() {
+            self.held.clear();
             self.journal.remove();
             return Ok(());
         }
@@ -169,7 +174,8 @@ impl Undo {
         let inner = signals::undo_on_signal(|| {
             let journal = JournalFile::create(dir, what)?;
             let path = journal.path().to_path_buf();
-            let state = UndoState { journal, open: Vec::new(), next: 1, kept: false, ended: false };
+            let state =
+                UndoState { journal, held: Vec::new(), open: Vec::new(), next: 1, kept: false, ended: false };
             Ok::<_, UndoError>(Arc::new(Inner { state: Mutex::new(state), path }))
         })?;
         Ok(Undo(Arc::new(Owner(inner))))
@@ -304,6 +310,28 @@ impl Undo {
             self.done(id)?;
         }
         Ok(moved)
+    }
+
+    /// Holds a disk, `/sys/block/NAME`, until everything is undone; false while another command
+    /// holds it.
+    ///
+    /// # Errors
+    /// The disk is not there, or the journal cannot be written.
+    pub fn hold(&self, disk: &Path) -> Result<bool, UndoError> {
+        let mut state = self.0.0.locked();
+        if state.held.iter().any(|(held, _)| held == disk) {
+            return Ok(true);
+        }
+        let step = Step::Hold { disk: disk.to_path_buf() };
+        let failed = |cause| UndoError::NotMade { doing: step.doing(), cause, hint: "" };
+        let lock = File::open(disk).map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            other => other.map_err(|e| failed(e.into()))?,
+        }
+        state.will(step)?;
+        state.held.push((disk.to_path_buf(), lock));
+        Ok(true)
     }
 
     /// Makes a directory (cgroup, trace instance, mount point).

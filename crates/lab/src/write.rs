@@ -16,7 +16,7 @@ mod plan;
 mod report;
 mod rung;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -24,9 +24,11 @@ use serde::Serialize;
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
+use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, OnOff};
 use crate::run::turns::{self, Measured, Turns};
+use crate::target::held::Busy;
 use crate::target::{Target, data_file};
 use crate::undo::{Undo, signals};
 use crate::write::plan::{PlannedRung, plan};
@@ -97,6 +99,8 @@ pub struct WriteArgs {
     /// no latency.
     #[arg(long)]
     awake: bool,
+    #[command(flatten)]
+    busy: Busy,
     /// Folder for the results, new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -107,6 +111,11 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     check(args)?;
     let stop = signals::stop_on_signal();
     let undo = Undo::open("write")?;
+    // The file may be made first, on the same disk.
+    let folder = args.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let place = if args.path.exists() { &args.path } else { folder.unwrap_or(Path::new(".")) };
+    let disk = BlockDevice::find(place)?;
+    args.busy.hold(disk.as_slice(), &undo, stop.flag())?;
     let _awake = args.awake.then(Awake::hold).transpose()?;
     prepare(args, &undo)?;
     let target = Target::look(&args.path)?;

@@ -31,6 +31,11 @@ pub const UNMOUNT_PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
+    /// A disk is measured by this command alone; free again with its end.
+    Hold {
+        /// `/sys/block/NAME`.
+        disk: PathBuf,
+    },
     /// A control file gets a new value; undone by writing the old one.
     Set {
         /// The control file.
@@ -154,6 +159,7 @@ impl Step {
     /// The change could not be taken back.
     pub fn undo(&self) -> io::Result<Outcome> {
         match self {
+            Step::Hold { .. } => Ok(Outcome::Gone),
             Step::Set { path, old, .. } => restore_value(path, old),
             Step::LoopDetach { device, backing } => detach(device, backing),
             Step::UnmountAll { device } => unmount_all(device),
@@ -185,6 +191,7 @@ impl Step {
     /// The change itself in words; `Display` says how it is taken back.
     pub fn doing(&self) -> String {
         match self {
+            Step::Hold { disk } => format!("hold {}", disk.display()),
             Step::Set { path, new, .. } => format!("set {} to {new:?}", path.display()),
             Step::LoopDetach { device, backing } => {
                 format!("attach {} to {}", device.display(), backing.display())
@@ -225,7 +232,9 @@ impl Step {
             | Step::RemoveTree { path } => path.starts_with(above),
             Step::Unmount { target } | Step::Serve { target } => target.starts_with(above),
             Step::LoopDetach { backing, .. } => backing.starts_with(above),
-            Step::Stop { .. } | Step::UnmountAll { .. } | Step::QueueDepth { .. } => false,
+            Step::Stop { .. } | Step::UnmountAll { .. } | Step::QueueDepth { .. } | Step::Hold { .. } => {
+                false
+            }
         }
     }
 
@@ -243,6 +252,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Step::Hold { disk } => write!(f, "give {} free", disk.display()),
             Step::Set { path, old, new } => write!(f, "set {} from {new:?} back to {old:?}", path.display()),
             Step::LoopDetach { device, backing } => {
                 write!(f, "detach {} from {}", device.display(), backing.display())
