@@ -12,11 +12,11 @@
 //! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that
 //!    has it (`check_dict`).
 //!
-//! Pages that only the journal has are read through it: all pages of all trees as of
-//! one commit, and opening has read the rest of the journal.
+//! Pages that are only in the journal are read from it. The check sees all trees as of one commit;
+//! opening the database has already read the rest of the journal.
 //!
-//! Sets are compared by [`Sum`]s, so nothing is sorted or held. A problem does not end the
-//! check: it is noted, and what can still be read is.
+//! Sets are compared by their [`Sum`]s, so nothing is sorted or kept in memory. A problem does not
+//! end the check: it is noted, and the check goes on with the parts that can still be read.
 
 mod dict;
 mod trees;
@@ -37,7 +37,7 @@ use crate::session::Session;
 use crate::session::pairs::Pairs;
 use crate::term::TermId;
 
-/// Most problems described; the rest are counted.
+/// Most problems described; further ones are only counted.
 const DESCRIBED: usize = 100;
 /// Rows read at a time.
 const BATCH: usize = 16_384;
@@ -53,7 +53,7 @@ pub struct CheckReport {
     pub strings: u64,
     /// The first problems, one line each.
     pub problems: Vec<String>,
-    /// How many there are.
+    /// Number of problems, described or not.
     pub problem_count: u64,
 }
 
@@ -84,22 +84,22 @@ impl CheckReport {
     }
 }
 
-/// How far a check is.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckProgress {
     /// The step of the check.
     pub step: &'static str,
-    /// Units (pages, rows or strings) done and to do in this step.
+    /// Units (pages, rows or strings) done in this step.
     pub done: u64,
     /// Units to do in this step.
     pub total: u64,
 }
 
-/// Called now and then during a check; may end it.
+/// Called from time to time during a check; may end it.
 pub type Progress<'a> = &'a mut dyn FnMut(CheckProgress) -> ControlFlow<()>;
 
-/// An order-independent sum over rows: equal for equal multisets, different for different ones
-/// but for a chance of 2^-64.
+/// An order-independent sum over rows: equal for equal multisets, and different for different
+/// ones except with a probability of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sum {
     pub rows: u64,
@@ -108,8 +108,8 @@ pub(crate) struct Sum {
 
 impl Sum {
     pub fn add(&mut self, row: &[u64]) {
-        // Each value passes through a full mixer (that of splitmix64) so that no column can
-        // make up for another.
+        // Each value passes through a full mixer (that of splitmix64), so a difference in one
+        // column cannot cancel one in another.
         let mut hash = row.len() as u64;
         for value in row {
             hash = (hash ^ value).wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -123,7 +123,7 @@ impl Sum {
 }
 
 impl GraphDatabase {
-    /// Checks everything there is. Problems are in the report; an error means that the check
+    /// Checks the whole database. Problems are listed in the report; an error means that the check
     /// could not be finished.
     pub fn check(self: &Arc<Self>, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport> {
         self.check_until(&mut |at| {
@@ -135,7 +135,7 @@ impl GraphDatabase {
     /// Checks everything as [`GraphDatabase::check`] does; ends in [`GraphError::Stopped`] when
     /// `progress` says so.
     pub fn check_until(self: &Arc<Self>, progress: Progress<'_>) -> Result<CheckReport> {
-        // The map as of the same commit as the trees.
+        // The extent map as of the same commit as the trees.
         let (snapshot, pages) = self.database().store().page_use()?;
         let state = self.state_of(&snapshot)?;
         let mut session = Session::new(self.clone(), state, snapshot);
@@ -310,8 +310,8 @@ fn compare(state: &GraphState, sums: &Sums, report: &mut CheckReport) {
     }
 }
 
-/// GS against PSOG: subject by subject in the order of SP, the graphs of the subject's quads.
-/// All quads of a subject are seen together, so its distinct graphs are counted exactly.
+/// Compares GS with PSOG: for each subject of SP, the graphs of its quads in PSOG. All quads of
+/// a subject are seen together, so its distinct graphs are counted exactly.
 fn check_graph_subjects(
     session: &mut Session,
     sums: &Sums,
@@ -333,7 +333,7 @@ fn check_graph_subjects(
     Ok(())
 }
 
-/// The graph-subject pairs of PSOG, by the subjects that SP has.
+/// Sum of the distinct graph-subject pairs of PSOG, read by the subjects of SP.
 pub(crate) fn graph_subjects(session: &mut Session, progress: Progress<'_>) -> Result<Sum> {
     let mut found = Sum::default();
     let mut scan = session.scan(Index::Sp, &[], None);
@@ -352,7 +352,7 @@ pub(crate) fn graph_subjects(session: &mut Session, progress: Progress<'_>) -> R
     Ok(found)
 }
 
-/// Adds the graphs of some subjects' quads that were not seen yet.
+/// Adds the graphs of these subjects' quads that were not seen before.
 fn graphs_of(
     session: &mut Session,
     pairs: &Columns,

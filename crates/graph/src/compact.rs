@@ -1,17 +1,17 @@
-//! `compact`: the files come near the size of a fresh load, while readers and writers go on.
+//! `compact`: shrinks the files to about the size of a fresh load, while readers and writers go on.
 //!
-//! 1. *terms*: where many terms of the dictionary are in no quad any more, or where it is asked
-//!    for, all trees are written anew without them ([`crate::load::rewrite`]), beside the old
-//!    ones. What is committed meanwhile is kept in a log and made to the new trees in short
-//!    transactions, until little is left. One commit makes that and switches.
-//! 2. *front*: the new trees lie behind the old ones. Where these left enough room they are
-//!    written once more, to the front, so that the files can be cut.
+//! 1. *terms*: if many terms of the dictionary are in no quad any more, or if the caller asks for
+//!    it, all trees are rewritten without them ([`crate::load::rewrite`]), beside the old ones.
+//!    Changes committed meanwhile are kept in a log and applied to the new trees in short
+//!    transactions, until few are left. One commit applies those and switches.
+//! 2. *front*: the new trees lie behind the old ones. If the old ones left enough room, the new
+//!    ones are written once more, to the front, so that the files can be truncated.
 //! 3. *pages*: scattered leaves are moved into key order ([`GraphDatabase::relocate`]) as far as
-//!    free extents take them, so that no file grows; all is written back, free space at the end
-//!    goes back to the system.
+//!    there are free extents, so that no file grows; then all pages are written back, and free
+//!    space at the end is given back to the system.
 //!
-//! Readers of the old generation keep its trees: its ids mean nothing in the new one. What is
-//! kept by id asks [`crate::GraphState::dictionary`].
+//! Readers of the old generation keep its trees: its ids mean nothing in the new one. Caches keyed
+//! by id compare [`crate::GraphState::dictionary`].
 //!
 //! Invariant: until the commit of the switch is durable the old generation is the database. A
 //! crash or an interruption leaves trees that are dropped at the next open, or at once.
@@ -41,43 +41,43 @@ use crate::load::rewrite::{Keep, LEAST_MEMORY, Rewrite};
 use crate::load::{LoadProgress, Progress};
 use crate::transaction::relocate::Growth;
 
-/// Percent of the dictionary's pages that are of dead terms, from which on they are reclaimed.
+/// Terms are reclaimed when dead ones take at least this percentage of the dictionary's pages.
 const DEAD_PERCENT: f64 = 10.0;
 
-/// Memory is asked for under this name, and so much of it is left where there is more.
+/// Name under which memory is reserved, and the bytes left to others if there is more.
 const ASKER: &str = "reclaiming terms";
 const LEFT_BYTES: u64 = 8 << 20;
 
-/// Changes that the commit of the switch makes itself.
+/// Most changes applied in the commit that switches.
 const LAST_CHANGES: usize = 2048;
-/// Rounds without fewer changes to be made, after which writers wait for the rest.
+/// Rounds of catching up without progress, after which writers wait for the rest.
 const PATIENCE: u32 = 16;
 /// Rows after which a sweep takes a new snapshot: some seconds.
 const RENEW_ROWS: u64 = 1 << 21;
 
-/// Whether terms without quads are reclaimed.
+/// Whether compaction reclaims terms without quads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompactTerms {
-    /// If there are many.
+    /// If there are many of them.
     #[default]
     Auto,
-    /// In any case.
+    /// Always.
     Always,
-    /// No.
+    /// Never.
     Never,
 }
 
-/// How to compact.
+/// Options of a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactOptions {
     /// Whether terms without quads are reclaimed.
     pub terms: CompactTerms,
-    /// Threads that sort.
+    /// Number of sorting threads.
     pub threads: usize,
     /// Sizes that follow from the memory budget unless set here. Tests set them low.
     pub sizes: LoadSizes,
-    /// Rows after which reading goes on as of a newer snapshot, unless the usual number.
+    /// Rows after which a scan renews its snapshot; `None` for the default.
     pub renew_rows: Option<u64>,
 }
 
@@ -92,37 +92,37 @@ impl Default for CompactOptions {
     }
 }
 
-/// How far a compaction is.
+/// Progress of a compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompactStep {
-    /// The trees are about to be written anew.
+    /// The trees are about to be rewritten.
     Needs {
-        /// Bytes of room on the disk that it takes for a while.
+        /// Bytes of disk space that the rewrite takes temporarily.
         bytes: u64,
-        /// Bytes that are free; `None` when that is not known.
+        /// Bytes that are free; `None` if that is not known.
         free: Option<u64>,
     },
-    /// The trees are written anew.
+    /// The trees are being rewritten.
     Rewriting {
         /// The step.
         step: &'static str,
-        /// Units of it that are done.
+        /// Units of the step that are done.
         done: u64,
-        /// All of them; 0 when that is not known.
+        /// All units of the step; 0 if that is not known.
         total: u64,
     },
-    /// So many changes made meanwhile are still to be made to the new trees.
+    /// Changes made meanwhile that are still to be applied to the new trees.
     CatchingUp(u64),
-    /// So many leaves have been moved.
+    /// Number of leaves moved so far.
     Moved(u64),
     /// Free space is about to be given back.
     WritingBack,
-    /// It waits, for writers or for a checkpoint.
+    /// Waiting for writers or for a checkpoint.
     Waiting(WaitFor),
 }
 
 impl CompactStep {
-    /// The step in words, and how much of it is done of how much; 0 where that is not known.
+    /// The step in words, the units done and the units in all; 0 where a number is not known.
     pub fn told(self) -> (String, u64, u64) {
         match self {
             CompactStep::Needs { bytes, free: Some(free) } => {
@@ -143,25 +143,25 @@ impl CompactStep {
 pub struct Compacted {
     /// Bytes of the stripes before.
     pub before_bytes: u64,
-    /// And after.
+    /// Bytes of the stripes after.
     pub after_bytes: u64,
     /// Reclaimed terms, or why none were.
     pub terms: TermsCompacted,
     /// Leaves moved.
     pub leaves: u64,
-    /// The shortage of space that ended the moving early, if one did. What was moved stays moved.
+    /// The shortage of space that ended the moving early, if any. Moved leaves stay moved.
     pub shortage: Option<StoreError>,
 }
 
-/// Terms without quads, after a compaction.
+/// Result of reclaiming terms without quads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TermsCompacted {
-    /// Nothing: there are few, or it was not asked for.
+    /// None were reclaimed: there are few, or the caller did not ask for it.
     Left,
-    /// Nothing, because there was too little room or memory.
+    /// None were reclaimed, because there was too little room or memory.
     PassedOver(String),
-    /// So many terms were in the dictionary before and after. Readers of the state before keep
-    /// so many bytes from being given back.
+    /// Terms were reclaimed. Readers of the older state still keep some bytes from being given
+    /// back.
     Reclaimed {
         /// Terms before.
         before: u64,
@@ -192,11 +192,11 @@ impl fmt::Display for TermsCompacted {
     }
 }
 
-/// Told how far a compaction is; says whether it goes on.
+/// Receives the progress of a compaction; its answer says whether to go on.
 type Told<'a> = &'a (dyn Fn(CompactStep) -> ControlFlow<()> + Sync);
 
-/// Calls `f` with the waiter of a compaction. Its caller is told what it waits for, some tens of
-/// times a second, and answers whether it goes on.
+/// Calls `f` with the waiter of a compaction. While it waits, `told` hears the reason some tens of
+/// times a second, and answers whether to go on.
 fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
     let sign = WaitSign::default();
     let go_on = || sign.read().is_none_or(|what| told(CompactStep::Waiting(what)).is_continue());
@@ -205,13 +205,13 @@ fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
 
 impl GraphDatabase {
     /// Reclaims terms without quads, moves all shuffled subtrees into key order, then gives free
-    /// space back to the system: the files come near the size of a fresh load. Readers and
-    /// writers go on. `told` hears how far it is.
+    /// space back to the system: the files shrink to about the size of a fresh load. Readers and
+    /// writers go on. `told` receives the progress.
     ///
     /// # Errors
-    /// Those of the store, [`GraphError::NoRoom`] when terms are to be reclaimed in any case,
-    /// and [`GraphError::Stopped`] when `told` says so. What was done by then stays done: all of
-    /// the terms, or nothing, and the leaves that were moved.
+    /// Fails with errors of the store, with [`GraphError::NoRoom`] if terms are to be reclaimed in
+    /// any case, and with [`GraphError::Stopped`] if `told` asks to stop. Finished work is kept:
+    /// reclaimed terms are all reclaimed or none, and moved leaves stay moved.
     pub fn compact(
         self: &Arc<Self>,
         options: &CompactOptions,
@@ -232,7 +232,7 @@ impl GraphDatabase {
         let relocated = waiting(told, |waiter| self.relocate_until(moved, Growth::Never, waiter));
         let shortage = match relocated {
             Ok(_) => None,
-            // Giving space back needs none.
+            // Giving space back needs no free space.
             Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
             Err(error) => return Err(error),
         };
@@ -271,7 +271,7 @@ impl GraphDatabase {
         let temporary = self.temporary_bytes(&*self.state()?);
         let has_room = self.database().store().room_bytes().is_none_or(|room| room >= temporary);
         if free >= self.packed_bytes() && has_room {
-            // Nothing can be cut off while the new trees lie at the end.
+            // Files cannot be truncated while the new trees lie at their ends.
             self.rewrite(Keep::All, BuildPlace::Front, options, told)?;
             self.give_back(told)?;
         }
@@ -279,8 +279,7 @@ impl GraphDatabase {
         Ok(TermsCompacted::Reclaimed { before, after, kept_bytes })
     }
 
-    /// A place for a rewrite that keeps this share of the terms; fails where there is too little
-    /// room.
+    /// A place for a rewrite that keeps this share of the terms; fails if there is too little room.
     fn room_for_rewrite(self: &Arc<Self>, live_share: f64, told: Told<'_>) -> Result<BuildPlace> {
         let state = self.state()?;
         let pages = |tree: TreeId| self.pages_of(tree);
@@ -300,7 +299,7 @@ impl GraphDatabase {
         let (free_inside, _) = self.database().store().unused_bytes();
         let temporary = self.temporary_bytes(&state);
         let free = self.database().store().room_bytes();
-        // Behind all there is the old trees leave a gap without holes.
+        // Behind all pages in use: the old trees then leave one gap without holes.
         let (place, needed) = match written + temporary {
             behind if free.is_none_or(|free| free >= behind) => (BuildPlace::Behind, behind),
             _ => (BuildPlace::Front, written.saturating_sub(free_inside) + temporary),
@@ -312,14 +311,14 @@ impl GraphDatabase {
         }
     }
 
-    /// Bytes of temporary files, about: packed rows of two orders of quads at a time.
+    /// Approximate bytes of temporary files: packed rows of two orders of quads at a time.
     fn temporary_bytes(&self, state: &GraphState) -> u64 {
-        /// Of a quad, in two orders and in pairs.
+        /// Bytes per quad, in two orders and in pairs.
         const QUAD: u64 = 32;
         state.quads() * QUAD
     }
 
-    /// Bytes of the extents that all trees need when they are written without gaps.
+    /// Bytes of the extents that all trees need if they are written without gaps.
     fn packed_bytes(&self) -> u64 {
         let geometry = self.database().store().geometry();
         let trees = self.database().store().catalog_all().trees;
@@ -344,15 +343,15 @@ impl GraphDatabase {
         told: Told<'_>,
     ) -> Result<()> {
         let memory = self.database().memory();
-        // As a load beside queries; something is left for those who begin. With little it is done
-        // in more and smaller pieces.
+        // Half of the free memory, as for a load beside queries, so that new queries find some.
+        // With little memory the rewrite works in more and smaller pieces.
         let free = memory.free();
         let memory_bytes = (free / 2).max(LEAST_MEMORY);
         let _reserved = memory.reserve_leaving(ASKER, memory_bytes, LEFT_BYTES.min(free / 4))?;
         let _log = waiting(told, |waiter| Logging::begin(self, waiter))?;
         let done = self.write_and_switch(keep, place, memory_bytes, options, told);
         if done.is_err() {
-            // Where it cannot be dropped now, the next open does it.
+            // If the trees cannot be dropped now, the next open drops them.
             let _ = drop_unfinished(self.database().store());
         }
         done
@@ -391,7 +390,7 @@ impl GraphDatabase {
         self.catch_up(Arc::new(next), told)
     }
 
-    /// Makes the changes of the log to the next generation, and then makes it the one.
+    /// Applies the changes of the log to the next generation, then switches to it.
     fn catch_up(self: &Arc<Self>, mut next: Arc<GraphState>, told: Told<'_>) -> Result<()> {
         let left = || self.changes.lock().as_ref().map_or(0, ChangeLog::len);
         let take = || self.changes.lock().as_mut().map_or(Ok(Vec::new()), ChangeLog::take);
@@ -422,12 +421,12 @@ impl GraphDatabase {
     }
 }
 
-/// Keeps the log of changes; it is gone when this is dropped.
+/// Keeps the log of changes; dropping this drops the log.
 struct Logging<'a>(&'a GraphDatabase);
 
 impl<'a> Logging<'a> {
     fn begin(database: &'a Arc<GraphDatabase>, waiter: &Waiter<'_>) -> Result<Self> {
-        // A transaction knows from its begin on whether its changes are wanted.
+        // A transaction learns at its begin whether its changes are logged.
         let turn = database.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
         let mut changes = database.changes.lock();
         if changes.is_some() {
@@ -446,7 +445,7 @@ impl Drop for Logging<'_> {
     }
 }
 
-/// Passes the progress of a rewrite on.
+/// Passes on the progress of a rewrite.
 struct Listener<'a> {
     told: Told<'a>,
     cancel: &'a AtomicBool,
@@ -476,7 +475,7 @@ fn of_load(error: LoadError) -> GraphError {
     }
 }
 
-/// Room, memory or time that may be there another day.
+/// True for a shortage of room, memory or time, which may be over another day.
 fn is_shortage(error: &GraphError) -> bool {
     matches!(
         error,

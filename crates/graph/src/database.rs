@@ -38,9 +38,9 @@ pub struct GraphDatabase {
     prefixes: Mutex<BTreeMap<u64, PrefixEncoder>>,
     /// by predicate: the last transaction since opening that gave it a literal as object
     literals: RwLock<FxHashMap<TermId, u64>>,
-    /// there while a new generation of the trees is written beside the writers
+    /// the log of changes, while a new generation of the trees is written beside the writers
     pub(crate) changes: Mutex<Option<ChangeLog>>,
-    /// Turns of documents that are parsed to be inserted.
+    /// Slots for parsing documents that are inserted.
     pub(crate) parsing: Arc<ParseSlots>,
 }
 
@@ -48,16 +48,16 @@ impl GraphDatabase {
     /// Opens the database in `path`.
     ///
     /// # Errors
-    /// There is none, or a process has it open.
+    /// Fails if there is no database, or if another process has it open.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<Self>> {
         Self::new(Arc::new(Database::open(path, options)?))
     }
 
-    /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path`
+    /// Creates an empty database in `path` and opens it; its data lies in `stripes`, or in `path`
     /// if there are none.
     ///
     /// # Errors
-    /// Something is there already, or the device cannot.
+    /// Fails if there is something already, or if the device fails.
     pub fn create(path: &Path, stripes: &[PathBuf], options: &OpenOptions) -> Result<Arc<Self>> {
         Self::new(Arc::new(Database::create(path, stripes, options)?))
     }
@@ -65,10 +65,10 @@ impl GraphDatabase {
     /// The graphs in an open database, which other layers may share.
     ///
     /// # Errors
-    /// A catalog record that cannot be read.
+    /// Fails if a catalog record cannot be read.
     pub fn new(database: Arc<Database>) -> Result<Arc<Self>> {
         if let Err(error) = generation::drop_unfinished(database.store()) {
-            // On a full disk a database opens all the same.
+            // A database must open even if the disk is full.
             snowmelt_store::notice(&format!("what an unfinished compaction left stays for now: {error}"));
         }
         Ok(Arc::new(GraphDatabase {
@@ -89,7 +89,7 @@ impl GraphDatabase {
     /// The newest durable state.
     ///
     /// # Errors
-    /// A catalog record that cannot be read.
+    /// Fails if a catalog record cannot be read.
     pub fn state(&self) -> Result<Arc<GraphState>> {
         self.state_of(&self.database.snapshot())
     }
@@ -99,9 +99,9 @@ impl GraphDatabase {
         self.states.seen_by(snapshot)
     }
 
-    /// A commit that left such a prefix table is about to be appended.
+    /// Keeps the prefix table of a commit that is about to be appended.
     pub(crate) fn keep_prefix_encoder(&self, dictionary: u64, encoder: PrefixEncoder) {
-        /// That of sessions, and that of the next generation.
+        /// The dictionary of the sessions and that of the next generation.
         const DICTIONARIES: usize = 2;
         let mut prefixes = self.prefixes.lock();
         prefixes.insert(dictionary, encoder);
@@ -110,19 +110,19 @@ impl GraphDatabase {
         }
     }
 
-    /// The commit of transaction `txn` was not appended.
+    /// Forgets the state of transaction `txn`, whose commit was not appended.
     pub(crate) fn forget_appended(&self, txn: u64) {
         self.states.forget(txn);
         self.prefixes.lock().clear();
     }
 
-    /// The prefix table of a dictionary, if it is the one with so many prefixes. It comes back
-    /// with the commit; after an abort it is made anew.
+    /// Takes the prefix table of a dictionary, if it has this many prefixes. The commit gives it
+    /// back; after an abort it is built anew.
     pub(crate) fn take_prefix_encoder(&self, dictionary: u64, prefixes: usize) -> Option<PrefixEncoder> {
         self.prefixes.lock().remove(&dictionary).filter(|encoder| encoder.len() == prefixes)
     }
 
-    /// A transaction gave these predicates literals as objects.
+    /// Notes that transaction `txn` gave these predicates literals as objects.
     pub(crate) fn note_literals(&self, predicates: &FxHashSet<TermId>, txn: u64) {
         if !predicates.is_empty() {
             self.literals.write().extend(predicates.iter().map(|predicate| (*predicate, txn)));
@@ -130,8 +130,8 @@ impl GraphDatabase {
     }
 
     /// The last transaction since the database was opened that gave the predicate a literal as
-    /// object; 0 if none did. What was found out as of that transaction or later, namely that
-    /// its objects are all IRIs and blank nodes, still holds.
+    /// object; 0 if none did. If all objects were found to be IRIs and blank nodes as of that
+    /// transaction or a later one, they still are.
     pub fn literals_since(&self, predicate: TermId) -> u64 {
         self.literals.read().get(&predicate).copied().unwrap_or(0)
     }

@@ -7,17 +7,17 @@
 //! | [`Tree::Literal`] | string, literal (short ones), value (any)     | lexical form                                |
 //! | [`Tree::Text`]    | text: strings and literals that are longer    | lexical form                                |
 //!
-//! How long a short one may be is a matter of the [`GraphFormat`].
+//! The [`GraphFormat`] defines the longest short form.
 //!
-//! In the two literal trees the annotation stands in the id ([`Codes`]); where it has no code
-//! ([`IN_STRING`]), before the lexical form: `@` or `^`, varint length, language tag or
+//! In the two literal trees the annotation is in the id ([`Codes`]). If it has no code
+//! ([`IN_STRING`]), it precedes the lexical form: `@` or `^`, varint length, language tag or
 //! datatype IRI.
 //!
-//! Numbers are dense from 0 per string tree, dealt out by first occurrence. Each string tree has a
-//! hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals; the hash is
-//! XXH3-64 of the string (of an IRI: before its prefix is taken off), seeded with tree and code,
-//! and cut to its upper [`HASH_BITS`]: enough to make false candidates rare, and they are told
-//! apart by reading the string. Tree, code and string together are the term.
+//! Numbers are dense from 0 per string tree, assigned by first occurrence. Each string tree has a
+//! hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals. The hash is
+//! XXH3-64 of the string (for an IRI, with its prefix), seeded with tree and code, and cut to its
+//! upper [`HASH_BITS`]. These make false candidates rare; reading the string tells them apart.
+//! Tree, code and string together are the term.
 
 pub mod code;
 mod format;
@@ -51,7 +51,7 @@ pub enum Tree {
     Iri = 0,
     /// Literals of up to [`GraphFormat::short_bytes`].
     Literal = 1,
-    /// Longer ones.
+    /// Literals above that length.
     Text = 2,
 }
 
@@ -59,7 +59,7 @@ impl Tree {
     /// All of them, in order.
     pub const ALL: [Tree; 3] = [Tree::Iri, Tree::Literal, Tree::Text];
 
-    /// The tree of a kind of terms, if they are in the dictionary.
+    /// The tree that holds terms of a kind; `None` for kinds outside the dictionary.
     #[inline]
     pub const fn holding(kind: TermKind) -> Option<Tree> {
         match kind {
@@ -100,17 +100,17 @@ impl Tree {
 /// Where a term belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place<'a> {
-    /// It is this id.
+    /// The term is inline, with this id.
     Inline(TermId),
-    /// It is a blank node with this label.
+    /// The term is a blank node with this label.
     Blank(&'a str),
-    /// It has an entry in the dictionary.
+    /// The term has this entry in the dictionary.
     Entry(Entry<'a>),
-    /// The code source does not know its language or datatype: no stored term is equal to it.
+    /// The code source does not know its language or datatype, so no stored term equals it.
     Unknown,
 }
 
-/// A term as the dictionary has it, but for the prefixes of IRIs.
+/// A term as stored in the dictionary, except for the prefixes of IRIs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry<'a> {
     /// Kind of its id.
@@ -141,15 +141,15 @@ impl Entry<'_> {
     }
 }
 
-/// The hash of a dictionary string, 64 bits. Sorting by it and then by number also sorts by
-/// [`index_hash`] only if no two hashes share their upper bits: sort rows of hash trees by what
-/// is stored.
+/// The hash of a dictionary string, 64 bits. Sort rows of hash trees by the stored
+/// [`index_hash`], not by this: where hashes share their upper bits, sorting by hash and number
+/// gives another order.
 #[inline]
 pub fn hash(tree: Tree, code: u16, string: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(u64::from(tree as u8) << 16 | u64::from(code), string)
 }
 
-/// The first column of a hash tree, of [`HASH_BITS`].
+/// The first column of a hash tree: the upper [`HASH_BITS`].
 #[inline]
 pub const fn index_hash(hash: u64) -> u64 {
     index_hash_of(hash, HASH_BITS as u8)
@@ -161,8 +161,8 @@ pub(crate) const fn index_hash_of(hash: u64, bits: u8) -> u64 {
     hash >> (64 - bits)
 }
 
-/// Finds where a term belongs in a dictionary of this format. `scratch` is used where the
-/// annotation must stand in the string.
+/// Finds the place of a term in a dictionary of this format. `scratch` receives the string if the
+/// annotation is part of it.
 #[inline]
 pub fn place<'a>(
     term: &TermRef<'a>,
@@ -255,7 +255,7 @@ pub(crate) fn dictionary_error(id: TermId, why: impl Into<String>) -> GraphError
     GraphError::Dictionary { tree, number: id.number(), why: why.into() }
 }
 
-/// The catalog's record of the whole graph.
+/// The catalog record of the whole graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphMeta {
     /// Format of the dictionary.
@@ -264,10 +264,10 @@ pub struct GraphMeta {
     pub quads: u64,
     /// Blank nodes, numbered from 0.
     pub blank_nodes: u64,
-    /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], but for tests of colliding
+    /// Bits of a hash in the hash trees, 1 to 64: [`HASH_BITS`], except in tests of colliding
     /// hashes.
     pub hash_bits: u8,
-    /// True: all quads are in the default graph. False: not known, the rows of GS tell.
+    /// True: all quads are in the default graph. False: not known; the rows of GS decide.
     pub plain: bool,
 }
 
@@ -284,7 +284,7 @@ impl Default for GraphMeta {
 }
 
 impl GraphMeta {
-    /// Format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little
+    /// Encodes format, quads, blank nodes, hash bits, and a byte 1 if the graph is plain; little
     /// endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.format.number().to_le_bytes().to_vec();
@@ -295,7 +295,7 @@ impl GraphMeta {
         bytes
     }
 
-    /// The inverse; a format that is none of [`GraphFormat::ALL`] is an error.
+    /// The inverse; a format not in [`GraphFormat::ALL`] is an error.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let damaged = || GraphError::record(RECORD_META, "it cannot be read");
         let (number, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
@@ -360,7 +360,7 @@ mod tests {
         ]
     }
 
-    /// A decode as a session does it, with the string in hand.
+    /// Decodes as a session does, with the string given.
     fn back(id: TermId, string: &[u8], codes: &Codes) -> crate::Term {
         let mut lexical = Lexical::new();
         if let Some(lexical) = lexical.write(id) {
@@ -373,7 +373,7 @@ mod tests {
         }
     }
 
-    /// A source whose tables hold only what was put in before.
+    /// A source whose tables hold only the names added before.
     struct Fixed<'a>(&'a Codes);
 
     impl CodeSource for Fixed<'_> {
@@ -421,7 +421,7 @@ mod tests {
                     other => panic!("{other:?}"),
                 };
                 prop_assert_eq!(&back(id, &string, &codes), term);
-                // Id but for the number, and string, are the term.
+                // The id without its number, and the string, identify the term.
                 let other = entries.entry((id, string)).or_insert_with(|| term.clone());
                 prop_assert_eq!(other, term);
             }

@@ -13,10 +13,10 @@ pub type Result<T, E = GraphError> = std::result::Result<T, E>;
 /// An error of the graph layer.
 #[derive(Debug, Error)]
 pub enum GraphError {
-    /// The store could not do it.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An id that stands for no stored term was to be decoded.
+    /// An id to be decoded stands for no stored term.
     #[error("{id:?} is not a term of the database")]
     NotATerm {
         /// The id.
@@ -28,7 +28,7 @@ pub enum GraphError {
         /// The id.
         id: TermId,
     },
-    /// A term is longer than any may be.
+    /// A term is longer than the limit.
     #[error("a term has {bytes} bytes, and the longest allowed has {most}")]
     TermTooLong {
         /// Its bytes.
@@ -70,7 +70,7 @@ pub enum GraphError {
         /// Bytes free.
         free: u64,
     },
-    /// Changes made beside a rewrite could not be kept for it.
+    /// Changes made during a rewrite could not be kept for it.
     #[error(
         "there was no room to keep what was changed while the terms were rewritten; they are as they were"
     )]
@@ -115,7 +115,7 @@ impl GraphError {
         matches!(self, Self::Store(StoreError::Full { .. }))
     }
 
-    /// True when something of the name is there already.
+    /// True when something with this name already exists.
     pub fn is_of_what_exists(&self) -> bool {
         match self {
             GraphError::Store(StoreError::Exists { .. }) => true,

@@ -1,13 +1,13 @@
 //! From the bytes of an RDF document to batches of terms and rows.
 //!
-//! 1. [`source`] opens a file, stdin or a reader, decompresses it and tells its format.
+//! 1. [`source`] opens a file, stdin or a reader, decompresses it and detects its format.
 //! 2. [`guard`] measures a document's nesting before a parser recurses over it.
-//! 3. [`ntriples`] scans N-Triples and N-Quads; [`rdf_xml`] and [`json_ld`] have those formats read
-//!    by readers of ours, [`document`] the others by oxrdfio. The three fill [`chunks`]. Where
-//!    faults are left out, [`turtle`] finds them in Turtle and TriG.
-//! 4. [`intern`] makes of each chunk a dictionary of its own and rows of references into it.
+//! 3. [`ntriples`] scans N-Triples and N-Quads; [`rdf_xml`] and [`json_ld`] call readers of ours,
+//!    and [`document`] calls oxrdfio for the other formats. All fill [`chunks`]. A lenient load
+//!    finds faults in Turtle and TriG with [`turtle`].
+//! 4. [`intern`] makes of each chunk its own dictionary and rows of references into it.
 //!
-//! Loads and transactions build on this alike; nothing here knows a database.
+//! Loads and transactions both build on this; nothing here knows a database.
 
 mod chunks;
 pub(crate) mod document;
@@ -36,7 +36,7 @@ use oxrdf::NamedNode;
 use crate::interrupt::Interrupt;
 use error::{LoadError, LoadOption};
 
-/// An error when the work was cancelled.
+/// Returns an error if the work was cancelled.
 pub(crate) fn cancelled(cancel: &dyn Interrupt) -> Result<(), LoadError> {
     if cancel.is_set() { Err(LoadError::Cancelled) } else { Ok(()) }
 }

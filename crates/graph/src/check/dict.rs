@@ -1,13 +1,13 @@
 //! The dictionary part of a check.
 //!
-//! Ids in the indexes: inline ones have a value, the others a number below the length of their
-//! tree.
+//! Ids in the indexes: an inline id must have a value; the number of any other id must be below
+//! the length of its tree.
 //!
-//! Strings and hash trees, a window of numbers at a time, so that memory is bounded: (1) the
-//! rows of the hash tree whose number is in the window give each number its code, exactly once;
-//! (2) the strings are read in order, each is made a term and placed anew: it must come to the
-//! same tree, code and string, and its hashes must add up to those of the rows; (3) the objects
-//! in use must have the kind and code of their number.
+//! Strings and hash trees are checked one window of numbers at a time, so that memory is bounded:
+//! (1) the rows of the hash tree whose number is in the window give each number its code, exactly
+//! once; (2) the strings are read in order, and each is decoded to a term and placed again: it must
+//! come to the same tree, code and string, and the hashes must add up to those of the rows;
+//! (3) the objects in use must have the kind and code of their number.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ pub(crate) fn check_dictionary(
     Ok(())
 }
 
-/// Every id in a column of an index is a term's.
+/// Checks that every id in a column of an index stands for a term.
 fn check_ids(session: &mut Session, report: &mut CheckReport, progress: Progress<'_>) -> Result<()> {
     let state = session.state.clone();
     for (index, column) in [(Index::Sp, 0), (Index::Sp, 1), (Index::Op, 0), (Index::Gs, 0)] {
@@ -103,7 +103,7 @@ struct Window {
     tree: Tree,
     numbers: Range<u64>,
     codes: Vec<u16>,
-    /// The kind of each; special where it is not known.
+    /// Kind of each number; `Special` while it is not known.
     kinds: Vec<TermKind>,
     from_hashes: Sum,
     from_strings: Sum,
@@ -197,7 +197,7 @@ fn read_strings(
     Ok(())
 }
 
-/// Makes a term of a string and places it anew.
+/// Decodes a string to its term and places the term again.
 fn check_string(state: &GraphState, window: &mut Window, number: u64, string: &[u8]) -> Result<()> {
     let tree = window.tree;
     let at = window.place(number).expect("asked for by number");
@@ -235,7 +235,7 @@ fn misplaced(tree: Tree, number: u64) -> GraphError {
     GraphError::Dictionary { tree: tree.name(), number, why }
 }
 
-/// The ids of literals in use are those of their strings.
+/// Checks that the literal ids in use have the kind and code of their strings.
 fn check_objects(
     session: &mut Session,
     state: &GraphState,

@@ -18,10 +18,10 @@ use crate::session::Session;
 /// Pages between two reports of progress.
 const REPORT_PAGES: u64 = 4096;
 
-/// A walk over a whole tree that tells of each page.
+/// A walk over a whole tree that reports each page.
 type Walk<'a> = dyn FnMut(&mut Reader, &mut dyn FnMut(PageId)) -> Result<(), StoreError> + 'a;
 
-/// Walks every tree and compares what they use with what is in use.
+/// Walks every tree and compares the pages reached with the pages in use in the extent map.
 pub(crate) fn check_trees(
     session: &mut Session,
     pages: PageUse,
@@ -50,7 +50,7 @@ pub(crate) fn check_trees(
 struct Check<'a> {
     pages: PageUse,
     walked: BTreeSet<TreeId>,
-    /// Of these not all pages were reached.
+    /// trees of which not all pages were reached
     unread: BTreeSet<TreeId>,
     report: &'a mut CheckReport,
     progress: Progress<'a>,
@@ -84,12 +84,12 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Pages that no tree uses.
+    /// Reports pages that no tree uses.
     fn end(mut self, session: &Session) {
         let report = self.report;
         for (id, name) in &session.reader.snapshot().catalog().trees {
             if name.ends_with(NEXT) || layer_of(name).is_some() {
-                // A tree of an unfinished compaction, or one for another layer to walk.
+                // A tree of an unfinished compaction, or of another layer, which checks it.
                 self.unread.insert(*id);
             } else if !self.walked.contains(id) {
                 report.problem(format!("tree {} ({name}) is in the catalog, but no part of the graph", id.0));

@@ -1,7 +1,7 @@
-//! How many terms of the dictionary are dead: by a sample, a few hundred lookups.
+//! Estimates how many terms of the dictionary are dead, from a sample of a few hundred lookups.
 //!
-//! The rows of a hash tree lie in the order of hashes, which knows nothing of quads. So rows at
-//! even distances of hashes are a fair sample of the terms.
+//! The rows of a hash tree are in the order of their hashes, which is independent of the quads.
+//! So rows at even distances of hashes are a fair sample of the terms.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::index::Index;
 use crate::session::Session;
 use crate::term::{TermId, TermKind};
 
-/// Terms of a tree that are looked at; of a tree with few, all.
+/// Terms sampled per tree; a tree with fewer is read whole.
 const SAMPLE: u64 = 128;
 
-/// Pages of the dictionary, and how many of them are of dead terms.
+/// Pages of the dictionary, and the pages taken by dead terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DeadTerms {
     pages: f64,
@@ -26,12 +26,12 @@ pub(super) struct DeadTerms {
 }
 
 impl DeadTerms {
-    /// Percent of the pages that are of dead terms.
+    /// Percentage of the pages taken by dead terms.
     pub(super) fn percent(self) -> f64 {
         100.0 * (1.0 - self.live_share())
     }
 
-    /// The share of those that are not.
+    /// Share of the pages taken by live terms.
     pub(super) fn live_share(self) -> f64 {
         if self.pages > 0.0 { 1.0 - self.dead / self.pages } else { 1.0 }
     }

@@ -2,9 +2,9 @@
 //! in the order of their commits.
 //!
 //! A transaction keeps a log of its own and joins it to the database's when its commit is
-//! appended, so an abort leaves nothing. What is too much for memory goes to temporary space.
+//! appended, so an abort leaves nothing. Changes beyond a limit go to temporary space.
 //!
-//! Invariant: the last change of a quad in the log says whether the quad is there.
+//! Invariant: the last change of a quad in the log says whether the quad exists.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use snowmelt_store::{Store, TempSpace};
 
 use crate::error::{GraphError, Result};
 
-/// Most changes handed out together.
+/// Most changes taken at once.
 pub(crate) const PART: usize = 1 << 13;
 /// Changes kept in memory: 4 MiB.
 const IN_MEMORY: usize = 1 << 17;
@@ -23,13 +23,13 @@ const BYTES: usize = 33;
 /// A change of the indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
-    /// A quad (subject, predicate, object, graph) came, or went.
+    /// A quad (subject, predicate, object, graph) was inserted (`true`) or deleted.
     Quad([u64; 4], bool),
-    /// All quads went.
+    /// All quads were deleted.
     Cleared,
 }
 
-/// See the head of the file.
+/// The log; see the head of the file.
 #[derive(Default)]
 pub(crate) struct ChangeLog {
     parts: VecDeque<LogPart>,
@@ -54,12 +54,12 @@ impl LogPart {
 }
 
 impl ChangeLog {
-    /// Changes in it.
+    /// Number of changes in the log.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Notes a change.
+    /// Appends a change.
     pub(crate) fn push(&mut self, change: Change) {
         if !matches!(self.parts.back(), Some(LogPart::Memory(_))) {
             self.parts.push_back(LogPart::Memory(VecDeque::new()));
@@ -78,8 +78,8 @@ impl ChangeLog {
         self.lost |= other.lost;
     }
 
-    /// Puts what is too much for memory aside. Where that fails the changes are lost: a commit
-    /// must not fail for the sake of those who read them.
+    /// Moves changes beyond the limit to temporary space. If that fails they are lost: a commit
+    /// must not fail because of a compaction.
     pub(crate) fn shrink(&mut self, store: &Arc<Store>) {
         if self.in_memory > IN_MEMORY && !self.lost && self.put_aside(store).is_err() {
             *self = ChangeLog { lost: true, ..ChangeLog::default() };
@@ -124,10 +124,10 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The first changes, at most [`PART`] of them; none at the end.
+    /// Takes the first changes, at most [`PART`]; none at the end.
     ///
     /// # Errors
-    /// Those of temporary space.
+    /// Fails if changes were lost, or if temporary space cannot be read.
     pub(crate) fn take(&mut self) -> Result<Vec<Change>> {
         if self.lost {
             return Err(GraphError::ChangesLost);

@@ -1,9 +1,9 @@
 //! Generations of the trees: the one that sessions see, and the next one while `compact` writes
 //! it.
 //!
-//! The trees and records of the next generation have the same names with [`NEXT`] behind them.
-//! One commit gives them the names of the old ones and drops these. What a crash or an
-//! interruption leaves under such names is dropped.
+//! The trees and records of the next generation have the same names with the suffix [`NEXT`]. One
+//! commit drops the old ones and gives their names to the new ones. After a crash or an
+//! interruption, leftovers under such names are dropped.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use snowmelt_store::{Mode, Store};
 
 use crate::error::Result;
 
-/// Follows the names of the trees and records of the next generation.
+/// Suffix of the names of the trees and records of the next generation.
 pub(crate) const NEXT: &str = ".next";
 
-/// Drops what an unfinished compaction left.
+/// Drops the leftovers of an unfinished compaction.
 ///
 /// # Errors
-/// Those of the store; then it stays until the database is opened again.
+/// Fails with errors of the store; then the leftovers stay until the database is opened again.
 pub(crate) fn drop_unfinished(store: &Arc<Store>) -> Result<()> {
     if store.config().mode != Mode::ReadWrite {
         return Ok(());

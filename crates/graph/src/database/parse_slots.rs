@@ -1,5 +1,5 @@
-//! Turns to parse: a parser holds buffers and tables that are not charged, so few documents are
-//! parsed at once, the fewer the less memory there is.
+//! Slots for parsing documents. A parser holds buffers and tables that are not charged to the
+//! memory budget, so the number of documents parsed at once is limited by the budget.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::interrupt::Interrupt;
 
-/// Memory of the process for each document that is parsed at the same time.
+/// Bytes of the memory budget per document parsed at the same time.
 const BYTES_EACH: u64 = 128 << 20;
 
-/// Documents at once, whatever the memory.
+/// Most documents parsed at once, whatever the memory.
 const MOST: usize = 8;
 
-/// How often one that waits looks whether it is still wanted.
+/// How often a waiting document checks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The turns of a database.
+/// The slots of a database.
 #[derive(Debug, Default)]
 pub(crate) struct ParseSlots {
     taken: Mutex<usize>,
     freed: Condvar,
 }
 
-/// A turn, until it is dropped.
+/// A slot, held until it is dropped.
 pub(crate) struct ParseSlot {
     slots: Arc<ParseSlots>,
 }
 
 impl ParseSlots {
-    /// Waits for a turn under a budget of so many bytes; `None` when it is not wanted any more.
-    /// It holds the answer of `waits` meanwhile.
+    /// Waits for a slot under a memory budget of `budget_bytes`; `None` once the work is cancelled.
+    /// The value that `waits` returns is held while it waits.
     pub fn take<W>(
         self: &Arc<Self>,
         budget_bytes: u64,

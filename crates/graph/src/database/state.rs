@@ -11,8 +11,7 @@
 //! | `psog` … `gs`      | quad indexes                            |
 //! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
 //!
-//! Trees that hold nothing may be missing. A database into which nothing was put is an empty
-//! graph.
+//! Empty trees may be missing. A database without any of these records is an empty graph.
 //!
 //! Invariant: a state never changes once a session has it; a transaction works on a copy, which
 //! shares what it did not touch.
@@ -43,7 +42,7 @@ pub struct GraphState {
     pub(crate) indexes: [Option<TupleTree>; Index::ALL.len()],
     /// of PSOG and POSG
     pub(crate) values: [Arc<ValueCounts>; 2],
-    /// pairs that came and went since the counts in `values` were last written
+    /// pairs inserted and deleted since the counts in `values` were last written
     pub(crate) values_drift: u64,
     /// quads added and removed since the database was opened
     pub(crate) changed: u64,
@@ -114,10 +113,10 @@ impl GraphState {
         Self::read_records(txn, record)
     }
 
-    /// Tells dictionaries apart: ids of one mean other terms, or none, in another. What is kept
-    /// by id holds for the states of one dictionary.
+    /// Identifies the dictionary: an id of one dictionary means another term, or none, in another.
+    /// Caches keyed by id are valid only for states of one dictionary.
     pub fn dictionary(&self) -> u64 {
-        // Each has trees of its own, and every quad has an IRI.
+        // Each dictionary has trees of its own, and every quad has an IRI.
         self.strings(Tree::Iri).map_or(0, |strings| u64::from(strings.id().0))
     }
 
@@ -131,12 +130,12 @@ impl GraphState {
         self.txn
     }
 
-    /// Quads added and removed since the database was opened: how far statistics may be off.
+    /// Quads added and removed since the database was opened: a bound on the error of statistics.
     pub fn changed(&self) -> u64 {
         self.changed
     }
 
-    /// The records agree on how much there is: a missing tree must not look like an empty one.
+    /// Checks that the records agree on the counts: a missing tree must not look like an empty one.
     fn check_counts(&self) -> Result<()> {
         let quads = self.meta.quads;
         for index in Index::ALL {
@@ -184,8 +183,7 @@ impl GraphState {
         self.indexes[index as usize].as_ref()
     }
 
-    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` where they were not
-    /// counted.
+    /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` if they were not counted.
     pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
         self.values.get(index as usize)?.get(predicate.0)
     }
@@ -202,7 +200,7 @@ impl GraphState {
         self.hashes[tree as usize].as_ref()
     }
 
-    /// Language and datatype of a literal, as far as its id tells: without I/O.
+    /// Language and datatype of a literal, as far as its id carries them; no I/O.
     #[inline]
     pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
         let kind = id.kind();
@@ -234,8 +232,8 @@ impl GraphState {
     }
 }
 
-/// The counts of a graph without a record: nothing was put in yet. Programs that wrote format 1
-/// could leave the record out while there were terms, but no quads.
+/// The counts of a graph without a record, which is empty. Programs that wrote format 1 could
+/// leave the record out if there were terms but no quads.
 fn without_record(record: &impl Fn(&str) -> Option<Vec<u8>>) -> GraphMeta {
     let has_terms = Tree::ALL.into_iter().any(|tree| record(tree.name()).is_some());
     let format = if has_terms { GraphFormat::One } else { GraphFormat::default() };
@@ -252,21 +250,21 @@ fn tuple_tree(name: &'static str, arity: usize, bytes: &[u8]) -> Result<TupleTre
     Ok(tree)
 }
 
-/// Language and datatype, as far as an id tells them.
+/// Language and datatype, as far as an id carries them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Carried<'a> {
-    /// These.
+    /// This annotation.
     Is(Annotation<'a>),
-    /// They stand in the dictionary string: decode the term. (Only in databases with thousands
-    /// of languages and datatypes.)
+    /// The annotation is in the dictionary string: decode the term. (Only in databases with
+    /// thousands of languages and datatypes.)
     InString,
-    /// The id is not a literal's: an IRI, a blank node, unbound, made by a query, or of no
-    /// stored term.
+    /// The id is not of a stored literal: it is an IRI, a blank node, unbound, made by a query, or
+    /// stands for no stored term.
     NotALiteral,
 }
 
 impl<'a> Carried<'a> {
-    /// The language tag: `Some(None)` for literals without, `None` where the id does not tell.
+    /// The language tag: `Some(None)` for literals without one, `None` if the id does not carry it.
     pub fn lang(self) -> Option<Option<&'a str>> {
         match self {
             Carried::Is(annotation) => Some(annotation.lang()),
@@ -274,8 +272,7 @@ impl<'a> Carried<'a> {
         }
     }
 
-    /// The datatype IRI (rdf:langString with a language tag); `None` where the id does not
-    /// tell.
+    /// The datatype IRI (rdf:langString with a language tag); `None` if the id does not carry it.
     pub fn datatype(self) -> Option<&'a str> {
         match self {
             Carried::Is(Annotation::Language(_)) => Some(RDF_LANG_STRING),

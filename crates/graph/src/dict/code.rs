@@ -2,7 +2,7 @@
 //!
 //! | code            | meaning                                                                             |
 //! |-----------------|-------------------------------------------------------------------------------------|
-//! | 0 [`IN_STRING`] | the table was full when the annotation came: it stands in the dictionary string     |
+//! | 0 [`IN_STRING`] | the table was full when the annotation came: it is in the dictionary string         |
 //! | 1 [`PLAIN`]     | xsd:string                                                                          |
 //! | 2..             | entry code − 2 of the table: a language tag or a datatype IRI                       |
 //!
@@ -11,8 +11,8 @@
 //! occurrence in the input and only grow; a name that found its table full never gets a code.
 //! So the place of a term never changes.
 //!
-//! With many threads, names must be met in the order of the input all the same: the loader
-//! gives codes in the one stage that also gives numbers.
+//! Names must be met in the order of the input, however many threads there are: the loader
+//! assigns codes in the one stage that also assigns numbers.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -20,7 +20,7 @@ use rustc_hash::FxBuildHasher;
 use crate::error::{GraphError, Result};
 use crate::term::layout::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
 
-/// Code of annotations that stand in the dictionary string.
+/// Code of an annotation that is in the dictionary string.
 pub const IN_STRING: u16 = 0;
 pub use crate::term::PLAIN;
 const FIRST: u16 = 2;
@@ -90,15 +90,15 @@ impl<'a> Annotation<'a> {
 /// A table's answer for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code<T> {
-    /// It has this code.
+    /// The name has this code.
     Is(T),
-    /// The table is full and the name not in it: it never gets a code.
+    /// The table is full and does not contain the name, which never gets a code.
     Full,
-    /// It has none yet: if the table is a database's, no stored term has this name.
+    /// The name has no code yet: if the table is a database's, no stored term has this name.
     Unknown,
 }
 
-/// Where the encoder gets codes from.
+/// Source of the codes for encoding terms.
 pub trait CodeSource {
     /// The code of a language or datatype (never asked for [`Annotation::Plain`]).
     fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16>;
@@ -164,7 +164,7 @@ impl Codes {
         Self::default()
     }
 
-    /// The annotation of a code; `None` for [`IN_STRING`] and codes not given out.
+    /// The annotation of a code; `None` for [`IN_STRING`] and for codes not assigned.
     #[inline]
     pub fn annotation_of(&self, code: u16) -> Option<Annotation<'_>> {
         if code == PLAIN {
@@ -181,17 +181,17 @@ impl Codes {
         self.decimals.list.get(usize::from(place)).map(|(_, name)| &**name)
     }
 
-    /// The codes from which annotations are given out, and how many: for statistics and checks.
+    /// The codes assigned to annotations, for statistics and checks.
     pub fn annotation_codes(&self) -> std::ops::Range<u16> {
         FIRST..FIRST + self.annotations.list.len() as u16
     }
 
-    /// How many decimal-like datatypes are registered.
+    /// Number of registered decimal-like datatypes.
     pub fn decimal_datatypes(&self) -> usize {
         self.decimals.list.len()
     }
 
-    /// The tables' answer, without changing them.
+    /// Looks an annotation up without adding it.
     pub fn find_annotation(&self, annotation: Annotation<'_>) -> Code<u16> {
         let (tag, name) = annotation.tagged();
         if tag == 0 {
@@ -203,7 +203,7 @@ impl Codes {
         }
     }
 
-    /// The tables' answer, without changing them.
+    /// Looks a datatype up without adding it.
     pub fn find_decimal_datatype(&self, datatype: &str) -> Code<u8> {
         match self.decimals.find(b'^', datatype, MAX_DECIMAL_DATATYPES) {
             Code::Is(place) => Code::Is(place as u8 + FIRST_REGISTERED),
@@ -277,7 +277,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Adding what is new: the source of a loader with one thread, and of tests.
+/// Adds new names: the source of a loader with one thread, and of tests.
 impl CodeSource for Codes {
     fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
         self.add_annotation(annotation)
@@ -288,7 +288,7 @@ impl CodeSource for Codes {
     }
 }
 
-/// Only looking up: the source for constants of a query.
+/// Only looks names up: the source for constants of a query.
 impl CodeSource for &Codes {
     fn annotation(&mut self, annotation: Annotation<'_>) -> Code<u16> {
         self.find_annotation(annotation)

@@ -1,4 +1,4 @@
-//! Formats of a graph: what its dictionary means. The record of the graph says which one it is.
+//! Formats of a graph, recorded in the graph's catalog record.
 //!
 //! | format | strings and literals are texts |
 //! |--------|--------------------------------|
@@ -35,8 +35,8 @@ impl GraphFormat {
         Self::ALL.into_iter().find(|format| format.number() == number)
     }
 
-    /// Strings and literals whose lexical form is longer, in bytes, are texts: a tree of their
-    /// own, so that what is short stays dense.
+    /// Longest lexical form, in bytes, of a short string or literal. Longer ones are texts, in a
+    /// tree of their own, so that the tree of the short ones stays dense.
     #[inline]
     pub const fn short_bytes(self) -> usize {
         match self {
@@ -45,7 +45,7 @@ impl GraphFormat {
         }
     }
 
-    /// The kind of a term whose lexical form has so many bytes: long strings and literals are
+    /// The kind of a term whose lexical form has this many bytes: long strings and literals are
     /// texts.
     #[inline]
     pub(crate) const fn kind_by_length(self, kind: TermKind, bytes: usize) -> TermKind {

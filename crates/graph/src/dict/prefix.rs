@@ -1,12 +1,12 @@
 //! IRIs as prefix number and local name.
 //!
-//! The prefix ends after the last `/` or `#` that is not the last byte (a final separator does
-//! not make a prefix: the IRIs of a site's folders would each bring their own). Number 0 is the
-//! empty prefix. A prefix gets its number when it is seen a second time, so that prefixes used
-//! once do not fill the table: the first IRI with it is stored whole. "Seen before" is
-//! remembered by a small table of fingerprints in which a newer prefix replaces an older one;
-//! it depends on the order of the IRIs alone, so the same input gives the same bytes. The table
-//! ends at [`MAX_PREFIXES`]: further prefixes stay in their IRIs.
+//! The prefix ends after the last `/` or `#` that is not the last byte. A final separator does not
+//! end a prefix: otherwise each IRI of a site's folders would be a prefix of its own. Number 0 is
+//! the empty prefix. A prefix gets its number when it is seen for the second time, so that prefixes
+//! used once do not fill the table; the first IRI with it is stored whole. A small table of
+//! fingerprints remembers the prefixes seen, and a newer prefix replaces an older one. It depends
+//! on the order of the IRIs alone, so the same input gives the same bytes. The prefix table ends at
+//! [`MAX_PREFIXES`]: IRIs with further prefixes are stored whole.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct Prefixes {
 }
 
 impl Prefixes {
-    /// Prefix and local name of a string of the IRI tree, or what is wrong with it.
+    /// Splits a string of the IRI tree into prefix and local name; the error says why it cannot.
     #[inline]
     pub fn split<'a>(&'a self, string: &'a [u8]) -> Result<(&'a str, &'a str), &'static str> {
         let mut local = string;
@@ -47,12 +47,12 @@ impl Prefixes {
         Ok((prefix, std::str::from_utf8(local).map_err(|_| "it is not UTF-8")?))
     }
 
-    /// How many there are, the empty one included.
+    /// Number of prefixes, the empty one included.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Never: the empty prefix is always there.
+    /// Always false: the empty prefix is in every table.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -100,7 +100,7 @@ impl Default for PrefixEncoder {
 }
 
 impl PrefixEncoder {
-    /// With only the empty prefix.
+    /// An encoder with only the empty prefix.
     pub fn new() -> Self {
         PrefixEncoder {
             numbers: HashMap::default(),
@@ -110,7 +110,7 @@ impl PrefixEncoder {
         }
     }
 
-    /// Goes on where a table ended. What was seen once is forgotten.
+    /// Continues an existing table. Prefixes seen once are forgotten.
     pub fn with_known(prefixes: &Prefixes) -> Self {
         let numbered = prefixes.list.iter().zip(0u32..).skip(1);
         PrefixEncoder {
@@ -120,12 +120,12 @@ impl PrefixEncoder {
         }
     }
 
-    /// How many prefixes have a number, the empty one included.
+    /// Number of prefixes with a number, the empty one included.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Never: the empty prefix is always there.
+    /// Always false: the empty prefix is in every table.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,6 +1,6 @@
-//! How many distinct second columns there are under each first column of an index: for PSOG the
-//! subjects of a predicate, for POSG its objects. The optimiser's statistics, exact, counted
-//! when the index is built.
+//! Number of distinct second columns under each first column of an index: for PSOG the subjects of
+//! a predicate, for POSG its objects. These are the optimiser's statistics. They are exact, and
+//! counted when the index is built.
 //!
 //! The catalog record is pairs of u64, little-endian: predicate, distinct values; ascending.
 //! Predicates beyond the first [`MOST`] are left out (data with that many predicates has few
@@ -28,7 +28,7 @@ impl ValueCounts {
         format!("{index}-values")
     }
 
-    /// Counts sorted rows, given their first two columns; rows go on where the last call ended.
+    /// Counts sorted rows, given as their first two columns; rows continue those of the last call.
     pub fn add(&mut self, first: &[u64], second: &[u64]) {
         assert_eq!(first.len(), second.len(), "rows have two columns");
         for row in first.iter().copied().zip(second.iter().copied()) {
@@ -43,13 +43,13 @@ impl ValueCounts {
         }
     }
 
-    /// Distinct values under a first column; `None` if it was left out.
+    /// Distinct values under a first column; `None` if the column was left out.
     pub fn get(&self, first: u64) -> Option<u64> {
         let at = self.counts.binary_search_by_key(&first, |c| c.0).ok()?;
         Some(self.counts[at].1)
     }
 
-    /// A value under a first column came (`true`) or went.
+    /// A value under a first column was added (`true`) or removed.
     pub fn change(&mut self, first: u64, came: bool) {
         match (self.counts.binary_search_by_key(&first, |c| c.0), came) {
             (Ok(at), true) => self.counts[at].1 += 1,
@@ -75,7 +75,7 @@ impl ValueCounts {
     /// Reads the record.
     ///
     /// # Errors
-    /// When it is not whole.
+    /// Fails if the record is not whole.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         if !bytes.len().is_multiple_of(16) {
             return Err(GraphError::record(RECORD, "it is not pairs of numbers"));

@@ -1,7 +1,7 @@
 //! Chunks that the reader of a document fills, one after the other.
 //!
-//! A reader adds what it reads, and asks after each step to hand the chunk on. It ends with the
-//! document, or with the fault beyond which it cannot read.
+//! A reader adds statements, and after each step hands the chunk on if it is full. It ends with the
+//! document, or with a fault beyond which it cannot read.
 
 use oxrdf::GraphName;
 
@@ -10,7 +10,7 @@ use super::intern::{Fault, Interner, Parsed, Ref};
 use super::options::DocumentOptions;
 use crate::term::{TermId, TermRef};
 
-/// Where the chunks of a document go.
+/// Collects the statements of a document into chunks.
 pub(super) struct Chunks<'a> {
     interner: Interner,
     /// Number of the input.
@@ -20,7 +20,7 @@ pub(super) struct Chunks<'a> {
     longest: usize,
     /// Gives the memory for the next chunk.
     empty: &'a mut dyn FnMut() -> Result<Parsed, LoadError>,
-    /// Takes a finished one.
+    /// Takes a finished chunk.
     full: &'a mut dyn FnMut(Parsed) -> Result<(), LoadError>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Chunks<'a> {
         self.interner.parsed.skipped += count;
     }
 
-    /// The message for a term of this chunk that is longer than any may be.
+    /// The message for a term of this chunk that is longer than the limit.
     pub(super) fn too_long(&self) -> Option<String> {
         self.interner.parsed.too_long(self.longest)
     }
@@ -102,7 +102,7 @@ impl<'a> Chunks<'a> {
         (self.full)(self.interner.end())
     }
 
-    /// Hands the last chunk on, with what is wrong behind it.
+    /// Hands the last chunk on, with the fault that follows it.
     pub(super) fn end_at(mut self, fault: Fault) -> Result<(), LoadError> {
         self.interner.parsed.fault = Some(fault);
         self.end()

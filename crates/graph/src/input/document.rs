@@ -1,5 +1,5 @@
-//! Formats that only a parser with memory can read: one thread, cut into chunks of statements.
-//! RDF/XML and JSON-LD have readers of ours, the others (Turtle, TriG, N3) are oxrdfio's.
+//! Formats that need a stateful parser: one thread reads the document, cut into chunks of
+//! statements. RDF/XML and JSON-LD have readers of ours; Turtle, TriG and N3 are read by oxrdfio.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
@@ -23,7 +23,7 @@ use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 use crate::input::intern::{Fault, Parsed};
 use crate::interrupt::Interrupt;
 
-/// Malformed statements one after the other at which a lenient load gives up as well.
+/// Malformed statements in a row after which a lenient load gives up as well.
 const MAX_FAULTS_IN_A_ROW: u32 = 10_000;
 
 /// Parses a document, handing over chunk after chunk. `empty` gives the memory for the next chunk,
@@ -46,7 +46,7 @@ pub(crate) fn parse_document(
     }
 }
 
-/// Parses a document in one of the other formats into chunks.
+/// Parses a document of an oxrdfio format into chunks.
 fn parse_with_oxrdfio(
     read: impl Read,
     options: &DocumentOptions,
@@ -55,7 +55,7 @@ fn parse_with_oxrdfio(
 ) -> Result<(), LoadError> {
     let parser = parser(options)?;
     let GuardedText { read, line, told } = guarded(read, options);
-    // behind a fault in TriG its parser is in no graph
+    // after a fault in TriG the parser is in no graph
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
     let mut check = options.term_check();
@@ -102,8 +102,8 @@ fn parse_with_oxrdfio(
     }
 }
 
-/// Leaves out the faults that no quad tells, and returns how many these are. Where a fault ends the
-/// reading, returns the first of them.
+/// Leaves out the faults that belong to no quad, and returns how many there are. If a fault ends
+/// the reading, returns the first of them as an error.
 fn leave_loose(
     told: &Option<TurtleFaults>,
     chunks: &mut Chunks<'_>,
@@ -122,8 +122,8 @@ fn leave_loose(
 }
 
 impl DocumentOptions {
-    /// Whether terms are checked here: the parser's own check drops the whole statement, up to
-    /// its full stop, with the triples that it has in common with others.
+    /// Whether terms are checked here. The parser's own check would drop the whole statement up to
+    /// its full stop, with all triples of it.
     fn checks_terms(&self) -> bool {
         self.lenient || self.odd_terms == OddTerms::Kept
     }
@@ -145,13 +145,13 @@ fn syntax_fault(error: &RdfSyntaxError) -> Fault {
     }
 }
 
-/// The text of a document within its bounds.
+/// The text of a document, read within its bounds.
 struct GuardedText<'r> {
     read: Box<dyn Read + 'r>,
-    /// The line that its parser is in. It counts only where terms are checked here: reading line by
-    /// line takes longer.
+    /// The line that the parser is in. It is counted only if terms are checked here, because
+    /// reading line by line is slower.
     line: Rc<Cell<u64>>,
-    /// Where terms are checked: faults that the parser does not see.
+    /// Faults that the parser does not see, if terms are checked here.
     told: Option<TurtleFaults>,
 }
 
@@ -189,10 +189,10 @@ fn parser(options: &DocumentOptions) -> Result<RdfParser, LoadError> {
     Ok(parser)
 }
 
-/// Hands a text to its parser line by line, so that the line a parser is in is known.
+/// Hands a text to its parser line by line, so that the parser's current line is known.
 struct LineCount<R> {
     read: BufReader<R>,
-    /// Lines before that of the last byte.
+    /// Number of lines before the line of the last byte.
     line: Rc<Cell<u64>>,
     ended: bool,
 }

@@ -9,10 +9,10 @@ use snowmelt_store::StoreError;
 use super::left_out::LeftOut;
 use crate::error::GraphError;
 
-/// Why a load stopped. Nothing has been loaded when one of these is returned.
+/// The reason why a load stopped. Nothing has been loaded when one of these is returned.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The input is not what its format says.
+    /// The input does not follow the grammar of its format.
     #[error("{file}:{line}:{column}: {message}")]
     Syntax {
         /// The file, or `-` for standard input.
@@ -23,7 +23,7 @@ pub enum LoadError {
         column: u64,
         /// The fault.
         message: String,
-        /// The setting with which the input may be read.
+        /// The setting that could let the input be read.
         setting: Option<DocumentSetting>,
     },
     /// The input cannot be read.
@@ -34,7 +34,7 @@ pub enum LoadError {
         /// The system's error.
         source: io::Error,
     },
-    /// A lenient load would leave out more than it may.
+    /// A lenient load would leave out more statements than allowed.
     #[error(
         "{count} of {all} statements cannot be read, more than {:.3} %; nothing was loaded",
         100.0 * most
@@ -49,7 +49,7 @@ pub enum LoadError {
         /// The first of them.
         listed: Vec<LeftOut>,
     },
-    /// A file is of another kind.
+    /// A file is of a kind that is not RDF.
     #[error("{file} is {kind}; {advice}")]
     Foreign {
         /// The file, or `-` for standard input.
@@ -92,7 +92,7 @@ pub enum LoadError {
     Cancelled,
 }
 
-/// Settings that keep a document from being read; with another value it may be.
+/// Settings that keep a document from being read; another value may let it be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentSetting {
     /// Bytes of a term: [`snowmelt_store::StoreConfig::longest_string_bytes`].
@@ -103,11 +103,11 @@ pub enum DocumentSetting {
     Contexts,
 }
 
-/// Why the guard before a parser hands it no more; within the [`io::Error`] of
+/// The reason why the guard stops handing bytes to a parser; wrapped in the [`io::Error`] of
 /// [`LoadError::Input`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GuardError {
-    /// A term may go on behind the line.
+    /// A term may continue on the next line.
     #[error("a term or line has more than {most} bytes, the longest allowed")]
     TooLong { most: usize },
     #[error("the document nests more than {most} levels, the limit")]
@@ -145,7 +145,7 @@ impl fmt::Display for LoadOption {
 }
 
 impl LoadError {
-    /// True when the input is at fault: it cannot be read, or is not what its format says.
+    /// True when the input is at fault: it cannot be read, or does not follow its format.
     pub fn is_of_input(&self) -> bool {
         let is_of_input = matches!(
             self,
@@ -173,7 +173,7 @@ impl LoadError {
         }
     }
 
-    /// The setting with which the input may be read.
+    /// The setting that could let the input be read.
     pub fn setting(&self) -> Option<DocumentSetting> {
         match self {
             LoadError::Syntax { setting, .. } => *setting,
@@ -196,7 +196,7 @@ impl LoadError {
         }
     }
 
-    /// An error of a temporary file, with a full disk told apart.
+    /// The error of a temporary file; a full disk has a variant of its own.
     pub(crate) fn temp(path: &Path, source: io::Error) -> LoadError {
         let path = path.to_path_buf();
         match source.kind() {

@@ -1,10 +1,10 @@
-//! Files that are none of RDF's, told by their first bytes: they are named as what they are.
+//! Files of kinds that are not RDF, recognised by their first bytes, so that an error names them.
 
 use std::path::Path;
 
 use super::error::LoadError;
 
-/// A kind of file, how it begins, and what to do with it.
+/// A kind of file, its first bytes, and advice for the user.
 struct ForeignKind {
     magic: &'static [u8],
     kind: &'static str,
@@ -25,13 +25,13 @@ const KINDS: [ForeignKind; 8] = [
     ForeignKind { magic: b"PAR1", kind: "Parquet", advice: CONVERT },
 ];
 
-/// An error for a file that is known to be of another kind.
+/// Returns an error for a file that is known to be of another kind.
 pub(super) fn check(name: &str, path: Option<&Path>, head: &[u8]) -> Result<(), LoadError> {
     let foreign = |kind, advice| Err(LoadError::Foreign { file: name.to_owned(), kind, advice });
     if let Some(known) = KINDS.iter().find(|known| head.starts_with(known.magic)) {
         return foreign(known.kind, known.advice);
     }
-    // in the member's header of a tar archive
+    // tar: the magic is in the header of the first member
     if head.get(257..262) == Some(b"ustar") {
         return foreign("a tar archive", UNPACK);
     }

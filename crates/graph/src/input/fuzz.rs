@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets of `/fuzz`: the scanner of a load, documents, and ids that
-//! say what they are, on any bytes.
+//! Entry points of the fuzz targets of `/fuzz`: the scanner of a load, documents, and inline term
+//! ids, on arbitrary bytes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +14,7 @@ use crate::input::ntriples::{LineOptions, parse_chunk};
 use crate::input::options::DocumentOptions;
 use crate::{Lexical, TermId, encode};
 
-/// N-Triples and N-Quads. The scanner accepts nothing that the grammar does not.
+/// N-Triples and N-Quads. The scanner accepts no line that the grammar rejects.
 pub fn n_triples(data: &[u8]) {
     let parse = |quads, lenient| {
         let chunk = Parsed { text: data.to_vec(), ..Parsed::default() };
@@ -65,7 +65,7 @@ pub(super) fn options(format: RdfFormat) -> DocumentOptions {
     }
 }
 
-/// Reads a document as a load does, in chunks of so many rows.
+/// Reads a document as a load does, in chunks of `chunk_rows` rows.
 fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Outcome {
     let options = DocumentOptions { chunk_rows, lenient, ..options(format) };
     let (mut rows, mut left_out, mut faults) = (0, 0, 0);
@@ -84,15 +84,15 @@ fn parse(format: RdfFormat, data: &[u8], chunk_rows: usize, lenient: bool) -> Ou
     Outcome { rows, left_out, faults, ended: ended.is_ok() }
 }
 
-/// Turtle, RDF/XML or JSON-LD as a load reads it, in small chunks and in one: an error or the
-/// same statements.
+/// Reads Turtle, RDF/XML or JSON-LD as a load does, in small chunks and in one: both must give an
+/// error or the same statements.
 fn document(format: RdfFormat, data: &[u8]) {
     let (few, many) = (parse(format, data, 2, false), parse(format, data, 1 << 20, false));
     assert_eq!(few, many, "{format:?} gives other statements in other chunks");
     parse(format, data, 1 << 20, true);
 }
 
-/// Turtle and TriG. Read leniently, a sound document is the same, and any comes to its end.
+/// Turtle and TriG. A lenient read of a sound document gives its statements; any document ends.
 pub fn turtle(data: &[u8]) {
     for format in [RdfFormat::TriG, RdfFormat::Turtle] {
         document(format, data);
@@ -110,8 +110,8 @@ pub fn turtle(data: &[u8]) {
     }
 }
 
-/// RDF/XML: as other documents, and what is read of it is read leniently, too. The same text in
-/// UTF-16 is the same.
+/// RDF/XML: checked as other documents, and a lenient read gives at least the rows of a strict one.
+/// The text encoded in UTF-16 gives the same outcome.
 pub fn rdf_xml(data: &[u8]) {
     document(RdfFormat::RdfXml, data);
     let strict = parse(RdfFormat::RdfXml, data, 1 << 20, false);
@@ -135,8 +135,8 @@ pub fn json_ld(data: &[u8]) {
     document(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, data);
 }
 
-/// An id, eight bytes, and a lexical form, the rest. What becomes an id is read from it as it
-/// was written.
+/// An id (eight bytes) and a lexical form (the rest). A lexical form that is encoded as an id is
+/// written back unchanged.
 pub fn term_ids(data: &[u8]) {
     let Some((id, text)) = data.split_first_chunk() else { return };
     let id = TermId(u64::from_le_bytes(*id));
@@ -260,7 +260,7 @@ _:x <e:p> "-12.50"^^<http://www.w3.org/2001/XMLSchema#decimal> .
         }
     }
 
-    /// Sound ones are the same when they are read leniently, the others come to their end.
+    /// Sound documents give the same statements when read leniently; reading the others ends.
     #[test]
     fn documents_of_the_w3c_bring_no_reader_down() {
         let shared = std::env::var_os("SNOWMELT_SHARED").map(std::path::PathBuf::from);
