@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::error::{GraphError, Result};
 
-/// Goes on, or not, as a progress callback said.
+/// Fails with [`GraphError::Stopped`] if a progress callback asked to stop.
 pub(crate) fn go_on(said: ControlFlow<()>) -> Result<()> {
     if said.is_break() { Err(GraphError::Stopped) } else { Ok(()) }
 }

@@ -13,8 +13,8 @@
 //! | `input` | from the bytes of an RDF document to batches of terms and rows |
 //! | `transaction` | changes: quads, terms, documents, whole graphs, order of leaves |
 //! | `load` | many documents at once: sorted outside memory, trees built bottom-up |
-//! | `repair` | damaged indexes written anew from those that are sound |
-//! | `compact` | the trees written anew without dead terms, leaves in order, space given back |
+//! | `repair` | damaged indexes rewritten from sound ones |
+//! | `compact` | trees rewritten without dead terms, leaves in order, space given back |
 
 mod check;
 mod compact;
@@ -31,7 +31,7 @@ mod session;
 mod term;
 mod transaction;
 
-// Rows of trees, as sessions give them.
+// Rows of trees, as sessions return them.
 pub use snowmelt_store::{Columns, Keys, Levels, Matches, MergeKeys, Relocated, ScanPlace};
 
 pub use check::{CheckProgress, CheckReport};

@@ -4,22 +4,21 @@
 //!    (`ntriples`, `document`, `intern`); terms get numbers by first occurrence (`numbering`,
 //!    `table`), strings go straight to the string trees (`dictionary`); rows with ids are
 //!    sorted batch by batch into packed runs (`sorter`, `runs`, `pack`).
-//! 2. **Terms** (`waiting`): only when the table of terms outgrew its memory: the rest is
-//!    numbered by an external merge.
+//! 2. **Terms** (`waiting`): only if the table of terms outgrew its memory: an external merge
+//!    numbers the remaining terms.
 //! 3. **Hashes**, **indexes** (`index`): runs are merged, trees are built from the bottom up.
-//! 4. **Commit**: the super-block is switched. Before that nothing is visible; a new database
-//!    gets its name after it.
+//! 4. **Commit**: the super-block is switched. Nothing is visible before that; a new database gets
+//!    its name after it.
 //!
-//! `compact` writes all trees anew with the same machinery, beside readers and writers
-//! (`rewrite`).
+//! `compact` rewrites all trees with the same machinery, beside readers and writers (`rewrite`).
 //!
-//! Into a filled database there are two ways, and the cheaper one is taken (`fill`): a
-//! transaction that inserts, batch by batch, or the same four steps with what is there going
-//! first (`merge`).
+//! A filled database is loaded into in one of two ways, the cheaper one (`fill`): a transaction
+//! inserts the input, batch by batch; or the same four steps run with the existing contents before
+//! the input (`merge`).
 //!
 //! Invariants: memory is bounded by the budget (`options`), whatever the input; the bytes of
 //! the database depend on the input alone, not on threads or memory; temporary files (`temp`)
-//! live in one folder that goes when the load ends.
+//! live in one folder that is removed when the load ends.
 
 mod account;
 mod at_hand;
@@ -72,10 +71,10 @@ pub use progress::{LoadProgress, LoadReport, Phase, Progress};
 pub use snowmelt_jsonld::{Contexts, ContextsError};
 pub use snowmelt_rdfxml::OddTerms;
 
-/// The account that loads read on behalf of.
+/// The account that is charged for the reads of loads.
 const ACCOUNT: &str = "load";
 
-/// Loads `sources` into the database at `path`, which is made if there is none.
+/// Loads `sources` into the database at `path`, which is created if there is none.
 ///
 /// All or nothing: on an error, or when `cancel` becomes true, the database is as it was. The
 /// bytes of a database that was empty depend on the input alone.
@@ -108,15 +107,16 @@ pub fn load(
     Ok(report)
 }
 
-/// Loads `sources` into an open database, beside its readers: they see the state before until
-/// all is loaded. The store's settings count, not those of `options`; memory comes from its budget.
+/// Loads `sources` into an open database, beside its readers: they see the old state until all is
+/// loaded. The settings of the open store apply, not those of `options`; memory is taken from the
+/// store's budget.
 ///
-/// A load that is small beside the database is parsed before the turn of the writer. Of a larger
-/// one what comes from readers is read to its end before, however slow they are; then writers wait
-/// until it is loaded.
+/// A load that is small compared with the database is parsed before it takes the writer's turn.
+/// For a larger one, inputs that are readers are read to their end before that, however slow they
+/// are; then writers wait until the load ends.
 ///
 /// # Errors
-/// As [`load`]; all or nothing.
+/// Fails as [`load`] does; then nothing is loaded.
 pub fn load_into(
     database: &Arc<GraphDatabase>,
     sources: Vec<Source>,
@@ -125,8 +125,8 @@ pub fn load_into(
     cancel: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let store = database.database().store();
-    // Half of what is free, since queries go on; a load that gets too little for building
-    // inserts.
+    // Half of the free memory, since queries go on. If that is too little for building trees, the
+    // load inserts.
     let share = (store.memory().free() / 2).max(LEAST_MEMORY);
     let reserved = store.memory().reserve("a load", share);
     let memory_bytes = reserved.as_ref().map_or(LEAST_MEMORY, |_| share);
@@ -139,13 +139,13 @@ pub fn load_into(
         return fill::insert(database, sources, &options, progress, cancel);
     }
     let sources = at_hand::all(database, sources, cancel)?;
-    // Beside a rewrite of the trees it inserts: what is inserted is part of that, too.
+    // During a rewrite of the trees the load inserts, so that the rewrite receives its changes.
     let go_on = || !cancel.load(Ordering::Relaxed);
     let build = match store.begin_build_for(&Waiter { go_on: &go_on, sign: None }) {
         Err(StoreError::BuildBusy) if database.is_rewritten() => None,
         build => Some(build?.ok_or(LoadError::Cancelled)?),
     };
-    // From here on none begins.
+    // From here on no rewrite can begin.
     let Some(build) = build.filter(|_| !database.is_rewritten()) else {
         drop(reserved);
         return fill::insert(database, sources, &options, progress, cancel);
@@ -179,7 +179,7 @@ fn run(
     })
 }
 
-/// Checks options and sources before anything is touched.
+/// Checks options and sources before anything is changed.
 fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
     if options.store.memory_bytes < LEAST_MEMORY {
         return Err(LoadError::Option {
@@ -196,12 +196,12 @@ fn check(sources: &[Source], options: &LoadOptions) -> Result<(), LoadError> {
 
 /// The database that is loaded into.
 enum Opened {
-    /// It is made: a load that fails or is killed leaves none.
+    /// A new database: a load that fails or is killed leaves none.
     New(NewStore),
     Old(Arc<Store>),
 }
 
-/// Opens the database, or makes it.
+/// Opens the database, or creates it.
 fn open(path: &Path, options: &LoadOptions) -> Result<Opened, LoadError> {
     let config = StoreConfig { pool_bytes: Some(POOL_BYTES), ..options.store.clone() };
     match Store::create_unfinished(path, &options.stripes, config.clone()) {
@@ -214,7 +214,7 @@ struct Loading<'a> {
     options: &'a LoadOptions,
     sizes: Sizes,
     build: Build,
-    /// what goes before the input
+    /// existing contents, which go before the input
     old: Option<Old>,
     temp: Arc<TempSpace>,
     cancel: &'a AtomicBool,
@@ -293,7 +293,7 @@ impl Loading<'_> {
     }
 }
 
-/// Makes the built trees the database's.
+/// Commits the built trees as the database.
 fn commit(build: Build, meta: &GraphMeta, cancel: &AtomicBool) -> Result<(), LoadError> {
     build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
     cancelled(cancel)?;

@@ -1,10 +1,10 @@
-//! Bounds on documents, kept while their bytes are read: the parsers behind have none.
+//! Bounds on documents, enforced while their bytes are read: the parsers have none of their own.
 //!
-//! A parser keeps a stack for what is nested, the text of a term until its end, and all prefixes.
-//! Each of these can be made as large as an attacker likes by a small document. So the bytes are
-//! looked at on their way to the parser, by a scanner that knows just enough of the format, and
-//! what is over a bound ends the reading with an error that names it. Scanners may count too much
-//! (a comment as nesting), never too little. The reader of RDF/XML has bounds of its own.
+//! A parser keeps a stack of what is nested, the text of a term until its end, and all prefixes. A
+//! small document can make each of these as large as an attacker likes. So a scanner that knows
+//! just enough of the format sees the bytes on their way to the parser, and ends the reading with
+//! an error that names the bound that was exceeded. Scanners may count too much (a comment as
+//! nesting), never too little. The reader of RDF/XML has bounds of its own.
 
 mod nesting;
 
@@ -17,37 +17,37 @@ use nesting::{Nesting, Quotes};
 
 use super::error::GuardError;
 
-/// Levels of brackets or braces in a document.
+/// Most levels of brackets or braces in a document.
 pub(super) const MOST_LEVELS: usize = 50_000;
 
-/// Levels of a document of JSON-LD: its reader calls itself for each.
+/// Most levels of a JSON-LD document: its reader recurses once per level.
 pub(super) const MOST_JSON_LEVELS: usize = 256;
 
-/// Bytes handed to a parser between two looks at the clock: any is through with them within a
-/// tenth of a second.
+/// Bytes handed to a parser between two looks at the clock. Any parser is through with them
+/// within a tenth of a second.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Bytes a parser keeps for a level beside the name of its predicate, and levels that are not
-/// charged; nor is a name of so many bytes.
+/// Bytes a parser keeps for a level, without the name of its predicate; the number of levels that
+/// are free of charge; and the length of a name that is.
 const LEVEL_BYTES: u64 = 256;
 const FREE_LEVELS: usize = 1_000;
 const FREE_NAME_BYTES: usize = 256;
-/// Bytes of prefixes and what they stand for that are not charged.
+/// Bytes of prefixes and their IRIs that are free of charge.
 const FREE_PREFIX_BYTES: usize = 64 << 10;
 
-/// Bytes that the buffers of the parsers behind hold: a longer token would end them with an
-/// error that names no setting.
+/// Bytes that the buffers of the parsers hold: a longer token would end them with an error that
+/// names no setting.
 pub(super) const TOKEN_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// Bounds of a document.
 pub(super) struct Bounds {
     /// Bytes of the longest term.
     pub(super) longest: usize,
-    /// For formats whose parsers keep the document, or much of it.
+    /// Memory charge, for formats whose parsers keep the document or much of it.
     pub(super) charge: Option<Charge>,
 }
 
-/// Looks at bytes on their way to a parser.
+/// Scans bytes on their way to a parser.
 trait ByteScan {
     fn byte(&mut self, byte: u8) -> Result<(), GuardError>;
 }
@@ -62,14 +62,14 @@ enum GuardScanner {
 pub(super) struct Guarded<R> {
     read: R,
     scanner: GuardScanner,
-    /// what is charged for levels, and for JSON-LD, which is kept until the outermost object
+    /// charged for levels, and for the bytes of JSON-LD, which is kept until the outermost object
     /// ends: a context may come last
     charge: Option<Charge>,
     json_bytes: Option<u64>,
 }
 
-/// Bytes a parser takes for one of JSON-LD that it keeps, and for each value: as it was read and
-/// as it was expanded. Measured: documents of short members and of lists took up to 300.
+/// Bytes a parser takes for each byte of JSON-LD that it keeps, and for each value: as read and as
+/// expanded. Measured: documents of short members and of lists took up to 300.
 const JSON_KEPT: u64 = 8;
 const JSON_VALUE_BYTES: u64 = 320;
 
@@ -90,7 +90,7 @@ impl<R: Read> Guarded<R> {
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        // looks at the clock stand between reads
+        // the clock is looked at between reads
         let most = out.len().min(PIECE_BYTES);
         let n = self.read.read(&mut out[..most])?;
         let passed = match &mut self.scanner {
@@ -110,9 +110,9 @@ impl<R: Read> Read for Guarded<R> {
 }
 
 impl<R> Guarded<R> {
-    /// Reserves what the parser keeps, with `n` more bytes.
+    /// Reserves memory for the data that the parser keeps, with `n` more bytes read.
     fn charge(&mut self, n: usize) -> io::Result<()> {
-        // Levels that open and close within a piece are open meanwhile.
+        // Levels that open and close within a piece count: the parser holds them in between.
         let (levels, name, prefixes, values) = match &mut self.scanner {
             GuardScanner::Nesting(nesting) => {
                 (nesting.take_deepest(), nesting.name_bytes(), nesting.prefix_bytes(), nesting.values())
@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A level keeps its predicate, of which a few letters may be the name.
+    /// A level keeps the IRI of its predicate, which the document may write with a few letters.
     #[test]
     fn long_names_of_levels_are_charged() {
         let long = "x".repeat(10_000);
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// A parser keeps all prefixes, each with the base that its IRI does not write.
+    /// A parser keeps all prefixes, each with its resolved IRI, base included.
     #[test]
     fn prefixes_are_charged() {
         let long = "x".repeat(10_000);
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// A base that is absolute takes the place of the one before.
+    /// An absolute base replaces the one before.
     #[test]
     fn documents_behind_each_other_have_their_own_bases() {
         let text = "@base <http://example.org/a/b/c/> . <s> <p> [ <p> ( 1 [ <p> 2 ] ) ] .\n".repeat(50_000);

@@ -1,6 +1,6 @@
 //! Hashes of terms.
 
-/// Hash of a term: what it is called by until it has a number.
+/// Hash of a term, which identifies it until it has a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TermHash {
     /// The first 64 bits.

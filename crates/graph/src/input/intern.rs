@@ -25,7 +25,7 @@ pub(crate) fn local(index: u64) -> Ref {
     TermId::new(TermKind::Local, index).0
 }
 
-/// The position a reference means; `None` when it is a finished id.
+/// The list position of a reference; `None` for a finished id.
 pub(crate) fn position(reference: Ref) -> Option<u64> {
     const LOCAL: u64 = (TermKind::Local as u64) << PAYLOAD_BITS;
     (reference >= LOCAL).then_some(reference & !LOCAL)
@@ -46,7 +46,7 @@ impl Span {
         self.len as usize
     }
 
-    /// Its two numbers, to be written down.
+    /// Its two numbers, for storing it.
     pub(crate) fn to_parts(self) -> [u32; 2] {
         [self.start, self.len]
     }
@@ -63,27 +63,27 @@ pub(crate) enum Need {
     /// A number in the dictionary tree of this kind, or a number of a blank node. Whether a string
     /// or literal is a text the dictionary says that it comes to.
     Number(TermKind),
-    /// A code for its datatype; then it is inline with this body. Without one, as a literal.
+    /// A code for its datatype, then it is inline with this body; without a code, it is a literal.
     Code(u64),
 }
 
-/// A term that a chunk mentions and whose id only the whole load can say.
+/// A term of a chunk whose id is known only to the whole load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalTerm {
-    /// Names the term in the whole load.
+    /// Identifies the term in the whole load.
     pub(crate) hash: TermHash,
     /// The kind of number it needs.
     pub(crate) need: Need,
-    /// Language or datatype: index into [`Parsed::annotations`]; 0 = none.
+    /// Language or datatype: index into [`Parsed::annotations`]; 0 for none.
     pub(crate) annotation: u32,
-    /// IRI, or lexical form.
+    /// The IRI, or the lexical form.
     pub(crate) lexical: Span,
 }
 
 /// The language or datatype of literals.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum OwnAnnotation {
-    /// xsd:string, or no literal at all.
+    /// xsd:string, or not a literal.
     Plain,
     /// A language tag in lower case.
     Language(Box<str>),
@@ -112,10 +112,10 @@ impl OwnAnnotation {
     }
 }
 
-/// Where a term begins in the chunk's text, when it stands there just as it is.
+/// Offset of a term in the chunk's text, if the text contains it verbatim.
 pub(crate) type Place = Option<usize>;
 
-/// A place in a file where something is wrong.
+/// A fault and its place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Line from 0, counted from the start of the chunk.
@@ -124,18 +124,18 @@ pub(crate) struct Fault {
     pub(crate) column: u64,
     /// The fault.
     pub(crate) message: String,
-    /// The setting with which it may be read.
+    /// The setting that could let the document be read.
     pub(crate) setting: Option<DocumentSetting>,
 }
 
 /// One chunk, parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// Which input it is from.
+    /// Number of the input that the chunk is from.
     pub(crate) source: usize,
     /// The chunk as read; terms point into it.
     pub(crate) text: Vec<u8>,
-    /// Terms that do not stand in the text as they are.
+    /// Terms that the text does not contain verbatim.
     pub(crate) extra: Vec<u8>,
     /// Terms without id, in order of first occurrence.
     pub(crate) terms: Vec<LocalTerm>,
@@ -153,9 +153,9 @@ pub(crate) struct Parsed {
     pub(crate) lines: u64,
     /// Statements left out.
     pub(crate) skipped: u64,
-    /// The first of them.
+    /// The first of the faults for which statements were left out.
     pub(crate) left_out: Vec<Fault>,
-    /// The first thing that is wrong, when that matters.
+    /// The fault at which the reading stopped, if any.
     pub(crate) fault: Option<Fault>,
 }
 
@@ -167,7 +167,7 @@ impl Parsed {
         &from[start..start + span.len as usize]
     }
 
-    /// The message for a term that is longer than any may be.
+    /// The message for a term that is longer than `most` bytes.
     pub(crate) fn too_long(&self, most: usize) -> Option<String> {
         (self.longest > most)
             .then(|| format!("a term has {} bytes, and the longest allowed has {most}", self.longest))
@@ -181,7 +181,7 @@ impl Parsed {
         }
     }
 
-    /// Bytes held, about.
+    /// Approximate bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.text.capacity()
             + self.extra.capacity()
@@ -206,10 +206,10 @@ impl Parsed {
     }
 }
 
-/// Turns what is written into references, for one chunk after the other.
+/// Turns written terms into references, for one chunk after the other.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    /// Hash of what was written → reference.
+    /// Hash of a written term → reference.
     seen: HashTable<(TermHash, Ref)>,
     /// Seed of the hashes of an annotation's literals → its index.
     annotations: FxHashMap<u64, u32>,
@@ -247,7 +247,7 @@ impl Interner {
         self.parsed = parsed;
     }
 
-    /// The chunk, finished.
+    /// Returns the finished chunk.
     pub(crate) fn end(&mut self) -> Parsed {
         std::mem::take(&mut self.parsed)
     }
@@ -257,13 +257,13 @@ impl Interner {
         hash(WRITTEN_SEED, token)
     }
 
-    /// The reference of what was written before and remembered.
+    /// The reference of a written term, if it is remembered.
     pub(crate) fn find(&self, written: TermHash) -> Option<Ref> {
         let found = self.seen.find(written.high, |e| e.0 == written)?;
         Some(found.1)
     }
 
-    /// Remembers the reference of what is written.
+    /// Remembers the reference of a written term.
     pub(crate) fn remember(&mut self, written: TermHash, reference: Ref) {
         self.seen.insert_unique(written.high, (written, reference), |e| e.0.high);
     }

@@ -1,4 +1,4 @@
-//! JSON-LD, from the reader of it to chunks of statements.
+//! JSON-LD: from its reader to chunks of statements.
 
 use std::io::Read;
 
@@ -15,9 +15,9 @@ use crate::input::error::{DocumentSetting, LoadError};
 use crate::input::intern::Fault;
 use crate::interrupt::Interrupt;
 
-/// Why statements are not taken any more.
+/// The reason why no more statements are taken.
 enum Refused {
-    /// One of them cannot be taken; the reader of JSON-LD does not know where it stands.
+    /// A statement cannot be taken; the reader of JSON-LD does not know its place.
     Quad(Fault),
     Load(LoadError),
 }
@@ -49,7 +49,7 @@ pub(super) fn parse_json_ld(
         Err(ReadError::Caller(Refused::Quad(fault))) => chunks.end_at(fault),
         Err(ReadError::Caller(Refused::Load(error))) => Err(error),
         Err(ReadError::Document(fault)) => {
-            // A place in a context is told by the message.
+            // If the fault is in a context, the message tells the place.
             let (line, column) =
                 if fault.context.is_some() { (0, 0) } else { (fault.line - 1, fault.column) };
             let setting = fault.is_of_remote_context().then_some(DocumentSetting::Contexts);

@@ -1,19 +1,19 @@
 //! Statements that a lenient load leaves out.
 
-/// Statements that are listed; all are counted.
+/// Most statements listed; all are counted.
 pub(crate) const MOST_LISTED: usize = 100;
 
-/// The line of a fault whose reader does not say.
+/// Line of a fault whose place the reader does not know.
 pub(crate) const NO_LINE: u64 = u64::MAX;
 
-/// A statement that was left out, and where.
+/// A statement that was left out, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The file, or `-` for standard input.
     pub file: String,
-    /// Line, from 1; 0 when the reader of the format does not say.
+    /// Line, from 1; 0 if the reader of the format does not know it.
     pub line: u64,
-    /// Column in characters, from 1; 0 when it does not say.
+    /// Column in characters, from 1; 0 if the reader does not know it.
     pub column: u64,
     /// The fault, in words.
     pub message: String,

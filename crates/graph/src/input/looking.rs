@@ -1,15 +1,15 @@
-//! A look at the clock for each piece that is read.
+//! Checks for cancellation with each piece that is read.
 //!
-//! A parser asks for more bytes as long as no statement is whole: a document of blanks and
-//! comments, or what a small compressed file stands for, keeps it reading without an end. So the
-//! reading itself asks whether the work is to end. How much is handed out between two looks is
-//! [`super::guard`]'s matter.
+//! A parser asks for more bytes until a statement is whole. So a document of blanks and comments,
+//! or the text of a small compressed file, can keep it reading without an end. Therefore the
+//! reading itself checks whether the work is cancelled. [`super::guard`] limits the bytes handed
+//! out between two checks.
 
 use std::io::{self, Read};
 
 use crate::interrupt::Interrupt;
 
-/// Reads until the work is to end; then each read is an error.
+/// Reads until the work is cancelled; from then on each read is an error.
 pub(super) struct Looking<'a, R> {
     read: R,
     cancel: &'a dyn Interrupt,

@@ -1,11 +1,11 @@
 //! N-Triples and N-Quads, line by line, straight from the text into references.
 //!
-//! The scanner knows the shapes nearly every line has: terms between spaces or tabs, then a
-//! dot. It finds where a term ends, asks the interner whether this very spelling has been seen
-//! in the chunk, and only looks inside a term that is new: there it is checked (IRI, language
-//! tag, UTF-8) and unescaped. A line with anything unusual, or wrong, goes to oxttl, which
-//! knows the whole grammar and says what is wrong and where. So the scanner may refuse, but
-//! never accept, more than oxttl does.
+//! The scanner knows the shape of nearly every line: terms between spaces or tabs, then a dot. It
+//! finds the end of a term and asks the interner whether this spelling has been seen in the chunk.
+//! Only a new spelling is checked (IRI, language tag, UTF-8) and unescaped. A line with anything
+//! unusual or wrong goes to oxttl, which knows the whole grammar and reports what is wrong and
+//! where. So the scanner may refuse a line that oxttl accepts, but never accepts one that oxttl
+//! refuses.
 
 use memchr::{memchr, memchr2};
 use oxttl::{NQuadsParser, NTriplesParser};
@@ -16,23 +16,23 @@ use crate::input::terms::TermCheck;
 use crate::term::layout::{RDF_LANG_STRING, XSD_STRING};
 use crate::term::{TermId, TermRef};
 
-/// How to read lines.
+/// Options for reading lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineOptions {
     /// N-Quads: a graph may follow the object.
     pub(crate) quads: bool,
     /// Leave malformed lines out instead of stopping at the first.
     pub(crate) lenient: bool,
-    /// Terms outside of the RFCs.
+    /// Treatment of terms that the RFCs do not allow.
     pub(crate) odd_terms: OddTerms,
 }
 
-/// Why the scanner does not read a line itself.
+/// The scanner does not read this line itself.
 struct Odd;
 
-/// Parses one chunk of whole lines of input `source`; everything is in the result, errors too.
+/// Parses one chunk of whole lines of input `source`; the result contains the faults, too.
 ///
-/// `graph` is the graph of triples without one.
+/// `graph` is the graph of statements that name none.
 pub(crate) fn parse_chunk(
     interner: &mut Interner,
     source: usize,
@@ -82,7 +82,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads a line and goes behind its end.
+    /// Reads a line and moves past its end.
     fn line(&mut self) -> Result<Option<[Ref; 4]>, Odd> {
         self.blanks();
         if !matches!(self.peek(), b'<' | b'_') {
@@ -131,7 +131,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A comment may stand here, nothing else.
+    /// Moves past the end of the line; only a comment may precede it.
     fn end_of_line(&mut self) -> Result<(), Odd> {
         if self.peek() == b'\r' {
             self.at += 1;
@@ -142,7 +142,7 @@ impl Scanner<'_> {
             Some(b'#') => {
                 let rest = &self.text[self.at..];
                 let len = memchr(b'\n', rest).unwrap_or(rest.len());
-                // A carriage return alone ends a comment too; oxttl knows what follows.
+                // A lone carriage return also ends a comment; oxttl reads the rest.
                 if memchr(b'\r', &rest[..len]).is_some_and(|cr| cr + 1 < len) {
                     return Err(Odd);
                 }
@@ -293,10 +293,10 @@ impl Scanner<'_> {
         is_tag(tag) || self.options.odd_terms == OddTerms::Kept && OddTerms::Kept.allows_tag(tag)
     }
 
-    /// A line the scanner does not read: oxttl does, or says what is wrong with it.
+    /// Has oxttl read a line that the scanner does not: a statement, or the fault.
     fn odd_line(&mut self, start: usize, end: usize) {
         let line = &self.text[start..end];
-        // lenient, it checks no terms
+        // a lenient oxttl parser checks no terms
         let is_kept = self.options.odd_terms == OddTerms::Kept;
         let quads: Result<Vec<_>, _> = if self.options.quads {
             let parser = NQuadsParser::new();
@@ -342,7 +342,7 @@ impl Scanner<'_> {
     }
 
     fn quad(&mut self, quad: &oxrdf::Quad) -> [Ref; 4] {
-        // In the order in which terms stand in the line: numbers go by first occurrence.
+        // In the order of the terms in the line: numbers go by first occurrence.
         let subject = self.interner.term(quad.subject.as_ref().into());
         let predicate = self.interner.term(quad.predicate.as_ref().into());
         let object = self.interner.term(quad.object.as_ref().into());
@@ -355,7 +355,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Where the literal that begins `text` ends, and whether it contains escapes.
+/// End of the literal that begins `text`, and whether it contains escapes.
 fn closing_quote(text: &[u8]) -> Result<(usize, bool), Odd> {
     let mut at = 0;
     let mut escaped = false;
@@ -369,7 +369,7 @@ fn closing_quote(text: &[u8]) -> Result<(usize, bool), Odd> {
     }
 }
 
-/// Resolves the escapes of a literal; `None` where oxttl shall say what is wrong.
+/// Resolves the escapes of a literal; `None` if one is malformed, which oxttl then reports.
 fn unescape(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -403,7 +403,7 @@ fn unescape(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Language tags that need no further thought: a short primary tag, then short parts.
+/// Accepts common language tags quickly: a short primary tag, then short parts.
 fn is_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let primary = parts.next().unwrap_or("");
@@ -420,12 +420,12 @@ fn is_tag(tag: &str) -> bool {
 
 /// Whether these bytes are an absolute IRI without escapes.
 ///
-/// The common ones are recognised byte by byte; oxiri, inside oxrdf, decides about the others.
+/// Common ones are recognised byte by byte; oxiri, inside oxrdf, decides about the others.
 fn is_iri(bytes: &[u8]) -> bool {
     is_common_iri(bytes) || std::str::from_utf8(bytes).is_ok_and(|iri| oxrdf::NamedNode::new(iri).is_ok())
 }
 
-/// `scheme://host/rest` with plain characters, a fragment at most once.
+/// `http://host/rest` or https, with plain characters and at most one fragment.
 fn is_common_iri(bytes: &[u8]) -> bool {
     let Some(rest) = bytes.strip_prefix(b"http://").or_else(|| bytes.strip_prefix(b"https://")) else {
         return false;
@@ -451,8 +451,8 @@ fn is_common_iri(bytes: &[u8]) -> bool {
     hashes <= 1
 }
 
-/// Characters that may stand anywhere in path, query and fragment (the fragment's own mark is
-/// counted apart).
+/// Characters that may occur anywhere in path, query and fragment (the fragment's `#` is counted
+/// separately).
 const PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut b = 0;

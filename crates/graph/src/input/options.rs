@@ -1,4 +1,4 @@
-//! A document that is read, and how.
+//! Options for reading one document.
 
 use std::io;
 
@@ -21,28 +21,28 @@ pub(crate) struct DocumentOptions {
     pub(crate) format: RdfFormat,
     /// Base IRI.
     pub(crate) base: Option<String>,
-    /// The graph of triples without one.
+    /// The graph of statements that name none.
     pub(crate) graph: Option<NamedNode>,
-    /// Statements that name a graph are faults.
+    /// Statements that name a graph count as faults.
     pub(crate) is_one_graph: bool,
-    /// Go on behind malformed statements.
+    /// Go on after malformed statements.
     pub(crate) lenient: bool,
-    /// Terms outside of the RFCs.
+    /// Treatment of terms that the RFCs do not allow.
     pub(crate) odd_terms: OddTerms,
-    /// Contexts that JSON-LD may name.
+    /// Contexts that JSON-LD documents may refer to.
     pub(crate) contexts: Contexts,
     /// Statements per chunk.
     pub(crate) chunk_rows: usize,
     /// Bytes of terms per chunk.
     pub(crate) chunk_bytes: usize,
-    /// Bytes of the longest term.
+    /// Bytes of the longest term allowed.
     pub(crate) longest: usize,
-    /// Memory charged for formats that are kept as a whole while they are read.
+    /// Budget charged for formats that are kept whole while they are read.
     pub(crate) budget: MemoryBudget,
 }
 
 impl DocumentOptions {
-    /// The error for bytes that cannot be read, or for the end of the work, which fails reads.
+    /// The error of a failed read: cancellation also makes reads fail.
     pub(super) fn unreadable(&self, source: io::Error, cancel: &dyn Interrupt) -> LoadError {
         match super::cancelled(cancel) {
             Ok(()) => LoadError::Input { file: self.name.clone(), source },
@@ -50,7 +50,7 @@ impl DocumentOptions {
         }
     }
 
-    /// The graph of triples without one.
+    /// The graph of statements that name none.
     pub(super) fn graph_of_triples(&self) -> GraphName {
         self.graph.clone().map_or(GraphName::DefaultGraph, GraphName::NamedNode)
     }

@@ -1,4 +1,4 @@
-//! RDF/XML, from the reader of it to chunks of statements.
+//! RDF/XML: from its reader to chunks of statements.
 
 use std::io::Read;
 
@@ -12,7 +12,7 @@ use crate::input::intern::{Fault, Ref};
 use crate::interrupt::Interrupt;
 use crate::term::{TermId, TermRef};
 
-/// Bytes a reader may hold that are not charged.
+/// Bytes a reader may hold free of charge.
 const FREE_BYTES: u64 = 256 << 10;
 
 /// Takes triples into the graph that is filled.
@@ -90,7 +90,7 @@ pub(super) fn parse_rdf_xml(
     }
 }
 
-/// A fault of the reader with its line counted from 0.
+/// The fault of the reader, with its line counted from 0.
 fn of_reader(fault: ReadFault) -> Fault {
     let ReadFault { line, column, message, is_too_long } = fault;
     let setting = is_too_long.then_some(DocumentSetting::LongestTerm);

@@ -1,7 +1,7 @@
 //! Inputs of a load: opening, decompression, format.
 //!
-//! Compression is told by the first bytes. The format is the one given, else what the file name
-//! says, else what the first bytes look like (N-Triples when nothing speaks against it).
+//! Compression is detected by the first bytes. The format is the given one, else that of the file
+//! name, else a guess from the first bytes (N-Triples if nothing points to another).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,14 +34,14 @@ const FORMAT_NAMES: &str = "nt, nq, ttl, trig, rdf, jsonld, n3";
 /// First bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The mark with which some programs begin a text in UTF-8; it says nothing about it.
+/// The mark with which some programs begin a UTF-8 text. It does not tell the format.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// Memory that a zstd file may ask for, as a power of two. Of our own files what `zstd
-/// --long=31` makes; of what others send 8 MiB, which is what every decoder has to have (RFC
-/// 8878, 3.1.1.1.2): a few bytes may ask for 2 GiB.
+/// Largest window a zstd file may ask for, as a power of two: for our own files that of
+/// `zstd --long=31`; for files sent by others 8 MiB, which every decoder must support (RFC 8878,
+/// 3.1.1.1.2). A few bytes can ask for 2 GiB.
 const OWN_WINDOW_LOG: u32 = 31;
 const SENT_WINDOW_LOG: u32 = 23;
-/// Bytes that are looked at to tell compression and format.
+/// Bytes examined to detect compression and format.
 const SNIFF_BYTES: u64 = 64 << 10;
 
 /// One input of a load.
@@ -50,7 +50,7 @@ pub enum Source {
     File(PathBuf),
     /// Standard input.
     Stdin,
-    /// Anything that can be read, with a name for messages.
+    /// Any reader, with a name for messages.
     Reader {
         /// Its name in messages.
         name: String,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
-    /// The input that an argument of the command line means: `-` is standard input.
+    /// The input named by a command-line argument: `-` is standard input.
     pub fn from_arg(arg: &str) -> Source {
         if arg == "-" { Source::Stdin } else { Source::File(arg.into()) }
     }
@@ -80,13 +80,13 @@ impl Source {
         }
     }
 
-    /// An error when it can be known beforehand that it cannot be read.
+    /// Fails if it is known beforehand that the input cannot be read.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         let Source::File(path) = self else { return Ok(()) };
         open_file(path).map(drop).map_err(|source| LoadError::Input { file: self.name(), source })
     }
 
-    /// Whether it is compressed, when that can be known beforehand.
+    /// Whether it is compressed; `None` if that cannot be known beforehand.
     pub(crate) fn is_compressed(&self) -> Option<bool> {
         let Source::File(path) = self else { return None };
         let mut head = [0; 4];
@@ -94,7 +94,7 @@ impl Source {
         Some(head[..len].starts_with(&GZIP) || head[..len].starts_with(&ZSTD))
     }
 
-    /// Its size as it is stored, when known.
+    /// Its stored size, if known.
     pub(crate) fn len_bytes(&self) -> Option<u64> {
         match self {
             Source::File(path) => {
@@ -105,7 +105,7 @@ impl Source {
         }
     }
 
-    /// Opens it. `read_bytes` counts what is read, before decompression.
+    /// Opens it. `read_bytes` counts the bytes read, before decompression.
     pub(crate) fn open<'a>(
         self,
         format: Option<RdfFormat>,
@@ -122,7 +122,7 @@ impl Source {
         let read: Box<dyn Read + Send + 'a> = match self {
             Source::File(path) => {
                 let file = open_file(&path).map_err(failed)?;
-                // A pipe with a name may be as silent as standard input.
+                // A named pipe may stay silent as long as standard input.
                 match file.metadata().map_err(failed)?.is_file() {
                     true => Box::new(file),
                     false => Box::new(Patient { file, cancel }),
@@ -140,7 +140,7 @@ impl Source {
         if text_head.starts_with(BYTE_ORDER_MARK) {
             text_head.drain(..BYTE_ORDER_MARK.len());
         }
-        // a name says nothing where the caller says the format
+        // the file name does not count if the caller gives the format
         let named = path.as_deref().filter(|_| format.is_none());
         super::foreign::check(&name, named, &text_head)?;
         let read: Text<'a> = Box::new(Looking::new(read, cancel));
@@ -155,14 +155,14 @@ impl Source {
     }
 }
 
-/// Standard input, or a pipe, which may be silent for long: a load that is cancelled does not wait
-/// for it.
+/// Standard input or a pipe, which may stay silent for long: a cancelled load does not wait for
+/// it.
 struct Patient<'a> {
     file: File,
     cancel: &'a dyn Interrupt,
 }
 
-/// How often a silent standard input looks whether the load was cancelled.
+/// How often a silent standard input checks whether the load was cancelled.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl Read for Patient<'_> {
@@ -186,7 +186,7 @@ impl Read for Patient<'_> {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    // To open a pipe waits for its writer, otherwise.
+    // Otherwise opening a pipe would wait for its writer.
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_dir() {
@@ -200,12 +200,12 @@ pub(crate) struct Input<'a> {
     pub(crate) name: String,
     pub(crate) format: RdfFormat,
     pub(crate) told_by: FormatToldBy,
-    /// The IRI of its file, which relative IRIs are resolved against.
+    /// The IRI of its file, against which relative IRIs are resolved.
     pub(crate) base: Option<String>,
     pub(crate) read: Text<'a>,
 }
 
-/// How the format of an input is known.
+/// The source of an input's format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormatToldBy {
     /// The caller.
@@ -230,7 +230,7 @@ fn file_iri(path: &Path) -> Option<String> {
     Some(iri)
 }
 
-/// A text without the byte order mark that it may begin with.
+/// The text without a leading byte order mark.
 pub(crate) fn without_mark<R: Read>(mut read: R) -> io::Result<impl Read> {
     let mut head = Vec::new();
     read.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut head)?;
@@ -240,7 +240,7 @@ pub(crate) fn without_mark<R: Read>(mut read: R) -> io::Result<impl Read> {
     Ok(io::Cursor::new(head).chain(read))
 }
 
-/// Something to read.
+/// A decompressed input.
 type Text<'a> = Box<dyn Read + Send + 'a>;
 
 struct Counted<R> {
@@ -256,7 +256,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The text of an input and its first bytes, which have been taken off.
+/// The decompressed text of an input, and its first bytes, already removed from it.
 fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Result<(Text<'a>, Vec<u8>)> {
     let mut head = Vec::new();
     read.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
@@ -278,7 +278,7 @@ fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Resul
     Ok((text, head))
 }
 
-/// The format a name of the command line means: a file extension or a media type.
+/// The format for a name on the command line: a file extension or a media type.
 pub fn format_named(name: &str) -> Result<RdfFormat, LoadError> {
     let lower = name.to_ascii_lowercase();
     let listed = FORMATS.iter().find(|(known, _)| *known == lower).map(|(_, format)| *format);
@@ -304,7 +304,7 @@ pub fn format_of_media_type(media_type: &str) -> Option<RdfFormat> {
     RdfFormat::from_media_type(media_type)
 }
 
-/// The format that a file's extension means, behind `.gz` or `.zst`.
+/// The format by the file's extension, which may precede `.gz` or `.zst`.
 fn format_of_name(path: &Path) -> Option<RdfFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let plain = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
@@ -316,7 +316,7 @@ fn format_of_name(path: &Path) -> Option<RdfFormat> {
     }
 }
 
-/// The format that the first bytes look like.
+/// Guesses the format from the first bytes.
 fn sniff(head: &[u8]) -> RdfFormat {
     let text = head.trim_ascii_start();
     let starts =
@@ -343,16 +343,16 @@ fn sniff(head: &[u8]) -> RdfFormat {
 /// Cuts a text into chunks of whole lines.
 pub(crate) struct Lines<R> {
     read: R,
-    /// The beginning of a line whose end was not in the last chunk.
+    /// The beginning of a line whose end is not yet read.
     rest: Vec<u8>,
     chunk_bytes: usize,
 }
 
-/// A line longer than this is not data.
+/// Longest line accepted.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 impl<R: Read> Lines<R> {
-    /// Chunks of about `chunk_bytes`; longer only when a line is.
+    /// Chunks of about `chunk_bytes`; a chunk is longer only if a line is.
     pub(crate) fn new(read: R, chunk_bytes: usize) -> Self {
         Lines { read, rest: Vec::new(), chunk_bytes }
     }

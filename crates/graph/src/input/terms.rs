@@ -1,10 +1,10 @@
-//! Terms that the RFCs do not allow, and data has: the faults of what a parser does not check.
+//! Faults of terms that parsers let through: the RFCs do not allow them, but data contains them.
 
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use snowmelt_rdfxml::OddTerms;
 
-/// Checks the terms of quads. What neighbours have in common is checked once: a subject may be
-/// long, and have many objects.
+/// Checks the terms of quads. A term repeated in the next quad is checked once: a subject may be
+/// long and have many objects.
 pub(super) struct TermCheck {
     odd_terms: OddTerms,
     /// The last sound subject, predicate and graph.

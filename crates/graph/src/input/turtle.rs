@@ -1,12 +1,12 @@
-//! Turtle and TriG whose faults cost what cannot be read, and nothing else.
+//! Turtle and TriG, read so that a fault costs only the triples that contain it.
 //!
-//! The parser behind this one goes on behind a fault, but at the next full stop, in no graph, and
-//! with quotes that begin strings where they end some. So the text is looked at before:
+//! The parser (oxttl) resumes after a fault only at the next full stop, outside any graph, and may
+//! take closing quotes for opening ones. So the text is scanned before it:
 //!
-//! 1. [`lexer`] cuts it into tokens; one that is malformed has an end, too.
-//! 2. [`grammar`] knows what may follow what. It hands on a text without faults, with a
-//!    placeholder for each term that is none.
-//! 3. [`faults`] knows what a placeholder stands for. A quad that has one is left out.
+//! 1. [`lexer`] cuts it into tokens; a malformed token has an end, too.
+//! 2. [`grammar`] knows which tokens may follow which. It hands on a text without faults, with a
+//!    placeholder for each malformed term.
+//! 3. [`faults`] knows the fault of each placeholder. A quad that contains one is left out.
 
 mod faults;
 mod grammar;
@@ -25,14 +25,14 @@ use super::intern::Fault;
 use faults::Faults;
 use grammar::Grammar;
 
-/// Bytes that are read, and handed on, at once.
+/// Bytes read and handed on at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A document as its parser should see it.
+/// A document without its faults, as the parser sees it.
 pub(super) struct SoundTurtle<R> {
     read: R,
     odd: OddTerms,
-    /// Bytes that were read, and how many of them were looked at.
+    /// Bytes read, and how many of them were scanned.
     window: Vec<u8>,
     at: usize,
     is_end: bool,
@@ -54,7 +54,7 @@ impl<R: Read> SoundTurtle<R> {
         (SoundTurtle { read, odd, window, at, is_end: false, has_ended: false, grammar, faults }, told)
     }
 
-    /// Reads more, behind what was not looked at yet.
+    /// Reads more, after the bytes not yet scanned.
     fn more(&mut self) -> io::Result<()> {
         self.window.drain(..self.at);
         self.at = 0;
@@ -63,14 +63,14 @@ impl<R: Read> SoundTurtle<R> {
             let why = format!("a term has more than {TOKEN_BYTES} bytes, the longest that can be read");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        // a token is looked at again when there is twice as much
+        // an unfinished token is scanned again only when twice as much is there
         let want = begun.max(PIECE_BYTES);
         let got = self.read.by_ref().take(want as u64).read_to_end(&mut self.window)?;
         self.is_end = got < want;
         Ok(())
     }
 
-    /// Passes what comes next.
+    /// Processes the next gap and token.
     fn step(&mut self) -> io::Result<()> {
         let text = &self.window[self.at..];
         let mut faults = self.faults.borrow_mut();
@@ -128,7 +128,7 @@ impl<R: Read> Read for SoundTurtle<R> {
 }
 
 impl TurtleFaults {
-    /// Why a quad is none, if a placeholder is in it.
+    /// The fault of a quad that contains a placeholder.
     pub(super) fn of_quad(&self, quad: &Quad) -> Option<Fault> {
         let faults = self.0.borrow();
         let subject = match &quad.subject {
@@ -147,7 +147,7 @@ impl TurtleFaults {
         subject.or_else(|| faults.of_iri(quad.predicate.as_str())).or_else(object).or_else(graph)
     }
 
-    /// Takes the faults that no quad tells, and how many more there were.
+    /// Takes the faults that belong to no quad, and the number of further ones.
     pub(super) fn take_loose(&self) -> (Vec<Fault>, u64) {
         self.0.borrow_mut().take_loose()
     }

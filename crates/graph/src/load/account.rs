@@ -1,7 +1,7 @@
 //! Memory that several parts of a load share: a counter with a limit.
 //!
-//! A stage that keeps bulk data in memory takes bytes here first and goes to a temporary file
-//! when the answer is no, so the sum stays below the limit whatever the parts do.
+//! A stage that keeps bulk data in memory takes bytes here first. If they are refused, it goes to a
+//! temporary file, so the sum stays below the limit whatever the parts do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ impl LoadMemory {
         Arc::new(LoadMemory { limit, used: AtomicU64::new(0) })
     }
 
-    /// Takes `bytes` when they fit; given back when the returned value is dropped.
+    /// Takes `bytes` if they fit; dropping the returned value gives them back.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
         let grow = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grow).ok()?;
@@ -27,7 +27,7 @@ impl LoadMemory {
     }
 }
 
-/// Bytes taken from an [`LoadMemory`].
+/// Bytes taken from a [`LoadMemory`].
 #[derive(Debug)]
 pub(super) struct Taken {
     account: Arc<LoadMemory>,

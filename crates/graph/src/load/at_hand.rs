@@ -1,5 +1,5 @@
-//! Inputs that are read to their end before the turn of the writer: a reader may be as slow as a
-//! network, and all other writers would wait for it. Its bytes wait in temporary space.
+//! Inputs that are read to their end before a load takes the writer's turn. A reader may be as slow
+//! as a network, and all other writers would wait for it. Its bytes wait in temporary space.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -13,13 +13,13 @@ use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
 
-/// Bytes taken and given at a time.
+/// Bytes written and read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes that were read, to be read again.
+/// The bytes of an input that was read to its end.
 struct AtHand {
     space: TempSpace,
-    /// place and length of what is left
+    /// place and length of the remaining pieces
     pieces: VecDeque<(u64, usize)>,
     piece: io::Cursor<Vec<u8>>,
 }
@@ -37,7 +37,7 @@ impl Read for AtHand {
     }
 }
 
-/// The sources, of which the readers were read to their end: their bytes are at hand.
+/// Reads the inputs that are readers to their end, and returns all sources.
 pub(super) fn all(
     database: &Arc<GraphDatabase>,
     sources: Vec<Source>,

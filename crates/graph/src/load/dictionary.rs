@@ -1,7 +1,7 @@
 //! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the
 //! order of their numbers.
 //!
-//! A string tree wants a sample for its symbol table before its first string, so the first
+//! A string tree needs a sample for its symbol table before its first string, so the first
 //! [`SAMPLE_BYTES`] of every tree wait in memory. The amount of a load is fixed: what it writes
 //! depends on the input alone, not on memory or threads.
 
@@ -31,7 +31,7 @@ pub(super) struct HashSorters {
 }
 
 impl HashSorters {
-    /// Sorters of so many rows at a time, whose runs `run_store` keeps.
+    /// Sorters for batches of `rows` rows, whose runs go to the stores of `run_store`.
     pub(super) fn new(run_store: impl Fn(&'static str) -> Arc<RunStore>, rows: usize, fan_in: usize) -> Self {
         Self {
             iri: Sorter::new(run_store("iri-hash"), rows, fan_in),
@@ -58,7 +58,7 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// One of the newest format, that trains the symbols of each tree from so many bytes.
+    /// A dictionary of the newest format; `sample_bytes` of each tree train its symbol table.
     pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize) -> Self {
         Dictionary {
             format: GraphFormat::default(),
@@ -77,7 +77,7 @@ impl Dictionary {
         }
     }
 
-    /// Takes over what a database knows besides its strings.
+    /// Takes over everything that a database knows except its strings.
     pub(super) fn go_on_from(&mut self, state: &GraphState) {
         self.format = state.meta().format;
         self.codes = state.codes().clone();
@@ -85,7 +85,7 @@ impl Dictionary {
         self.blank_nodes = state.meta().blank_nodes;
     }
 
-    /// The format that its terms are placed by.
+    /// The format of its terms.
     #[inline]
     pub(super) fn format(&self) -> GraphFormat {
         self.format
@@ -98,7 +98,7 @@ impl Dictionary {
         self.blank_nodes = state.meta().blank_nodes;
     }
 
-    /// The number of a term that a database has: its IRI, or its string in a tree of literals.
+    /// Numbers a term of a database, given as its IRI or its string in a tree of literals.
     pub(super) fn stored(&mut self, tree: Tree, code: u16, string: &[u8]) -> Result<u64, LoadError> {
         match tree {
             Tree::Iri => self.iri(string),
@@ -107,7 +107,7 @@ impl Dictionary {
         }
     }
 
-    /// The code of an annotation, given now if it has none; `IN_STRING` when the table is full.
+    /// The code of an annotation, assigned now if it has none; `IN_STRING` if the table is full.
     pub(super) fn code(&mut self, annotation: &OwnAnnotation) -> u16 {
         if matches!(annotation, OwnAnnotation::Plain) {
             return PLAIN;
@@ -118,7 +118,7 @@ impl Dictionary {
         }
     }
 
-    /// The code of a datatype with decimal-like literals; none when the table is full.
+    /// The code of a datatype with decimal-like literals; `None` if the table is full.
     pub(super) fn decimal_code(&mut self, annotation: &OwnAnnotation) -> Option<u8> {
         let OwnAnnotation::Datatype(datatype) = annotation else { return None };
         match self.codes.decimal_datatype(datatype) {
@@ -127,7 +127,7 @@ impl Dictionary {
         }
     }
 
-    /// The number of a new term. `code` is its annotation code where its kind has one.
+    /// Numbers a new term. `code` is its annotation code, if its kind has one.
     pub(super) fn number(
         &mut self,
         kind: TermKind,
@@ -190,7 +190,7 @@ impl Dictionary {
         Ok(number)
     }
 
-    /// Ends the string trees and writes the dictionary's catalog records, but for the hash
+    /// Ends the string trees and writes the dictionary's catalog records, except those of the hash
     /// trees.
     pub(super) fn finish(self, build: &Build) -> Result<DictionaryCounts, LoadError> {
         self.iri_hashes.finish()?;
@@ -207,7 +207,7 @@ impl Dictionary {
     }
 }
 
-/// How many terms the dictionary has.
+/// Numbers of terms in the dictionary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DictionaryCounts {
     /// IRIs.
@@ -215,7 +215,7 @@ pub struct DictionaryCounts {
     /// Literals of up to 256 bytes that are not carried in their ids; in databases of graph format
     /// 1 of up to 64.
     pub literals: u64,
-    /// Longer ones.
+    /// Literals above that length.
     pub texts: u64,
     /// Blank nodes.
     pub blank_nodes: u64,
@@ -258,7 +258,7 @@ impl Strings {
         Ok(number)
     }
 
-    /// Makes the symbol table and writes what waited.
+    /// Makes the symbol table and writes the waiting strings.
     fn start(&mut self) -> Result<(), LoadError> {
         let State::Sampling(writer) = &mut self.state else { return Ok(()) };
         let writer = writer.take().expect("taken once, here");

@@ -1,10 +1,11 @@
-//! Loading into a filled database: which way, and the way of one transaction.
+//! Loading into a filled database: the choice of the way, and the way by one transaction.
 //!
-//! An inserted document is parsed before the turn of the writer: others write meanwhile.
+//! A document to be inserted is parsed before its load takes the writer's turn, so others can
+//! write meanwhile.
 //!
-//! Inserting costs per new quad: a few leaves are changed for each, in memory until the commit.
-//! Merging costs per quad, old or new, but reads and writes in order. So a load that is small
-//! beside the database is inserted; all others, and those of unknown size, are merged.
+//! Inserting costs per new quad: each changes a few leaves, in memory until the commit. Merging
+//! costs per quad, old or new, but reads and writes sequentially. So a load that is small compared
+//! with the database is inserted; all others, and those of unknown size, are merged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,14 +27,14 @@ use crate::progress::ChangeProgress;
 use crate::transaction::document::{Document, DocumentReading};
 use crate::transaction::staged::Staged;
 
-/// Bytes of text of a statement, less than most have.
+/// Bytes of text per statement; most have more.
 const STATEMENT_BYTES: u64 = 80;
-/// How often larger a compressed file may be as text.
+/// Assumed ratio of text to compressed bytes.
 const COMPRESSION: u64 = 20;
-/// Bytes of memory a quad takes until its transaction is committed: rarely more.
+/// Bytes of memory a quad takes until its transaction is committed; rarely more.
 const PRIVATE_BYTES: u64 = 400;
 
-/// Loads into a database that holds something.
+/// Loads into a filled database.
 pub(super) fn load(
     path: &Path,
     sources: Vec<Source>,
@@ -48,7 +49,7 @@ pub(super) fn load(
     fill(&database, build, sources, options, progress, cancel)
 }
 
-/// Loads into an open database that holds something, whose turn to write `build` has.
+/// Loads into an open, filled database; `build` holds the writer's turn.
 pub(super) fn fill(
     database: &Arc<GraphDatabase>,
     build: Build,
@@ -69,7 +70,7 @@ pub(super) fn fill(
     }
 }
 
-/// The cheaper way into a database of so many quads.
+/// The cheaper way into a database of `quads` quads.
 pub(super) fn way(quads: u64, sources: &[Source], options: &LoadOptions) -> Fill {
     let memory = options.store.memory_bytes;
     options.fill.unwrap_or_else(|| match most_statements(sources) {
@@ -87,7 +88,7 @@ fn most_statements(sources: &[Source]) -> Option<u64> {
     sources.iter().map(most).sum()
 }
 
-/// One transaction for all sources.
+/// Inserts all sources in one transaction.
 pub(super) fn insert(
     database: &Arc<GraphDatabase>,
     sources: Vec<Source>,

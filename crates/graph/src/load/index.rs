@@ -30,9 +30,9 @@ use crate::index::value_counts::ValueCounts;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 
-/// Rows handed from thread to thread at once.
+/// Rows handed from thread to thread in one step.
 const STEP_ROWS: usize = 8192;
-/// Steps on their way between two threads.
+/// Steps buffered between two threads.
 const STEPS: usize = 4;
 
 /// Sorted rows on their way from the merge.
@@ -50,7 +50,7 @@ pub(super) struct Indexer<'a, 'b> {
 }
 
 impl Indexer<'_, '_> {
-    /// Writes the trees from hash to number.
+    /// Writes the hash trees.
     pub(super) fn hashes(&mut self, sorters: &HashSorters, terms: u64) -> Result<(), LoadError> {
         self.teller.phase(Phase::Hashes, Some(terms));
         let mut done = self.tree(Tree::Iri.hash_name(), sorters.iri.merge()?, 0, &[])?;
@@ -60,7 +60,7 @@ impl Indexer<'_, '_> {
         Ok(())
     }
 
-    /// Writes all quad indexes; returns the number of distinct quads. `rows` is how many are in
+    /// Writes all quad indexes; returns the number of distinct quads. `rows` counts the rows in
     /// the sorter.
     pub(super) fn quads(
         &mut self,
@@ -169,7 +169,7 @@ impl Indexer<'_, '_> {
                 }
                 self.teller.done(done + rows);
             }
-            // Every thread is waited for; what the first of them says counts.
+            // All threads are joined; the first error counts.
             let mut result = built.map_err(LoadError::from);
             for thread in std::iter::once(merged).chain(fed) {
                 let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -187,7 +187,7 @@ impl Indexer<'_, '_> {
     }
 }
 
-/// Takes steps until there are none.
+/// Receives steps until there are no more.
 type Feed<'f, const N: usize> = &'f (dyn Fn(Receiver<Step<N>>) -> Result<(), LoadError> + Sync);
 
 /// Merges and hands the rows to the builder and to the feeders.
@@ -204,7 +204,7 @@ fn pump<const N: usize>(
             return Ok(());
         }
         let step = Arc::new(rows);
-        // A receiver that is gone has failed and says why itself.
+        // A receiver that is gone has failed, and returns its own error.
         if let Some(feed) = &feed {
             feed.send(Arc::clone(&step)).map_err(|_| LoadError::Cancelled)?;
         }
@@ -217,7 +217,7 @@ fn turn(rows: &[[u64; 4]], posg: &mut Batch<4>) -> Result<(), LoadError> {
     rows.iter().try_for_each(|&[p, s, o, g]| posg.push([p, o, s, g]))
 }
 
-/// Pairs, neighbours once.
+/// Pushes pairs, without repeating one that equals its predecessor.
 fn pairs(rows: impl Iterator<Item = [u64; 2]>, batch: &mut Batch<2>) -> Result<(), LoadError> {
     let mut last = None;
     for row in rows {

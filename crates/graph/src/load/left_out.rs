@@ -13,8 +13,8 @@ pub(super) struct AllLeftOut {
 }
 
 impl AllLeftOut {
-    /// Whether it is no more than the share `most` of these and so many statements, rounded up: a
-    /// share of a few is at least one of them.
+    /// Fails if more statements were left out than the share `most` of all, rounded up to whole
+    /// statements. `statements` is the number of those that were read.
     pub(super) fn check(&mut self, statements: u64, most: f64) -> Result<(), LoadError> {
         let all = statements + self.count;
         if self.count as f64 <= (most * all as f64).ceil() {
@@ -24,7 +24,7 @@ impl AllLeftOut {
         Err(LoadError::TooManyLeftOut { count: self.count, all, most, listed })
     }
 
-    /// Adds those of a chunk that begins behind so many lines of its file.
+    /// Adds the faults of a chunk that begins after `lines` lines of its file.
     pub(super) fn add(&mut self, chunk: &mut Parsed, file: &str, lines: u64) {
         self.count += chunk.skipped;
         for fault in chunk.left_out.drain(..) {

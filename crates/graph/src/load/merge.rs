@@ -1,14 +1,14 @@
-//! Loading into a filled database by merging: its terms and quads go through the load before
-//! the input does, and every tree is built anew.
+//! Loading into a filled database by merging: its terms and quads pass through the load before
+//! the input, and every tree is built anew.
 //!
 //! 1. The old codes, prefixes and blank nodes are taken over.
 //! 2. The old terms are numbered first, tree by tree in the order of their numbers. Numbers are
-//!    dealt out by first occurrence, also to terms that find the table full and wait, so every
-//!    old term gets the number it had: old ids stay right.
+//!    assigned by first occurrence, also to terms that find the table full and wait, so every
+//!    old term gets its old number: old ids stay valid.
 //! 3. The old quads go to the sorter as they are.
 //!
 //! Invariant: until the commit the old trees are untouched; a load that fails or is killed
-//! leaves them.
+//! leaves them as they were.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +31,7 @@ use crate::term::{TermId, TermKind, TermRef};
 
 /// Terms numbered together.
 const STEP_TERMS: u64 = 4096;
-/// Rows handed on together.
+/// Rows read together.
 const STEP_ROWS: usize = 8192;
 
 /// The contents of a database before the load.
@@ -101,7 +101,7 @@ impl Old {
             let numbers: Vec<u64> = (first..len.min(first + STEP_TERMS)).collect();
             let mut of_step = Vec::with_capacity(numbers.len());
             if let Some(codes) = &mut codes {
-                // A merge may give less than is asked for.
+                // A merge may return fewer rows than requested.
                 let mut left = numbers.len();
                 while left > 0 && codes.next(&mut of_step, left)? {
                     left = numbers.len() - of_step.len();
@@ -179,7 +179,7 @@ impl Old {
     }
 }
 
-/// Every term must have got the number it had.
+/// Checks that every term got its old number.
 fn check_numbers(tree: Tree, first: u64, parsed: &Parsed) -> Result<(), LoadError> {
     for (number, id) in (first..).zip(&parsed.ids) {
         if position(*id).is_none() && TermId(*id).number() != number {

@@ -1,4 +1,4 @@
-//! Global numbers for the terms of all chunks, dealt out by first occurrence.
+//! Global numbers for the terms of all chunks, assigned by first occurrence.
 //!
 //! Chunks come in input order. As long as the [`TermTable`] has room, a term is either known
 //! there or new: a new one gets the next number, and its string goes to the dictionary at once.
@@ -25,7 +25,7 @@ pub(super) struct Numbering<'a> {
     pub(super) waiting: Option<Waiting>,
     /// Makes [`Numbering::waiting`] when it is needed.
     start_waiting: Box<dyn Fn() -> Result<Waiting, LoadError> + Send + 'a>,
-    /// Codes of the chunk's annotations, as far as asked for.
+    /// Codes of the chunk's annotations, filled on demand.
     codes: Vec<Option<u16>>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Fills `parsed.ids`: the id of every term of the chunk, or where it waits.
+    /// Fills `parsed.ids` with the id of every term of the chunk, or its waiting position.
     pub(super) fn number(&mut self, parsed: &mut Parsed) -> Result<(), LoadError> {
         if let Some(waiting) = &mut self.waiting {
             waiting.begin_chunk(parsed.terms.len())?;

@@ -1,4 +1,4 @@
-//! Options of a load, and how its memory is shared out.
+//! Options of a load, and the division of its memory.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use snowmelt_jsonld::Contexts;
 use snowmelt_rdfxml::OddTerms;
 use snowmelt_store::StoreConfig;
 
-/// How to load.
+/// Options of a load.
 #[derive(Clone)]
 pub struct LoadOptions {
     /// The graph for triples that name none; the default graph when absent.
     pub graph: Option<String>,
     /// Base IRI of formats with relative IRIs.
     pub base: Option<String>,
-    /// Where the data of a new database goes; inside its directory when empty.
+    /// Folders for the data of a new database; if empty, the data lies inside its directory.
     pub stripes: Vec<PathBuf>,
     /// Parser and sorter threads, besides the one that reads and the one that numbers.
     pub threads: usize,
@@ -23,15 +23,15 @@ pub struct LoadOptions {
     /// The share of statements that may be left out, rounded up to whole ones; a load that would
     /// leave out more fails.
     pub lenient_most: f64,
-    /// Terms outside of the RFCs.
+    /// Treatment of terms that the RFCs do not allow.
     pub odd_terms: OddTerms,
-    /// Contexts that documents of JSON-LD may name.
+    /// Contexts that JSON-LD documents may refer to.
     pub contexts: Contexts,
-    /// The format of all inputs; told by name or content when absent.
+    /// The format of all inputs; if absent, that of the name or content of each.
     pub format: Option<RdfFormat>,
     /// Settings of the store. Its `memory_bytes` are the budget of the load.
     pub store: StoreConfig,
-    /// How a database that holds something is loaded into; the cheaper way when absent.
+    /// The way into a filled database; the cheaper one if absent.
     pub fill: Option<Fill>,
     /// Sizes that follow from the memory budget unless set here. What is loaded does not depend
     /// on them.
@@ -57,16 +57,16 @@ impl Default for LoadOptions {
     }
 }
 
-/// Two ways into a filled database; what is in it afterwards is the same.
+/// The two ways into a filled database; its contents afterwards are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// One transaction inserts all: its cost follows the input.
+    /// One transaction inserts all; the cost depends on the input.
     Insert,
-    /// All trees are built anew from old and new: its cost follows both.
+    /// All trees are built anew from old and new; the cost depends on both.
     Merge,
 }
 
-/// Sizes of the parts of a load; `None` = by the memory budget. Tests set them low to take
+/// Sizes of the parts of a load; `None` means by the memory budget. Tests set them low to cover
 /// every path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LoadSizes {
@@ -86,7 +86,7 @@ pub struct LoadSizes {
 
 /// Least memory budget of a load, in bytes.
 pub(super) const LEAST_MEMORY: u64 = 64 << 20;
-/// The share of memory of the pool of a load into a filled database, and its bounds.
+/// Divisor for the page pool's share of memory in a load into a filled database.
 const POOL_SHARE: u64 = 4;
 
 /// The pool of a load into a filled database.
@@ -94,14 +94,14 @@ pub(super) fn filled_pool_bytes(memory_bytes: u64) -> u64 {
     (memory_bytes / POOL_SHARE).clamp(8 << 20, 1 << 30)
 }
 
-/// The pool of a load: it reads next to nothing.
+/// The page pool of a load into a new database, which reads next to nothing.
 pub(super) const POOL_BYTES: u64 = 1 << 20;
 
-/// The sizes of one load, all decided.
+/// The final sizes of one load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) chunk_bytes: usize,
-    /// Chunks on their way at once.
+    /// Chunks in circulation.
     pub(super) chunks: usize,
     /// Rows of quads per batch; sorters of narrower rows and hashes have fewer bytes.
     pub(super) batch_rows: usize,
@@ -112,14 +112,14 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Shares out the budget: about a third each for the table of terms and for sorted runs, a
-    /// tenth for a part of waiting terms, a thirty-second per thread for rows being sorted, the
-    /// rest for chunks, samples and pages.
+    /// Divides the budget: about a third each for the table of terms and for sorted runs, a tenth
+    /// for a part of waiting terms, a thirty-second per thread for rows being sorted, the rest for
+    /// chunks, samples and pages.
     pub(super) fn new(options: &LoadOptions) -> Sizes {
         Sizes::within(options.store.memory_bytes.max(LEAST_MEMORY), options.threads, options.sizes)
     }
 
-    /// Shares out a budget of `memory` bytes; the sizes that `knobs` sets are as set.
+    /// Divides a budget of `memory` bytes; sizes set in `knobs` are kept.
     pub(super) fn within(memory: u64, threads: usize, knobs: LoadSizes) -> Sizes {
         let share = |divisor: u64, most: u64| (memory / divisor).min(most) as usize;
         Sizes {
@@ -130,7 +130,7 @@ impl Sizes {
             run_bytes: knobs.run_bytes.unwrap_or(memory / 100 * 33),
             // A slot of 16 bytes per term, between 3/8 and 3/4 full.
             part_terms: knobs.part_terms.unwrap_or(share(10 * 30, u32::MAX.into())),
-            // A run being read takes a segment and a block.
+            // Reading a run takes a segment and a block.
             fan_in: knobs.fan_in.unwrap_or(share(384 << 10, 1024).max(16)),
         }
     }

@@ -1,4 +1,4 @@
-//! Blocks of rows, packed: how sorted runs and waiting rows are kept.
+//! Packed blocks of rows, the storage format of sorted runs and waiting rows.
 //!
 //! A block holds up to [`BLOCK_ROWS`] rows of N columns of u64:
 //!
@@ -52,7 +52,7 @@ fn pack_column<const N: usize>(rows: &[[u64; N]], c: usize, min: u64, width: u32
         if filled >= 64 {
             out.extend_from_slice(&word.to_le_bytes());
             filled -= 64;
-            // The bits of `v` that did not fit; none when it ended with the word.
+            // The bits of `v` that did not fit; none if it ended with the word.
             word = if filled == 0 { 0 } else { v >> (width - filled) };
         }
     }
@@ -60,7 +60,8 @@ fn pack_column<const N: usize>(rows: &[[u64; N]], c: usize, min: u64, width: u32
     out.extend_from_slice(&word.to_le_bytes()[..bytes]);
 }
 
-/// Reads the block at the start of `bytes`, replacing what is in `rows`; returns its length.
+/// Reads the block at the start of `bytes` into `rows`, replacing its contents; returns the
+/// block's length.
 ///
 /// The bytes were written by [`pack`] in this process, so a malformed block is a bug and panics.
 pub(super) fn unpack<const N: usize>(bytes: &[u8], rows: &mut Vec<[u64; N]>) -> usize {

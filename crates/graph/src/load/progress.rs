@@ -14,19 +14,19 @@ use crate::input::source::FormatToldBy;
 pub enum Phase {
     /// Reading, parsing and numbering; strings are written, triples sorted in batches.
     Read,
-    /// Of a rewrite: marking the terms that are in quads.
+    /// In a rewrite: marking the terms that are in quads.
     Mark,
-    /// Of a rewrite: numbering them.
+    /// In a rewrite: numbering them.
     Number,
-    /// Numbering the terms that did not fit in memory; of a rewrite: writing their strings.
+    /// Numbering the terms that did not fit in memory; in a rewrite: writing their strings.
     Terms,
-    /// Of a rewrite: sorting the quads by their new numbers.
+    /// In a rewrite: sorting the quads by their new numbers.
     Quads,
-    /// Writing the trees from string to id.
+    /// Writing the hash trees.
     Hashes,
     /// Writing a quad index.
     Index(crate::Index),
-    /// Making it the database.
+    /// Committing.
     Commit,
 }
 
@@ -46,7 +46,7 @@ impl Phase {
     }
 }
 
-/// How far a load is.
+/// Progress of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// The phase.
@@ -55,24 +55,24 @@ pub struct Progress {
     pub triples: u64,
     /// Bytes of input read so far, as stored (compressed).
     pub bytes: u64,
-    /// Bytes of all inputs, when all are files.
+    /// Bytes of all inputs, if all are files.
     pub bytes_total: Option<u64>,
-    /// Steps of this phase that are done; bytes while reading.
+    /// Finished steps of this phase; bytes while reading.
     pub done: u64,
-    /// All steps of this phase, when known.
+    /// All steps of this phase, if known.
     pub total: Option<u64>,
 }
 
-/// Hears how far a load is, about ten times a second, from any of its threads.
+/// Receives the progress of a load, about ten times a second, from any of its threads.
 pub trait LoadProgress: Sync {
-    /// The state now.
+    /// Receives the current progress.
     fn report(&self, progress: &Progress);
 
-    /// An input was opened; how its format is known.
+    /// An input was opened; `_told_by` is the source of its format.
     fn input(&self, _name: &str, _format: RdfFormat, _told_by: FormatToldBy) {}
 }
 
-/// Says nothing.
+/// Ignores progress.
 impl LoadProgress for () {
     fn report(&self, _: &Progress) {}
 }
@@ -98,8 +98,8 @@ pub struct LoadReport {
     pub temporary_bytes: u64,
     /// Seconds of every phase, in order.
     pub seconds: Vec<(Phase, f64)>,
-    /// The most memory the process had resident, in bytes, as the system counts it; 0 where it
-    /// does not say.
+    /// Peak resident memory of the process in bytes, as the system counts it; 0 if it does not
+    /// report it.
     pub peak_bytes: u64,
     /// All meters of the database at the end.
     pub meters: Option<Report>,
@@ -115,7 +115,7 @@ impl LoadReport {
 /// Least time between two reports.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Passes progress on, not too often, and keeps the time of every phase.
+/// Passes progress on at most once per interval, and records the time of every phase.
 pub(super) struct Teller<'a> {
     to: &'a dyn LoadProgress,
     state: Progress,
@@ -137,28 +137,28 @@ impl<'a> Teller<'a> {
         self.to
     }
 
-    /// A phase begins, of `total` steps.
+    /// Begins a phase of `total` steps.
     pub(super) fn phase(&mut self, phase: Phase, total: Option<u64>) {
         self.end_phase();
         self.state = Progress { phase, done: 0, total, ..self.state };
         self.to.report(&self.state);
     }
 
-    /// The phase ends.
+    /// Ends the phase.
     pub(super) fn end_phase(&mut self) {
         let now = Instant::now();
         self.seconds.push((self.state.phase, (now - self.phase_began).as_secs_f64()));
         self.phase_began = now;
     }
 
-    /// Reading: so much is read.
+    /// Reports the statements and bytes read.
     pub(super) fn read(&mut self, triples: u64, bytes: u64) {
         self.state.triples = triples;
         self.state.bytes = bytes;
         self.done(bytes);
     }
 
-    /// So many steps are done.
+    /// Reports the steps done.
     pub(super) fn done(&mut self, done: u64) {
         self.state.done = done;
         if self.last.elapsed() >= INTERVAL {
@@ -168,7 +168,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// The most memory the process ever had resident, in bytes.
+/// Peak resident memory of the process, in bytes.
 pub(super) fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

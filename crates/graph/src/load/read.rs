@@ -6,9 +6,9 @@
 //!              runs ◄─ sorters ◄─ rows with ids ◄───────────────────────────────────┘
 //! ```
 //!
-//! Parsers and sorters are the same threads: rows to be sorted come first, because they free
-//! memory. A fixed number of chunks goes round, so memory is bounded and a slow stage stops the
-//! ones before it. Threads look at a common flag while they wait, so one that fails ends all.
+//! Parsers and sorters are the same threads: sorting rows comes first, because it frees memory. A
+//! fixed number of chunks circulates, so memory is bounded and a slow stage stops the ones before
+//! it. Waiting threads check a common flag, so one that fails ends all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::input::source::{Lines, Source};
 use crate::input::{cancelled, graph_name};
 use crate::term::TermId;
 
-/// How often a waiting thread looks whether another one failed.
+/// How often a waiting thread checks whether another one failed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Counts of the input.
@@ -44,11 +44,11 @@ pub(super) struct ReadSummary {
     pub(super) triples: u64,
     pub(super) left_out: AllLeftOut,
     pub(super) bytes: u64,
-    /// The one graph of all quads, when there is only one.
+    /// The graphs of the quads.
     pub(super) graphs: GraphsSeen,
 }
 
-/// Which graphs occur.
+/// The set of graphs that occur: none, one, or several.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GraphsSeen {
     #[default]
@@ -66,7 +66,7 @@ impl GraphsSeen {
         };
     }
 
-    /// Whether no other graph than the default one occurs.
+    /// Whether no graph but the default graph occurs.
     pub(super) fn is_plain(self) -> bool {
         matches!(self, GraphsSeen::None) || self == GraphsSeen::One(TermId::DEFAULT_GRAPH.0)
     }
@@ -99,7 +99,7 @@ struct Shared<'a> {
     names: Vec<String>,
     read_bytes: Arc<AtomicU64>,
     progress: &'a dyn LoadProgress,
-    /// A thread has ended before its time.
+    /// A thread has failed or panicked.
     stop: AtomicBool,
 }
 
@@ -110,7 +110,7 @@ struct Job {
     quads: bool,
 }
 
-/// Reads everything; afterwards all runs are in `quads`, all rows that wait in `waiting_rows`.
+/// Reads all input; afterwards all runs are in `quads`, and all waiting rows in `waiting_rows`.
 pub(super) fn read(
     reading: Reading<'_>,
     sources: Vec<Source>,
@@ -171,7 +171,7 @@ pub(super) fn read(
     })
 }
 
-/// A thread with a name that tools show.
+/// Starts a thread with a name that tools show.
 pub(super) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
@@ -185,7 +185,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LoadError>>) -> Result
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The error that says more: a thread that only noticed another's failure says
+/// The more informative error: a thread that only noticed another's failure returns
 /// [`LoadError::Cancelled`].
 pub(super) fn worse(a: Result<(), LoadError>, b: Result<(), LoadError>) -> Result<(), LoadError> {
     match (a, b) {
@@ -195,7 +195,7 @@ pub(super) fn worse(a: Result<(), LoadError>, b: Result<(), LoadError>) -> Resul
     }
 }
 
-/// Sets a flag unless defused.
+/// Sets a flag when dropped, unless defused.
 struct Alarm<'a>(&'a AtomicBool, bool);
 
 impl Drop for Alarm<'_> {
@@ -207,7 +207,7 @@ impl Drop for Alarm<'_> {
 }
 
 impl Shared<'_> {
-    /// Runs one thread's work; when it fails or panics the others hear of it.
+    /// Runs one thread's work; if it fails or panics, the other threads stop.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
         let mut alarm = Alarm(&self.stop, true);
         let result = work();
@@ -215,13 +215,13 @@ impl Shared<'_> {
         result
     }
 
-    /// An error when the load is to end.
+    /// Fails if the load is to end.
     fn go_on(&self) -> Result<(), LoadError> {
         cancelled(self.reading.cancel)?;
         if self.stop.load(Ordering::Relaxed) { Err(LoadError::Cancelled) } else { Ok(()) }
     }
 
-    /// The next message; `None` when there will be none.
+    /// The next message; `None` if there will be none.
     fn receive<T>(&self, from: &Receiver<T>) -> Result<Option<T>, LoadError> {
         loop {
             self.go_on()?;
@@ -243,7 +243,7 @@ fn send<T>(to: &Sender<T>, message: T) -> Result<(), LoadError> {
 struct Reader<'a> {
     shared: &'a Shared<'a>,
     empty_rx: Receiver<Parsed>,
-    /// A chunk that was taken and not needed: without it the round would be one short.
+    /// A chunk that was taken and not needed; it must stay in circulation.
     spare: Option<Parsed>,
     job_tx: Sender<Job>,
     parsed_tx: Sender<(u64, Parsed)>,
@@ -298,7 +298,7 @@ impl Reader<'_> {
             lenient: shared.reading.options.lenient,
             odd_terms: shared.reading.options.odd_terms,
             contexts: shared.reading.options.contexts.clone(),
-            // As many statements as a chunk of lines has.
+            // About as many statements as in a chunk of lines.
             chunk_rows: (shared.reading.sizes.chunk_bytes / 128).max(1),
             chunk_bytes: shared.reading.sizes.chunk_bytes,
             longest: shared.reading.options.store.longest_string_bytes,
@@ -373,7 +373,7 @@ impl<'a> Worker<'a> {
                 default(LOOK) => {}
             }
         }
-        // No more text: the numbering ends when it has what every worker parsed.
+        // No more text: the numbering ends once it has the chunks of all workers.
         drop(parsed);
         while let Some(numbered) = self.shared.receive(&place)? {
             self.place(numbered)?;
@@ -394,7 +394,7 @@ impl<'a> Worker<'a> {
         (job.number, parse_chunk(&mut self.interner, source, job.chunk, graph, options))
     }
 
-    /// Puts ids into the rows and the rows into the batch.
+    /// Replaces references in the rows by ids, and adds the rows to the batch.
     fn place(&mut self, mut numbered: Parsed) -> Result<(), LoadError> {
         for row in &numbered.rows {
             let [s, p, o, g] = row.map(|r| position(r).map_or(r, |i| numbered.ids[i as usize]));
@@ -408,7 +408,7 @@ impl<'a> Worker<'a> {
         self.shared.reading.waiting_rows.push(numbered.part, &self.waiting)?;
         self.waiting.clear();
         numbered.clear();
-        // The reader may be done and gone.
+        // The reader may have ended.
         let _ = self.empty.send(numbered);
         Ok(())
     }

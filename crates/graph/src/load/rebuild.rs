@@ -1,5 +1,4 @@
-//! Some quad indexes written anew from quads that are known, for a repair: the second half of a
-//! load.
+//! Rebuilds some quad indexes from known quads, for a repair: the second half of a load.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,10 +20,10 @@ use crate::input::error::LoadError;
 /// Inputs of a rebuild.
 pub(crate) struct Rebuild<'a> {
     pub(crate) database: &'a Arc<GraphDatabase>,
-    /// The trees to be written.
+    /// The trees to write.
     pub(crate) indexes: &'a [Index],
     pub(crate) memory_bytes: u64,
-    /// Quads that there are.
+    /// Number of quads that must be found.
     pub(crate) expected: u64,
     pub(crate) cancel: &'a AtomicBool,
 }
@@ -35,13 +34,13 @@ pub(crate) type TakeQuad<'a> = dyn FnMut([u64; 4]) -> Result<(), LoadError> + 'a
 /// Outcome of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rebuilt {
-    /// It is committed.
+    /// All quads were found, and the trees are committed.
     All,
-    /// There are only so many quads: nothing was changed.
+    /// There are only this many quads: nothing was changed.
     TooFew(u64),
 }
 
-/// A tree on its way: its rows are sorted.
+/// The sorted rows of a tree to be written.
 enum Rows {
     Quads(Arc<Sorter<4>>),
     Pairs(Arc<Sorter<2>>),
@@ -53,7 +52,7 @@ enum RowBatch {
 }
 
 impl Rebuild<'_> {
-    /// Writes the trees from what `each_quad` gives, in one commit. A quad may come twice.
+    /// Writes the trees from the quads of `each_quad`, in one commit. A quad may come twice.
     pub(crate) fn run(
         &self,
         build: Build,
@@ -69,7 +68,7 @@ impl Rebuild<'_> {
             4 => Rows::Quads(Sorter::new(run_store(index.name()), sizes.batch_rows, sizes.fan_in)),
             _ => Rows::Pairs(Sorter::new(run_store(index.name()), sizes.batch_rows, sizes.fan_in)),
         };
-        // The whole quads come first: whether there are enough of them is seen before the rest.
+        // Trees of whole quads come first: too few quads are noticed before the pairs are sorted.
         let mut indexes = self.indexes.to_vec();
         indexes.sort_unstable();
         let sorters: Vec<Rows> = indexes.iter().map(rows).collect();

@@ -3,17 +3,17 @@
 //!
 //! 1. *mark*: a sweep over PSOG marks the terms that occur (`live`);
 //! 2. *number*: a sweep subject by subject gives new numbers by first occurrence, as in a load
-//!    of a dump; where memory is too little for that, terms keep their order;
+//!    of a dump; if there is too little memory for that, terms keep their order;
 //! 3. *terms*: the strings go to the new string trees in the order of the new numbers, their
 //!    hashes to the sorters;
-//! 4. *quads*: a sweep over PSOG maps ids and hands the rows to the sorters; from there on it is
+//! 4. *quads*: a sweep over PSOG maps ids and hands the rows to the sorters; the rest is as in
 //!    a load (`index`).
 //!
 //! Commits go on meanwhile, and each step may see newer ones than the step before, because it
-//! reads as of new snapshots now and then: an old one would hold the checkpointer back. So a
-//! step may miss what an earlier one saw, or meet a term that has no number. All of that is in
-//! quads that were changed since the begin. These are in the log of changes, and the state in
-//! which the log leaves them is the one that counts ([`crate::database::change_log`]).
+//! reads new snapshots now and then: an old one would hold the checkpointer back. So a
+//! step may miss rows that an earlier one saw, or meet a term that has no number. All of these are
+//! in quads that were changed since the begin. Their changes are in the log, and the final state of
+//! a quad in the log is the one that counts ([`crate::database::change_log`]).
 
 mod live;
 mod sweep;
@@ -43,19 +43,19 @@ use crate::input::error::LoadError;
 use crate::session::Session;
 use crate::term::{TermId, TermKind};
 
-/// Least memory of a rewrite, in bytes: with less, samples say little and runs are many.
+/// Least memory of a rewrite, in bytes: with less, samples are poor and runs are many.
 pub(crate) const LEAST_MEMORY: u64 = 8 << 20;
 
-/// Terms read together, and the most bytes of their strings.
+/// Most terms read together, and most bytes of their strings.
 const STEP_TERMS: usize = 8192;
 const MOST_STEP_BYTES: u64 = 4 << 20;
 
 /// Terms of the new generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Keep {
-    /// Those that occur in quads, under new numbers.
+    /// Terms that occur in quads, under new numbers.
     Live,
-    /// All, under their numbers: only the place of the trees changes.
+    /// All terms, under their old numbers: only the place of the trees changes.
     All,
 }
 
@@ -66,24 +66,24 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) memory_bytes: u64,
     pub(crate) threads: usize,
     pub(crate) sizes: LoadSizes,
-    /// Rows after which a sweep goes on as of a new snapshot.
+    /// Rows after which a sweep renews its snapshot.
     pub(crate) renew_rows: u64,
     /// Waits for the turn to commit.
     pub(crate) waiter: &'a Waiter<'a>,
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// The list of terms in the order of their new numbers.
+/// The terms of a tree in the order of their new numbers.
 enum Order {
     /// Ids of the old generation, by first occurrence.
     First(RunReader<1>),
-    /// By old number, with the annotation codes.
+    /// By old number, with the annotation codes of literals.
     Old { next: u64, len: u64, codes: Option<Merge<2>> },
 }
 
 impl Rewrite<'_> {
-    /// Writes the new generation with `build`, which was begun beside the writers and after the
-    /// log of changes. When it returns the generation is durable, under names of its own.
+    /// Writes the new generation with `build`, which was begun beside the writers, after the log of
+    /// changes. When it returns, the generation is durable, under names of its own.
     pub(crate) fn run(&self, build: Build, progress: &dyn LoadProgress) -> Result<(), LoadError> {
         let teller = &mut Teller::new(progress, None);
         let sizes = Sizes::within(self.memory_bytes, self.threads, self.sizes);
@@ -92,7 +92,7 @@ impl Rewrite<'_> {
         let run_store = |name| RunStore::new(name, &temp, &account);
         let hash_rows = (sizes.batch_rows / 2).max(1);
         let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
-        // Terms and codes that are newer than this are those of quads in the log.
+        // Newer terms and codes than these belong to quads in the log.
         let begun = self.database.state()?;
         let mut dictionary = Dictionary::new(&build, &hashes, self.sample_bytes());
         dictionary.keep_codes_of(&begun);
@@ -147,8 +147,8 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Hands the quads to the sorter, by their new ids; how many there were, and in which graphs
-    /// they are.
+    /// Hands the quads to the sorter, under their new ids; returns their number and the graphs that
+    /// occur.
     fn sort_quads(
         &self,
         quads: &Arc<Sorter<4>>,
@@ -165,7 +165,7 @@ impl Rewrite<'_> {
             teller.done(rows);
             for row in 0..columns.rows {
                 let row = [0, 1, 2, 3].map(|c| numbers.map(TermId(columns.cols[c][row]), begun));
-                // Without a number it came since the begin.
+                // A row with an unnumbered term was inserted since the begin.
                 if let [Some(p), Some(s), Some(o), Some(g)] = row {
                     graphs.add(g.0);
                     batch.push([p.0, s.0, o.0, g.0])?;
@@ -252,7 +252,7 @@ impl Rewrite<'_> {
         Ok((numbers, runs))
     }
 
-    /// The terms of a tree in the order that they have.
+    /// The terms of a tree in their old order.
     fn old_order(
         &self,
         tree: Tree,

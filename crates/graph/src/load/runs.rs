@@ -13,7 +13,7 @@ use super::pack::{self, BLOCK_ROWS};
 use super::temp::{TempFile, TempPlace, TempReader, TempSpace};
 use crate::input::error::LoadError;
 
-/// Packed bytes per segment: what is read from the file at once.
+/// Packed bytes per segment, the unit of reading from the file.
 const SEGMENT_BYTES: usize = 64 << 10;
 
 /// Where the segments of runs are kept.
@@ -56,7 +56,7 @@ impl RunStore {
 
 #[derive(Debug)]
 enum Segment {
-    /// The bytes, and their place in the account while they are here.
+    /// The bytes, and their share of the account while they are in memory.
     Memory(Box<[u8]>, #[allow(dead_code)] Taken),
     File(TempPlace),
 }
@@ -81,7 +81,7 @@ impl<const N: usize> RunWriter<N> {
         RunWriter { store: Arc::clone(store), rows: Vec::new(), bytes: Vec::new(), run: Run::default() }
     }
 
-    /// Appends rows, in the order they shall be read.
+    /// Appends rows, in the order in which they will be read.
     pub(super) fn push(&mut self, mut rows: &[[u64; N]]) -> Result<(), LoadError> {
         if !self.rows.is_empty() {
             let fill = rows.len().min(BLOCK_ROWS - self.rows.len());

@@ -35,11 +35,11 @@ impl<const N: usize> Sorter<N> {
         Batch { sorter: Arc::clone(self), rows: Vec::new() }
     }
 
-    /// Merges everything from finished batches. What comes later belongs to the next merge.
+    /// Merges all finished batches. Later batches belong to the next merge.
     pub(super) fn merge(&self) -> Result<Merge<N>, LoadError> {
         let mut runs = std::mem::take(&mut *self.runs.lock());
         while runs.len() > self.fan_in {
-            // No more than needed: what is left then merges at once.
+            // No more runs than needed: the rest then merges at once.
             let late = runs.split_off(self.fan_in.min(runs.len() - self.fan_in + 1));
             let mut merge = Merge::<N>::new(&self.store, runs)?;
             let mut writer = RunWriter::new(&self.store);
@@ -78,7 +78,7 @@ pub(super) struct Batch<const N: usize> {
 }
 
 impl<const N: usize> Batch<N> {
-    /// Adds one row. A row of nothing but `u64::MAX` is not allowed.
+    /// Adds one row. A row that consists only of `u64::MAX` is not allowed.
     pub(super) fn push(&mut self, row: [u64; N]) -> Result<(), LoadError> {
         if self.rows.capacity() == 0 {
             self.rows.reserve_exact(self.sorter.batch_rows);
@@ -91,7 +91,7 @@ impl<const N: usize> Batch<N> {
         Ok(())
     }
 
-    /// Hands over what is left.
+    /// Hands over the remaining rows.
     pub(super) fn finish(mut self) -> Result<(), LoadError> {
         self.sorter.add(&mut self.rows)
     }

@@ -50,7 +50,7 @@ impl TermTable {
         self.len
     }
 
-    /// The number of a term, when it has one here.
+    /// The number of a term, if the table has it.
     pub(super) fn get(&self, hash: TermHash) -> Option<u64> {
         let shard = &self.shards[shard_of(hash)];
         if shard.slots.is_empty() {
@@ -76,7 +76,7 @@ impl TermTable {
         !shard.is_full() || self.slots + shard.growth() <= self.max_slots
     }
 
-    /// Adds a term that is not in the table and has room there.
+    /// Adds a term that is not yet in the table; there must be room for it.
     pub(super) fn insert(&mut self, hash: TermHash, number: u64) {
         assert!(number <= MAX_NUMBER, "more terms than 40 bits can count");
         debug_assert_eq!(self.get(hash), None, "a term is added once");
@@ -100,7 +100,7 @@ impl TermTable {
         self.len = 0;
     }
 
-    /// Every entry, in no order, as (hash, number).
+    /// Every entry, unordered, as (hash, number).
     pub(super) fn entries(&self) -> impl Iterator<Item = (TermHash, u64)> + '_ {
         let slots = self.shards.iter().flat_map(|s| s.slots.iter());
         slots.filter(|s| s[1] != 0).map(|&[high, rest]| {

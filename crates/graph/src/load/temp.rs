@@ -3,7 +3,7 @@
 //! They live in a folder of their own inside the database directory, so that they lie on the
 //! database's device and a killed load leaves nothing anywhere else. The folder is emptied when a
 //! load starts and removed when it ends, whichever way it ends, and wherever the database's
-//! directory was moved to meanwhile. Files are only appended to and read by position; nothing in
+//! directory was moved to meanwhile. Files are only appended to and read by position; none of
 //! them outlives the process, so nothing is ever synced.
 //!
 //! Invariant: what is read is what was written, or an error. The checksums stay in memory, with
@@ -59,7 +59,7 @@ impl TempSpace {
 
 impl Drop for TempSpace {
     fn drop(&mut self) {
-        // Nothing useful can be done about a failure here: the next load removes the folder again.
+        // A failure here has no remedy: the next load removes the folder again.
         let _ = self.database.remove(Path::new(TEMP_DIR));
     }
 }
@@ -106,7 +106,7 @@ pub(super) struct TempReader {
 }
 
 impl TempReader {
-    /// The error for contents that are not what was written.
+    /// The error for contents other than those written.
     pub(super) fn damaged(&self, why: String) -> LoadError {
         LoadError::temp(&self.path, io::Error::new(io::ErrorKind::InvalidData, why))
     }

@@ -79,12 +79,12 @@ impl Waiting {
         }
     }
 
-    /// Terms that wait.
+    /// Number of waiting terms.
     pub(super) fn terms(&self) -> u64 {
         self.next
     }
 
-    /// The part that terms now belong to.
+    /// The part that new waiting terms go to.
     pub(super) fn part(&self) -> usize {
         self.parts.len() - 1
     }
@@ -133,9 +133,9 @@ impl Waiting {
         Ok(())
     }
 
-    /// Numbers everything that waits and completes the rows, which go to `quads` as
-    /// `[predicate, subject, object, graph]`. `done` hears how many of twice [`Waiting::terms`]
-    /// steps are done.
+    /// Numbers all waiting terms and completes the rows, which go to `quads` as
+    /// `[predicate, subject, object, graph]`. `done` receives the number of finished steps, out
+    /// of twice [`Waiting::terms`].
     pub(super) fn resolve(
         mut self,
         dictionary: &mut Dictionary,
@@ -157,7 +157,7 @@ impl Waiting {
         let mut rows = rows.finish()?;
         for (part, &start) in self.parts.iter().enumerate() {
             let end = self.parts.get(part + 1).copied().unwrap_or(self.next);
-            // Blocks of ids do not end where parts do: what is too much stays for the next
+            // Blocks of ids do not end where parts do: surplus ids stay for the next
             // part.
             while (part_ids.len() as u64) < end - start {
                 assert!(ids.next_block(&mut block)?, "an id for every position");
@@ -175,7 +175,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Which positions are repeats; their pairs go to the sorter of repeats.
+    /// Finds the positions that are repeats; their pairs go to the sorter of repeats.
     fn find_repeats(&self, cancel: &AtomicBool) -> Result<Bits, LoadError> {
         let mut repeat = Bits::new(self.next);
         let mut merge = self.sorters.hashes.merge()?;
@@ -199,7 +199,7 @@ impl Waiting {
     }
 }
 
-/// Step 4: numbers the first positions in order; the ids of all positions, 0 for repeats.
+/// Step 4: numbers the first positions in order; writes the ids of all positions, 0 for repeats.
 fn number(
     mut terms: TermsReader,
     count: u64,
@@ -328,7 +328,7 @@ impl Peek {
         Peek { merge, rows: Vec::new(), at: 0 }
     }
 
-    /// The next pair, if there is one and it is wanted.
+    /// The next pair, if there is one and `wanted` accepts it.
     fn next_if(&mut self, wanted: impl Fn(&[u64; 2]) -> bool) -> Result<Option<[u64; 2]>, LoadError> {
         if self.at == self.rows.len() {
             self.rows.clear();
@@ -349,7 +349,7 @@ impl Peek {
 /// Writes terms to a file, in blocks of lz4, whose places stay in memory.
 ///
 /// A term: kind (1 byte), code (2), length of the lexical form (4), of the annotation (4),
-/// both. The annotation, tag byte first, is only there when the code does not say it.
+/// both. The annotation, tag byte first, is only there if the code does not give it.
 struct TermsWriter {
     file: TempFile,
     block: Vec<u8>,
@@ -404,7 +404,7 @@ impl TermsWriter {
     }
 }
 
-/// Reads what [`TermsWriter`] wrote, in order.
+/// Reads the terms of a [`TermsWriter`], in order.
 struct TermsReader {
     file: TempReader,
     places: std::vec::IntoIter<TempPlace>,

@@ -1,4 +1,4 @@
-//! Brackets and braces that are open, in Turtle and its kin and in JSON, and names that stand for
+//! Scans Turtle, its relatives and JSON for open brackets and braces, and for names that stand for
 //! longer ones.
 
 use std::collections::HashMap;
@@ -7,25 +7,25 @@ use std::hash::{BuildHasher, RandomState};
 use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS};
 use crate::input::error::GuardError;
 
-/// How strings are written.
+/// Syntax of strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     Json,
     Turtle,
 }
 
-/// Where the scanner is.
+/// Position of the scanner in the syntax.
 #[derive(Clone, Copy)]
 enum NestingState {
     Open,
     /// In a string: its quote byte, the quotes that end it, and how many of them were just seen.
     String(u8, u8, u8),
-    /// Behind a backslash in a string: its quote byte, and the quotes that end it.
+    /// After a backslash in a string: its quote byte, and the quotes that end it.
     Escaped(u8, u8),
-    /// Behind quotes that may begin a string: the quote byte, and how many.
+    /// After quotes that may begin a string: the quote byte, and how many.
     Quotes(u8, u8),
     Iri,
-    /// In the IRI of a base: whether it is absolute, as far as it was seen.
+    /// In the IRI of a base: whether it is absolute, judged by the bytes so far.
     Base(Scheme),
     Comment,
 }
@@ -43,25 +43,25 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: NestingState,
     levels: usize,
-    /// the most of them since that was asked
+    /// most levels open since the last [`Nesting::take_deepest`]
     deepest: usize,
     longest: usize,
-    /// bytes of the string or IRI it is in
+    /// bytes so far of the current string or IRI
     term: usize,
     /// the last bytes outside of terms
     behind: u64,
-    /// bytes of the longest IRI, and of the base with those it builds on: a few letters may stand
-    /// for both; and the most of them under another base
+    /// bytes of the longest IRI, and of the base together with those it builds on (a few letters
+    /// may stand for both); and the largest sum under an earlier base
     longest_iri: usize,
     bases: usize,
     most_name: usize,
-    /// the word it is in, or behind, as a number, which `factor` makes hard to foresee
+    /// hash of the current or last word, made unpredictable by `factor`
     word: u64,
     is_behind_word: bool,
     factor: u64,
-    /// members and elements so far, where they are JSON's
+    /// members and elements so far, in JSON
     values: u64,
-    /// bytes of what each word stands for that may be a prefix
+    /// by word that may be a prefix: bytes of the IRI it stands for
     prefixes: HashMap<u64, usize>,
     prefix_bytes: usize,
 }
@@ -70,7 +70,7 @@ pub(super) struct Nesting {
 const PREFIX_BYTES: usize = 128;
 
 impl Quotes {
-    /// Most levels of a document.
+    /// Most levels allowed in a document.
     pub(super) fn most_levels(self) -> usize {
         match self {
             Quotes::Json => MOST_JSON_LEVELS,
@@ -107,7 +107,7 @@ impl Nesting {
             self.is_behind_word = true;
         } else {
             self.behind = (self.behind << 8) | u64::from(byte);
-            // A colon may stand behind a blank, and its IRI behind another.
+            // White space may precede a colon, and follow it before the IRI.
             if !matches!(byte, b'<' | b':') {
                 if std::mem::take(&mut self.is_behind_word) {
                     self.word = 0;
@@ -147,7 +147,7 @@ impl Nesting {
 }
 
 impl Nesting {
-    /// The most levels that were open since this was asked.
+    /// The most levels that were open since the last call.
     pub(super) fn take_deepest(&mut self) -> usize {
         std::mem::replace(&mut self.deepest, self.levels)
     }
@@ -157,20 +157,20 @@ impl Nesting {
         self.most_name.max(self.longest_iri + self.bases)
     }
 
-    /// Objects, arrays, and what is in them, in JSON.
+    /// Number of members and elements of JSON so far.
     pub(super) fn values(&self) -> u64 {
         self.values
     }
 
-    /// Bytes of what prefixes stand for.
+    /// Bytes of the IRIs of prefixes.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix_bytes + self.prefixes.len() * PREFIX_BYTES
     }
 
-    /// An IRI has come to its end.
+    /// Ends an IRI.
     fn end_iri(&mut self) {
         self.longest_iri = self.longest_iri.max(self.term);
-        // Behind a colon it may be what a prefix stands for.
+        // After a colon it may be the IRI of a prefix.
         if (self.behind >> 8) as u8 == b':' {
             let bytes = self.term + self.bases;
             let before = self.prefixes.insert(self.word, bytes).unwrap_or(0);
@@ -189,7 +189,7 @@ impl Nesting {
 }
 
 impl Scheme {
-    /// Behind one more byte of the IRI.
+    /// The state after one more byte of the IRI.
     fn behind(self, byte: u8) -> Self {
         match (self, byte) {
             (Scheme::Unknown | Scheme::Letters, b'a'..=b'z' | b'A'..=b'Z') => Scheme::Letters,
@@ -214,7 +214,7 @@ impl Nesting {
     fn step(&mut self, byte: u8) -> Result<(), GuardError> {
         self.at = match self.at {
             NestingState::Open => return self.open(byte),
-            // a line ends a string without its end, and what follows is none
+            // a line feed ends an unclosed string, which is then malformed
             NestingState::String(_, 1, _) | NestingState::Quotes(_, 1)
                 if byte == b'\n' && self.quotes == Quotes::Turtle =>
             {
@@ -234,7 +234,7 @@ impl Nesting {
             NestingState::Quotes(_, 2) => return self.open(byte),
             NestingState::Quotes(quote, _) if byte == b'\\' => NestingState::Escaped(quote, 1),
             NestingState::Quotes(quote, _) => NestingState::String(quote, 1, 0),
-            // what N3 writes as < and <= is no IRI
+            // N3's < and <= begin no IRI
             NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
                 self.end_iri();
                 NestingState::Open

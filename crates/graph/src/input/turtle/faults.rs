@@ -1,26 +1,26 @@
-//! Faults and their places: told by the triples that cannot be read for them, or by nothing else.
+//! Faults and their places. A fault is reported by the triples it costs, or else by itself.
 
 use std::collections::HashMap;
 
 use crate::input::intern::Fault;
 
-/// The scheme of placeholders begins so; no document has it.
+/// Beginning of the scheme of placeholders; no document uses it.
 const SCHEME: &str = "snowmelt-unreadable-";
 
-/// Placeholders whose faults are remembered, and faults without one. A list of them names fewer.
+/// Most faults remembered, with a placeholder and without. A list of faults names fewer.
 const MOST_REMEMBERED: usize = 1000;
 
 /// The faults of a document.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// Of the token that is looked at: line and column, from 0.
+    /// Line and column of the current token, from 0.
     pub(super) line: u64,
     pub(super) column: u64,
     placed: HashMap<u64, Fault>,
     places: u64,
-    /// Those that no placeholder tells.
+    /// Faults without a placeholder.
     loose: Vec<Fault>,
-    /// More of them.
+    /// Number of further ones.
     more: u64,
 }
 
@@ -29,7 +29,7 @@ impl Faults {
         Fault { line: self.line, column: self.column + 1, message: why.to_owned(), setting: None }
     }
 
-    /// An IRI that stands for what cannot be read.
+    /// Returns an IRI that stands for an unreadable term.
     pub(super) fn placeholder(&mut self, why: &str) -> String {
         let number = self.places;
         self.places += 1;
@@ -39,7 +39,7 @@ impl Faults {
         format!("<{SCHEME}{number}:/>")
     }
 
-    /// A fault that costs no triple.
+    /// Notes a fault without a placeholder.
     pub(super) fn loose(&mut self, why: &str) {
         if self.loose.len() < MOST_REMEMBERED {
             self.loose.push(self.here(why));
@@ -48,7 +48,7 @@ impl Faults {
         }
     }
 
-    /// The fault that an IRI made of a placeholder stands for.
+    /// The fault of a placeholder, or of an IRI that begins with one.
     pub(super) fn of_iri(&self, iri: &str) -> Option<Fault> {
         let number: u64 = iri.strip_prefix(SCHEME)?.split_once(':')?.0.parse().ok()?;
         if number >= self.places {
@@ -58,7 +58,7 @@ impl Faults {
         Some(known.unwrap_or_else(|| self.here("a term cannot be read")))
     }
 
-    /// Takes those that no placeholder tells, and how many more there were.
+    /// Takes the faults without a placeholder, and the number of further ones.
     pub(super) fn take_loose(&mut self) -> (Vec<Fault>, u64) {
         (std::mem::take(&mut self.loose), std::mem::take(&mut self.more))
     }

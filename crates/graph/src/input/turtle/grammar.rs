@@ -1,13 +1,12 @@
-//! The order of tokens in Turtle and TriG, and what is done about those that are out of it.
+//! The order of tokens in Turtle and TriG, and the repair of texts that break it.
 //!
-//! Tokens go in, and a text comes out that a parser takes. A term that is none, or has no place
-//! where it stands, becomes a *placeholder*: an IRI that names a fault. So the triples that need
-//! it can be told by it, and no others are lost. A missing term becomes a placeholder, too;
-//! brackets that were not closed are closed by the next full stop. Text behind an object that
-//! neither ends it nor goes on is passed over up to the end of the statement: its subject is not
-//! known.
+//! Tokens go in, and a text comes out that a parser accepts. A malformed or misplaced term becomes
+//! a *placeholder*: an IRI that names a fault. So the triples that contain it can be recognised,
+//! and no others are lost. A missing term becomes a placeholder, too; unclosed brackets are closed
+//! by the next full stop. If the text after an object neither ends the statement nor continues it,
+//! the rest of the statement is skipped, because its subject is not known.
 //!
-//! Invariant: line feeds go through, so lines keep their numbers.
+//! Invariant: line feeds are passed through, so lines keep their numbers.
 
 use std::collections::HashMap;
 
@@ -15,7 +14,7 @@ use super::faults::Faults;
 use super::lexer::{Token, TokenKind, has_scheme, iri_text, is_reference};
 use snowmelt_rdfxml::OddTerms;
 
-/// Where tokens stand.
+/// The part of a document that tokens are in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LevelKind {
     Document,
@@ -32,16 +31,16 @@ enum LevelKind {
 enum Due {
     Subject,
     Verb,
-    /// A verb, or the graph that the subject turns out to name.
+    /// A verb, or the graph that the apparent subject names.
     VerbOrGraph,
-    /// A verb, or the end: behind `[`, behind `;` and behind a subject in brackets.
+    /// A verb, or the end: after `[`, after `;` and after a subject in brackets.
     FirstVerb,
     NextVerb,
     VerbOfBrackets,
     Object,
     /// `,`, `;` or the end.
     End,
-    /// Behind GRAPH: its name, the `]` of its name, its `{`.
+    /// After GRAPH: its name, the `]` of its name, its `{`.
     GraphName,
     GraphNameEnd,
     GraphBegin,
@@ -51,8 +50,8 @@ enum Due {
 struct Level {
     kind: LevelKind,
     due: Due,
-    /// `[` and `(` that are open here, this one among them: a stray bracket must not look through
-    /// all levels for what it closes.
+    /// Numbers of `[` and `(` open here, this one included, so that a stray bracket need not search
+    /// all levels for its partner.
     open: [usize; 2],
     in_graph: bool,
 }
@@ -63,7 +62,7 @@ enum Suffix {
     None,
     Possible,
     Datatype,
-    /// Of a string that became a placeholder.
+    /// After a string that became a placeholder.
     Dropped,
     DroppedDatatype,
 }
@@ -84,12 +83,12 @@ enum DirectiveStep {
     Stop,
 }
 
-/// Tokens that are passed over.
+/// Tokens that are skipped.
 #[derive(Clone, Copy, Debug)]
 enum Skip {
-    /// Up to the end of the statement or of the brackets around; brackets open since.
+    /// To the end of the statement or of the enclosing brackets; the number of brackets open since.
     Statement(usize),
-    /// Up to the end of brackets that a placeholder stands for.
+    /// To the end of brackets that a placeholder stands for.
     Brackets(usize),
 }
 
@@ -98,15 +97,15 @@ pub(super) struct Grammar {
     has_graphs: bool,
     has_base: bool,
     odd: OddTerms,
-    /// The IRIs of prefixes, as they are written.
+    /// The IRIs of prefixes, as written.
     prefixes: HashMap<String, String>,
     levels: Vec<Level>,
     suffix: Suffix,
     directive: Option<Directive>,
     skip: Option<Skip>,
-    /// The sound text.
+    /// The repaired text.
     pub(super) out: Vec<u8>,
-    /// Where in it something begins that may be taken back.
+    /// Start of the part of it that may be taken back.
     mark: Option<usize>,
 }
 
@@ -131,18 +130,18 @@ impl Grammar {
         }
     }
 
-    /// How much of the text will not be taken back.
+    /// Bytes of the text that will not be taken back.
     pub(super) fn ready(&self) -> usize {
         self.mark.unwrap_or(self.out.len())
     }
 
-    /// Takes what was handed on off the text.
+    /// Removes the bytes handed on from the text.
     pub(super) fn handed_on(&mut self, bytes: usize) {
         self.out.drain(..bytes);
         self.mark = self.mark.map(|mark| mark - bytes);
     }
 
-    /// Brackets that are open.
+    /// Number of open levels, that of the document included.
     pub(super) fn depth(&self) -> usize {
         self.levels.len()
     }
@@ -181,13 +180,13 @@ impl Grammar {
         self.out.extend_from_slice(text);
     }
 
-    /// Leaves a token out, but for its lines and that it parts its neighbours.
+    /// Replaces a token by a space and its line feeds, so that its neighbours stay apart.
     fn leave(&mut self, text: &[u8]) {
         self.keep(b" ");
         self.out.extend(text.iter().filter(|byte| **byte == b'\n'));
     }
 
-    /// A placeholder for a term that cannot be read.
+    /// Writes a placeholder for a term that cannot be read.
     fn place(&mut self, faults: &mut Faults, why: &str) {
         let placeholder = faults.placeholder(why);
         self.out.extend_from_slice(b" ");
@@ -195,12 +194,12 @@ impl Grammar {
         self.out.extend_from_slice(b" ");
     }
 
-    /// White space and comments.
+    /// Passes white space and comments through.
     pub(super) fn gap(&mut self, text: &[u8]) {
         self.keep(text);
     }
 
-    /// A token.
+    /// Processes a token.
     pub(super) fn take(&mut self, mut token: Token, text: &[u8], faults: &mut Faults) {
         if token.fault.is_none() {
             token.fault = self.name_fault(token.kind, text);
@@ -227,7 +226,7 @@ impl Grammar {
         }
     }
 
-    /// Why a name means nothing here.
+    /// The fault of an IRI or prefixed name that cannot be resolved.
     fn name_fault(&self, kind: TokenKind, text: &[u8]) -> Option<String> {
         if kind == TokenKind::Iri && !self.has_base {
             let iri = iri_text(text)?;
@@ -246,20 +245,20 @@ impl Grammar {
         }
     }
 
-    /// Why a prefix and a local name make no IRI.
+    /// The fault of a prefix and a local name that form no IRI.
     fn made_fault(&self, start: &str, local: &[u8]) -> Option<String> {
         let local = std::str::from_utf8(local).ok()?;
         let made = match local.contains('\\') {
             true => format!("{start}{}", local.replace('\\', "")),
             false => format!("{start}{local}"),
         };
-        // the parser behind checks names that may be those of hosts
+        // the parser itself checks names that may become the host of an IRI
         let may_be_odd = || self.odd == OddTerms::Kept && has_path(start);
         let is_none = oxiri::Iri::parse(made.as_str()).is_err() && !may_be_odd();
         is_none.then(|| format!("<{made}> is no absolute IRI of RFC 3987"))
     }
 
-    /// A term, where one may or may not stand.
+    /// Processes a term, which may be misplaced.
     fn term(&mut self, token: &Token, text: &[u8], faults: &mut Faults) {
         use TokenKind as T;
         let due = self.due();
@@ -329,7 +328,7 @@ impl Grammar {
         true
     }
 
-    /// Whether a token is of the directive, or ends it.
+    /// Whether a token is part of the current directive, or its end.
     fn took_directive(&mut self, token: &Token, text: &[u8], faults: &mut Faults) -> bool {
         let Some(Directive { has_stop, step }) = self.directive.take() else { return false };
         let next = match (step, token.kind) {
@@ -343,7 +342,7 @@ impl Grammar {
                 let unread = || iri_text(text).is_none_or(|iri| !is_reference(&iri));
                 let no_iri = || unread().then(|| format!("{} is no IRI", shown(text)));
                 match token.fault.clone().or_else(no_iri) {
-                    // told even where nothing needs it
+                    // reported even if no triple uses it
                     Some(why) => {
                         faults.loose(&why);
                         self.replace(text, faults, &why);
@@ -392,7 +391,7 @@ impl Grammar {
         true
     }
 
-    /// Takes back what may be, but for its lines.
+    /// Takes back the part from the mark on, except for its line feeds.
     fn take_back(&mut self) {
         if let Some(mark) = self.mark.take() {
             let taken = self.out.split_off(mark);
@@ -435,7 +434,7 @@ impl Grammar {
         true
     }
 
-    /// Begins to pass over what does not belong to a statement.
+    /// Begins to skip tokens that do not belong to a statement.
     fn pass_over(&mut self, text: &[u8], faults: &mut Faults, why: &str) {
         if matches!(self.due(), Due::GraphName | Due::GraphNameEnd | Due::GraphBegin) {
             self.take_back();
@@ -446,7 +445,7 @@ impl Grammar {
         self.skip = Some(Skip::Statement(0));
     }
 
-    /// Whether a token is passed over; if not, the passing over has ended.
+    /// Whether a token is skipped; if not, the skipping has ended.
     fn skipped(&mut self, skip: Skip, token: &Token, text: &[u8]) -> bool {
         let TokenKind::Sign(sign) = token.kind else {
             self.leave(text);
@@ -472,14 +471,14 @@ impl Grammar {
         if next.is_some() {
             self.leave(text);
         } else if self.due() == Due::Subject && sign == b'.' {
-            // the end of what was passed over whole
+            // the end of a statement that was skipped whole
             self.leave(text);
             return true;
         }
         next.is_some()
     }
 
-    /// Puts in what is missing of a statement.
+    /// Puts in placeholders for the missing terms of a statement.
     fn fill(&mut self, faults: &mut Faults) {
         match self.due() {
             Due::Verb | Due::VerbOrGraph | Due::FirstVerb => {

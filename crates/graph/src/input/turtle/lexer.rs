@@ -1,8 +1,8 @@
-//! Tokens of Turtle and TriG, also those that are none.
+//! Tokens of Turtle and TriG, malformed ones included.
 //!
-//! A token that is malformed has an end all the same: that of its string or IRI on its line, or
-//! of its word. What follows a word is white space, a bracket, a quote or one of `<>,;#^`; full
-//! stops at its end are not of it. So a malformed token costs none of its neighbours.
+//! A malformed token has an end, too: that of its string or IRI on its line, or that of its word. A
+//! word ends before white space, a bracket, a quote or one of `<>,;#^`, and full stops at its end
+//! are not part of it. So a malformed token does not damage its neighbours.
 
 use snowmelt_rdfxml::OddTerms;
 
@@ -22,7 +22,7 @@ pub(super) enum TokenKind {
     /// `a`
     Type,
     Keyword,
-    /// One of `.;,[](){}`, or what begins no token.
+    /// One of `.;,[](){}`, or a byte that begins no token.
     Sign(u8),
 }
 
@@ -30,16 +30,16 @@ pub(super) enum TokenKind {
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
-    /// Its bytes.
+    /// Its length in bytes.
     pub(super) len: usize,
-    /// Why it is none.
+    /// Why it is malformed, if it is.
     pub(super) fault: Option<String>,
 }
 
-/// How far a string that does not end on its line may go on.
+/// Most bytes of a string that does not end on its line.
 const MOST_STRAY: usize = 64 << 10;
 
-/// Bytes of white space and comments that a text begins with; `None` if more is needed to say.
+/// Bytes of white space and comments at the start of a text; `None` if more text is needed.
 pub(super) fn gap(text: &[u8], is_end: bool) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -56,7 +56,7 @@ pub(super) fn gap(text: &[u8], is_end: bool) -> Option<usize> {
     }
 }
 
-/// The token that a text begins with; `None` if more is needed to say.
+/// The token at the start of a text; `None` if more text is needed.
 pub(super) fn token(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let sign = |kind, len| Some(Token { kind, len, fault: None });
     match *text.first()? {
@@ -89,7 +89,7 @@ fn iri(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let end = text[1..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'));
     let end = end.map(|end| end + 1).or(is_end.then_some(text.len()))?;
     if text.get(end) != Some(&b'>') {
-        // without its end it is a word
+        // an IRI without its end is a word
         let len = text[..end].iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(end).max(1);
         return bad(TokenKind::Iri, len, "an IRI does not end on its line; > should end it");
     }
@@ -107,16 +107,16 @@ fn iri(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     }
 }
 
-/// Whether an IRI is no relative one.
+/// Whether an IRI begins with a scheme, so is not relative.
 pub(super) fn has_scheme(iri: &str) -> bool {
     let scheme = iri.split_once(':').map_or("", |(scheme, _)| scheme);
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
 }
 
-/// Whether a text is an IRI or a relative one.
+/// Whether a text is an absolute or a relative IRI.
 pub(super) fn is_reference(text: &str) -> bool {
-    // any base with a path will do
+    // any base with a path serves
     oxiri::Iri::parse("http://a/b").is_ok_and(|base| base.resolve(text).is_ok())
 }
 
@@ -128,7 +128,7 @@ fn is_string_byte(_: u8) -> bool {
     true
 }
 
-/// The character behind a backslash in a string.
+/// The character that a backslash and this byte stand for in a string.
 fn string_escape(byte: u8) -> Option<char> {
     Some(match byte {
         b't' => '\t',
@@ -141,12 +141,12 @@ fn string_escape(byte: u8) -> Option<char> {
     })
 }
 
-/// The text of an IRI, or why it is none.
+/// The text of an IRI; `None` if it is malformed.
 pub(super) fn iri_text(token: &[u8]) -> Option<String> {
     unescaped(token.strip_prefix(b"<")?.strip_suffix(b">")?, is_iri_byte, |_| None).ok()
 }
 
-/// A text with its escapes replaced, or what is wrong with it.
+/// A text with its escapes resolved; the error says what is wrong with it.
 fn unescaped(raw: &[u8], may_be_in: fn(u8) -> bool, short: fn(u8) -> Option<char>) -> Result<String, String> {
     let text = std::str::from_utf8(raw).map_err(|_| "these bytes are not UTF-8".to_owned())?;
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
@@ -212,7 +212,7 @@ fn long_string(text: &[u8], quote: u8, is_end: bool) -> Option<Token> {
                 return Some(Token { kind: TokenKind::Text, len: at + 3, fault });
             }
             Some(len) => at += len + 1,
-            // to take it for all that follows would cost that, too
+            // taking the rest of the document for the string would lose that, too
             None if is_end => {
                 let line = memchr::memchr(b'\n', text).unwrap_or(text.len());
                 return bad(TokenKind::Text, without_signs(&text[..line]), "the string does not end");
@@ -222,8 +222,8 @@ fn long_string(text: &[u8], quote: u8, is_end: bool) -> Option<Token> {
     }
 }
 
-/// A string whose line ends first, at `line_end`. It goes on in other lines if its quote comes
-/// there, behind a text and before a space or sign; else the quote was forgotten.
+/// A string whose line ends before its quote, at `line_end`. It continues on further lines if its
+/// quote follows there, after text and before a space or sign; otherwise the quote was forgotten.
 fn stray_string(text: &[u8], line_end: usize, quote: u8, is_end: bool) -> Option<Token> {
     let why = "a line ends within a string; write \\n, or three quotes around it";
     let ahead = &text[line_end..text.len().min(line_end + MOST_STRAY)];
@@ -243,7 +243,7 @@ fn stray_string(text: &[u8], line_end: usize, quote: u8, is_end: bool) -> Option
     bad(TokenKind::Text, without_signs(&text[..line_end]), why)
 }
 
-/// Bytes of the rest of a line that are a string's: signs at its end are not.
+/// Length of the part of a line that belongs to a string: without the signs at its end.
 fn without_signs(line: &[u8]) -> usize {
     let signs = line.iter().rev().take_while(|byte| b".;,)]} \t\r".contains(byte)).count();
     (line.len() - signs).max(1)
@@ -309,7 +309,7 @@ fn kind_of(word: &str, odd: OddTerms) -> (TokenKind, Option<String>) {
     }
 }
 
-/// A text for messages, not longer than one likes to read.
+/// A text shortened to 100 characters, for messages.
 fn shortened(text: &str) -> &str {
     text.char_indices().nth(100).map_or(text, |(end, _)| &text[..end])
 }
@@ -329,7 +329,7 @@ fn is_base_char(c: char) -> bool {
         | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}' | '\u{10000}'..='\u{EFFFF}')
 }
 
-/// Further ones (`PN_CHARS`).
+/// Further characters of names (`PN_CHARS`).
 fn is_name_char(c: char) -> bool {
     is_base_char(c)
         || matches!(c, '_' | '-' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')

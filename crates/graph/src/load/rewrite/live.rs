@@ -1,8 +1,8 @@
-//! Which terms of the old generation are live, and their numbers in the new one.
+//! The live terms of the old generation, and their numbers in the new one.
 //!
-//! A bit for each term of the old generation, with counts that make a rank one addition and a
-//! few words; then, where terms are numbered by first occurrence, a packed number for each live
-//! one. So memory follows the live terms, and the dead ones take an eighth of a byte.
+//! Each term of the old generation has a bit, with counts that make a rank one addition and a few
+//! words. If terms are numbered by first occurrence, each live one also has a packed number. So
+//! memory is proportional to the live terms, and a dead one takes an eighth of a byte.
 
 use crate::database::state::GraphState;
 use crate::dict::Tree;
@@ -15,7 +15,7 @@ const COUNTED: usize = 8;
 struct TermSet {
     len: u64,
     words: Vec<u64>,
-    /// Members before each group of words; there once they are counted.
+    /// Members before each group of words; empty until they are counted.
     before: Vec<u64>,
     members: u64,
 }
@@ -40,7 +40,7 @@ impl TermSet {
         }
     }
 
-    /// Members below a number that is one; `None` of others.
+    /// The number of members below a member; `None` if `number` is not a member.
     fn rank(&self, number: u64) -> Option<u64> {
         let at = (number / 64) as usize;
         let bit = 1u64 << (number % 64);
@@ -55,25 +55,25 @@ impl TermSet {
     }
 
     fn bytes(&self) -> u64 {
-        // The counts are not there yet.
+        // Includes the counts, which are not there yet.
         self.words.len() as u64 * 9
     }
 }
 
-/// Numbers of few bits each, all 0 to begin with.
+/// Numbers of few bits each, initially all 0.
 pub(super) struct Packed {
     bits: u32,
     words: Vec<u64>,
 }
 
 impl Packed {
-    /// For `len` numbers up to `most`.
+    /// Space for `len` numbers up to `most`.
     fn new(len: u64, most: u64) -> Self {
         let bits = bits_of(most);
         Packed { bits, words: vec![0; Self::words(len, bits)] }
     }
 
-    /// A value is read from two words, so there is one more.
+    /// A value is read from two words, so there is one extra word.
     fn words(len: u64, bits: u32) -> usize {
         (len * u64::from(bits)).div_ceil(64) as usize + 1
     }
@@ -84,7 +84,7 @@ impl Packed {
         (both >> shift) as u64 & (u64::MAX >> (64 - self.bits))
     }
 
-    /// Sets a number that is 0.
+    /// Sets a number that is still 0.
     fn set(&mut self, at: u64, value: u64) {
         debug_assert_eq!(self.get(at), 0, "a number is given once");
         assert!(bits_of(value) <= self.bits, "the number would run into the next one");
@@ -110,19 +110,19 @@ pub(super) struct LiveTerms {
 }
 
 impl LiveTerms {
-    /// None yet, of the terms of a state.
+    /// An empty set for the terms of a state.
     pub(super) fn new(state: &GraphState) -> Self {
         LiveTerms { trees: Tree::ALL.map(|tree| TermSet::new(strings(state, tree))) }
     }
 
-    /// A term occurs. One that is newer than the state, or is in no dictionary, is passed over.
+    /// Marks a term that occurs. One that is newer than the state, or in no dictionary, is ignored.
     pub(super) fn mark(&mut self, id: TermId) {
         if let Some(tree) = Tree::holding(id.kind()) {
             self.trees[tree as usize].set(id.number());
         }
     }
 
-    /// Counts the terms that occur: afterwards each has a rank.
+    /// Counts the marked terms; afterwards each has a rank.
     pub(super) fn count(mut self) -> Self {
         self.trees.iter_mut().for_each(TermSet::count);
         self
@@ -139,16 +139,16 @@ fn strings(state: &GraphState, tree: Tree) -> u64 {
 
 /// New numbers of old terms.
 pub(super) enum NewNumbers {
-    /// Those they have.
+    /// The old numbers.
     Same([u64; Tree::ALL.len()]),
-    /// In the order they have.
+    /// The live terms in their old order.
     InOrder(LiveTerms),
-    /// By first occurrence; 0 of terms that were not met yet, else one more.
+    /// By first occurrence; stored plus one, and 0 for terms not yet met.
     ByFirst { live: LiveTerms, numbers: [Packed; Tree::ALL.len()], next: [u64; Tree::ALL.len()] },
 }
 
 impl NewNumbers {
-    /// All terms of a state keep theirs.
+    /// All terms of a state keep their numbers.
     pub(super) fn same(state: &GraphState) -> Self {
         NewNumbers::Same(Tree::ALL.map(|tree| strings(state, tree)))
     }
@@ -158,19 +158,19 @@ impl NewNumbers {
         NewNumbers::InOrder(live)
     }
 
-    /// Numbers are given by [`NewNumbers::meet`].
+    /// [`NewNumbers::meet`] assigns the numbers.
     pub(super) fn by_first(live: LiveTerms) -> Self {
         let numbers = live.trees.each_ref().map(|bits| Packed::new(bits.members, bits.members));
         NewNumbers::ByFirst { live, numbers, next: [0; Tree::ALL.len()] }
     }
 
-    /// Bytes that numbers by first occurrence take, besides the set of live terms.
+    /// Bytes that numbers by first occurrence take, in addition to the set of live terms.
     pub(super) fn first_bytes(live: &LiveTerms) -> u64 {
         let words = |bits: &TermSet| Packed::words(bits.members, bits_of(bits.members));
         live.trees.iter().map(|bits| words(bits) as u64 * 8).sum()
     }
 
-    /// A term is met; its tree if it is live and had no number yet. It has one now.
+    /// Numbers a live term that has no number yet, and returns its tree; else `None`.
     pub(super) fn meet(&mut self, id: TermId) -> Option<Tree> {
         let NewNumbers::ByFirst { live, numbers, next } = self else { return None };
         let tree = Tree::holding(id.kind())?;
@@ -184,7 +184,7 @@ impl NewNumbers {
         Some(tree)
     }
 
-    /// Terms of the old tree.
+    /// Number of terms of the old tree.
     pub(super) fn old_len(&self, tree: Tree) -> u64 {
         match self {
             NewNumbers::Same(lens) => lens[tree as usize],
@@ -192,7 +192,7 @@ impl NewNumbers {
         }
     }
 
-    /// Terms of the new tree.
+    /// Number of terms of the new tree.
     pub(super) fn len(&self, tree: Tree) -> u64 {
         match self {
             NewNumbers::Same(lens) => lens[tree as usize],
@@ -201,7 +201,7 @@ impl NewNumbers {
         }
     }
 
-    /// Terms of all new trees.
+    /// Number of terms of all new trees.
     pub(super) fn terms(&self) -> u64 {
         Tree::ALL.into_iter().map(|tree| self.len(tree)).sum()
     }
@@ -218,7 +218,7 @@ impl NewNumbers {
         }
     }
 
-    /// The new id of a term; `None` of one that is newer than `begun`.
+    /// The new id of a term; `None` for one that is newer than `begun`.
     pub(super) fn map(&self, id: TermId, begun: &GraphState) -> Option<TermId> {
         let kind = id.kind();
         if let Some(tree) = Tree::holding(kind) {

@@ -1,8 +1,8 @@
-//! Sweeps over the trees that sessions see, as of newer and newer snapshots.
+//! Sweeps over the trees that sessions see, with renewed snapshots.
 //!
-//! After so many rows a sweep takes a new session and goes on where it was, with the whole of
-//! the last subject once more. So it meets each row that was there all the time, some rows
-//! twice, and of those that come or go meanwhile some.
+//! After a number of rows a sweep takes a new session and continues at the same place, repeating
+//! the last subject whole. So it meets each row that exists throughout, some rows twice, and some
+//! of those inserted or deleted meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::session::pairs::Pairs;
 use crate::term::TermId;
 
-/// On whose behalf a rewrite reads.
+/// The account that is charged for the reads of a rewrite.
 const ACCOUNT: &str = "compact";
 
 /// Rows read together.
@@ -27,12 +27,12 @@ const STEP_ROWS: usize = 8192;
 /// Quads handed on together.
 const PART: usize = 65_536;
 
-/// Where rows of an index begin.
+/// Start of a range of an index.
 struct Begin {
     index: Index,
     /// the first two columns
     from: [u64; 2],
-    /// only those that have the first column
+    /// only rows with that first column
     is_within: bool,
 }
 
@@ -46,7 +46,7 @@ impl Begin {
     }
 }
 
-/// See the head of the file.
+/// A sweep; see the head of the file.
 #[derive(Clone, Copy)]
 pub(super) struct Sweep<'a> {
     pub(super) database: &'a Arc<GraphDatabase>,
@@ -55,7 +55,7 @@ pub(super) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// A session of the newest state.
+    /// A session on the newest state.
     pub(super) fn session(&self) -> Result<Session, LoadError> {
         Ok(self.database.session()?.charged_to(&self.database.database().account(ACCOUNT)))
     }
@@ -69,7 +69,7 @@ impl Sweep<'_> {
         loop {
             let mut session = self.session()?;
             let mut rows = 0;
-            // The rest of a predicate, then the predicates behind it.
+            // The rest of a predicate, then the predicates after it.
             let mut at = self.range(Begin::within(Index::Psog, from), &mut session, &mut rows, &mut f)?;
             if at.is_none() && from[0] < u64::MAX {
                 let behind = [from[0] + 1, 0];
@@ -95,15 +95,15 @@ impl Sweep<'_> {
                 quads_of(session, pairs, &mut f)
             })?;
             match at {
-                // The whole subject again.
+                // Repeat the whole subject.
                 Some([subject, _]) => from = [subject, 0],
                 None => return Ok(()),
             }
         }
     }
 
-    /// Rows of an index from a place on. Where it stopped because a new session is due, beyond
-    /// where it began.
+    /// Reads the rows of an index from a place on. If a new session is due, returns the place where
+    /// it stopped, which is beyond the beginning.
     fn range(
         &self,
         begin: Begin,
@@ -132,7 +132,7 @@ impl Sweep<'_> {
         Ok(None)
     }
 
-    /// All rows of a hash tree. Rows only come, and those that come are of no interest.
+    /// All rows of a hash tree. Rows are only ever added, and the added ones do not matter here.
     pub(super) fn hashes(
         &self,
         tree: Tree,
