@@ -1,4 +1,4 @@
-//! How far a change is, for those who watch it and may end it.
+//! Progress of a change, for watchers that may end it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -7,20 +7,20 @@ use crate::interrupt::Interrupt;
 /// Phases of a change, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangePhase {
-    /// Its document or text comes in; done are bytes.
+    /// Reading the document or text; counts bytes.
     Reading,
-    /// Its document is parsed; done are statements.
+    /// Parsing the document; counts statements.
     Parsing,
-    /// Others change the database, and it waits until they are done.
+    /// Waiting for other changes to end.
     Waiting,
-    /// It has the writer's turn; done are statements.
+    /// Writing, with the writer's turn; counts statements.
     Writing,
 }
 
 impl ChangePhase {
     const ALL: [Self; 4] = [Self::Reading, Self::Parsing, Self::Waiting, Self::Writing];
 
-    /// For people and programs.
+    /// A name for people and programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reading => "reading",
@@ -31,7 +31,7 @@ impl ChangePhase {
     }
 }
 
-/// The phase of a change, and what is done of it. Shared by the change and its watchers.
+/// The phase of a change and its count, shared by the change and its watchers.
 #[derive(Debug, Default)]
 pub struct ChangeProgress {
     /// place in the list of all phases, from 1; 0 before the first
@@ -40,29 +40,29 @@ pub struct ChangeProgress {
 }
 
 impl ChangeProgress {
-    /// A phase begins; nothing of it is done.
+    /// Begins a phase, with a count of 0.
     pub fn enter(&self, phase: ChangePhase) {
         self.done.store(0, Ordering::Relaxed);
         self.phase.store(phase as u8 + 1, Ordering::Relaxed);
     }
 
-    /// So much more of the phase is done.
+    /// Adds to the count of the phase.
     pub fn add(&self, done: u64) {
         self.done.fetch_add(done, Ordering::Relaxed);
     }
 
-    /// The phase, and what is done of it; none before the first.
+    /// The phase and its count; `None` before the first.
     pub fn now(&self) -> Option<(ChangePhase, u64)> {
         let at = usize::from(self.phase.load(Ordering::Relaxed)).checked_sub(1)?;
         Some((ChangePhase::ALL[at], self.done.load(Ordering::Relaxed)))
     }
 }
 
-/// How a change that is under way is watched.
+/// Controls of a running change.
 #[derive(Clone, Copy)]
 pub struct ChangeWatch<'a> {
-    /// Whether it is still wanted.
+    /// Tells whether the change is still wanted.
     pub interrupt: &'a dyn Interrupt,
-    /// Told how far it is.
+    /// Receives the progress.
     pub progress: &'a ChangeProgress,
 }

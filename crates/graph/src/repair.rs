@@ -1,17 +1,17 @@
-//! Repair of damaged quad indexes: PSOG and POSG hold the same quads, and SP, OP and GS are what
-//! these say.
+//! Repair of damaged quad indexes. PSOG and POSG hold the same quads, and SP, OP and GS follow from
+//! these.
 //!
-//! 1. *read*: each of the five trees is read as far as it goes. A tree is sound when its pages
+//! 1. *read*: each of the five trees is read as far as possible. A tree is sound if its pages
 //!    agree with each other and with its record in the catalog;
-//! 2. *source*: the quads are those of a twin of which no row is lost. Where both have lost some,
-//!    they are what one or the other has; and if both are whole and differ, those of the twin
-//!    that the catalog and its pairs agree with;
-//! 3. *rebuild*: when that gives as many quads as the catalog counts, the trees that are not
-//!    sound are written anew from them, in one commit ([`crate::load::rebuild`]). Otherwise
-//!    nothing is changed, and what is lost is said: a database that fails to answer is better
-//!    than one that answers with less.
+//! 2. *source*: the quads are those of a twin that lost no row. If both lost rows, they are the
+//!    union of both; if both are whole and differ, those of the twin that agrees with the catalog
+//!    and with its pairs;
+//! 3. *rebuild*: if the source gives as many quads as the catalog counts, the damaged trees are
+//!    rewritten from it, in one commit ([`crate::load::rebuild`]). Otherwise nothing is changed,
+//!    and the report lists the losses: a database that fails to answer is better than one that
+//!    answers with less.
 //!
-//! The dictionary has no twin, and is not repaired. Invariant: until the commit the trees are as
+//! The dictionary has no twin and is not repaired. Invariant: until the commit the trees stay as
 //! they were; writers wait.
 
 use std::fmt;
@@ -34,26 +34,26 @@ use crate::session::Session;
 /// Outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// The damage, a line each.
+    /// The damage, one line each.
     pub damage: Vec<String>,
-    /// Trees that were written anew.
+    /// Trees that were rewritten.
     pub rebuilt: Vec<&'static str>,
-    /// The quads that are lost, a line each. Nothing was changed then.
+    /// The lost quads, one line each. If there are any, nothing was changed.
     pub lost: Vec<String>,
 }
 
-/// A tree, read as far as it goes.
+/// A tree, read as far as possible.
 struct Read {
     /// Rows as quads `[s, p, o, g]`, or as pairs.
     rows: Sum,
-    /// Of a tree of quads, its distinct leading pairs as the rows of SP or OP.
+    /// For a tree of quads: its distinct leading pairs, as rows of SP or OP.
     pairs: Sum,
     lost: Vec<LostRows>,
-    /// Why it is not sound, if so.
+    /// Why the tree is not sound, if it is not.
     fault: Option<String>,
 }
 
-/// Where the quads come from.
+/// Source of the quads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QuadsFrom {
     One(Index),
@@ -61,18 +61,18 @@ enum QuadsFrom {
 }
 
 impl GraphDatabase {
-    /// Writes those quad indexes anew that are damaged, as far as the others say what was in
-    /// them. Writers wait.
+    /// Rewrites damaged quad indexes, as far as the others determine their rows. Writers wait.
     ///
     /// # Errors
-    /// Those of the store but damage; the disk is full. The database is as it was then.
+    /// Fails with errors of the store other than damage, such as a full disk. The database is then
+    /// as it was.
     pub fn repair(
         self: &Arc<Self>,
         memory_bytes: u64,
         progress: &dyn LoadProgress,
         cancel: &AtomicBool,
     ) -> Result<RepairReport, LoadError> {
-        // It has the writers' turn: what is read is what is replaced.
+        // The repair holds the writer's turn: nothing changes between reading and rewriting.
         let build = self.database().store().begin_build()?;
         let mut session = self.session()?;
         let state = session.state().clone();
@@ -115,12 +115,12 @@ impl GraphDatabase {
     }
 }
 
-/// An error when it is to stop.
+/// Fails if the repair is to stop.
 fn go_on(cancel: &AtomicBool) -> Result<(), StoreError> {
     if cancel.load(Ordering::Relaxed) { Err(StoreError::Stopped) } else { Ok(()) }
 }
 
-/// Reads a tree as far as it goes.
+/// Reads a tree as far as possible.
 fn read(
     session: &mut Session,
     state: &GraphState,
@@ -150,7 +150,7 @@ fn read(
     Ok(found)
 }
 
-/// Why a tree is not sound, if so.
+/// The reason why a tree is not sound, if it is not.
 fn fault(session: &mut Session, tree: &TupleTree, found: &Read) -> Result<Option<String>, GraphError> {
     if let Some(lost) = found.lost.first() {
         return Ok(Some(lost.why.to_string()));
@@ -185,7 +185,7 @@ fn compare(
     let at = |index: Index| index as usize;
     let (psog, posg) = (at(Index::Psog), at(Index::Posg));
     if is_sound(found, Index::Psog) && is_sound(found, Index::Posg) && found[psog].rows != found[posg].rows {
-        // Sound by themselves, and not of the same time: who is right shows by what else agrees.
+        // Both are sound but differ: the one that agrees with the catalog and its pairs is right.
         let agrees = |twin: usize, pairs: Index| {
             found[twin].rows.rows == state.quads()
                 && (!is_sound(found, pairs) || found[twin].pairs == found[at(pairs)].rows)
@@ -226,12 +226,12 @@ fn damage(found: &[Read]) -> Vec<String> {
 /// The quads that the damaged trees are written from.
 fn source(found: &[Read], quads: u64) -> Option<QuadsFrom> {
     let [psog, posg] = [Index::Psog, Index::Posg].map(|index| &found[index as usize]);
-    // Rows that an inner node leaves out are missed by their number alone.
+    // Rows that an inner node leaves out are noticed only by their number.
     let is_whole = |twin: &Read| twin.lost.is_empty() && twin.rows.rows == quads;
     match (psog, posg) {
         (Read { fault: None, .. }, _) => Some(QuadsFrom::One(Index::Psog)),
         (_, Read { fault: None, .. }) => Some(QuadsFrom::One(Index::Posg)),
-        // No row is lost, and still they differ.
+        // Neither lost a row, but they differ.
         (psog, posg) if is_whole(psog) && is_whole(posg) && psog.rows != posg.rows => None,
         (psog, _) if is_whole(psog) => Some(QuadsFrom::One(Index::Psog)),
         (_, posg) if is_whole(posg) => Some(QuadsFrom::One(Index::Posg)),
@@ -239,8 +239,8 @@ fn source(found: &[Read], quads: u64) -> Option<QuadsFrom> {
     }
 }
 
-/// Trees to be written: those that are damaged, and all pairs where a twin is, since what they
-/// were compared with is not there.
+/// Trees to rewrite: the damaged ones, and all pairs if a twin is damaged, since the pairs were not
+/// compared with it.
 fn to_rebuild(found: &[Read]) -> Vec<Index> {
     let is_damaged = |index: &Index| found[*index as usize].fault.is_some();
     let a_twin_is = is_damaged(&Index::Psog) || is_damaged(&Index::Posg);

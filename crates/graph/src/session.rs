@@ -1,5 +1,5 @@
-//! A session: the database as of one moment, for one thread of a query. Thin over the trees;
-//! terms are resolved in `session::resolve`, decoded in `session::decode`.
+//! A session: the database as of one moment, for one thread of a query. A thin layer over the
+//! trees; terms are resolved in `session::resolve` and decoded in `session::decode`.
 
 pub(crate) mod decode;
 pub(crate) mod dump;
@@ -27,13 +27,13 @@ use crate::session::decode::DecodeScratch;
 use crate::session::veil::Veil;
 use crate::term::TermId;
 
-/// The database as of one moment, with the meters of what is done through it.
+/// The database as of one moment, with meters of the session's reads.
 pub struct Session {
     pub(crate) db: Arc<GraphDatabase>,
     pub(crate) state: Arc<GraphState>,
     pub(crate) reader: Reader,
     pub(crate) scratch: DecodeScratch,
-    /// of one for a part of the graphs
+    /// set for a session that sees only some graphs
     veil: Option<Arc<Veil>>,
 }
 
@@ -41,15 +41,15 @@ impl GraphDatabase {
     /// A session that sees the newest durable state. Each thread of a query has its own.
     ///
     /// # Errors
-    /// A catalog record that cannot be read.
+    /// Fails if a catalog record cannot be read.
     pub fn session(self: &Arc<Self>) -> Result<Session> {
         self.session_at(self.database().snapshot())
     }
 
-    /// A session that sees a snapshot of the database, as sessions of other layers do.
+    /// A session that sees a snapshot of the database, shared with sessions of other layers.
     ///
     /// # Errors
-    /// As [`GraphDatabase::session`].
+    /// Fails as [`GraphDatabase::session`] does.
     pub fn session_at(self: &Arc<Self>, snapshot: Snapshot) -> Result<Session> {
         let state = self.state_of(&snapshot)?;
         Ok(Session::new(self.clone(), state, snapshot))
@@ -62,14 +62,14 @@ impl Session {
         Session { db, state, reader, scratch: DecodeScratch::default(), veil: None }
     }
 
-    /// A session for another thread that sees the same, on behalf of the same account.
+    /// A session for another thread that sees the same state, charged to the same account.
     pub fn sibling(&self) -> Session {
         let mut sibling = Session::new(self.db.clone(), self.state.clone(), self.reader.snapshot().clone());
         sibling.veil = self.veil.clone();
         sibling.charged_to(self.reader.account())
     }
 
-    /// Charges what the session reads to `account`.
+    /// Charges the session's reads to `account`.
     pub fn charged_to(mut self, account: &Arc<Account>) -> Session {
         self.reader.charge_to(account);
         self
@@ -80,7 +80,7 @@ impl Session {
         &self.state
     }
 
-    /// The graphs that it works on.
+    /// The graph database that the session reads.
     pub fn graph(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
@@ -90,7 +90,7 @@ impl Session {
         &mut self.reader
     }
 
-    /// Reads and time of this session since it was made (or flushed).
+    /// Reads and time of this session since it was created or flushed.
     pub fn activity(&self) -> Activity {
         self.reader.meters
     }
@@ -100,7 +100,7 @@ impl Session {
         self.reader.meters.fork += threads as u64;
     }
 
-    /// Whether all pages of an index are in memory, so that no visit to it waits for a device.
+    /// Whether all pages of an index are in memory, so that no access waits for a device.
     pub fn is_resident(&self, index: Index) -> bool {
         let id = self.state.index(index).map(|tree| tree.id());
         id.is_none_or(|id| self.reader.resident(id))
@@ -111,8 +111,7 @@ impl Session {
         self.state.index(index).map_or((0, 0), |tree| self.reader.residency(tree.id()))
     }
 
-    /// Pages of an index, and the share of visits to leaves that are expected to find them
-    /// absent.
+    /// Pages of an index, and the expected share of leaf accesses that miss memory.
     pub fn expected_absent(&self, index: Index) -> (u64, f64) {
         self.state.index(index).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
     }
@@ -122,39 +121,38 @@ impl Session {
         self.db.database().store().page_times()
     }
 
-    /// Adds the activity to its account and sets it to zero; dropping the session does
-    /// it too.
+    /// Adds the activity to its account and resets it; dropping the session does so, too.
     pub fn flush(&mut self) {
         self.reader.flush();
     }
 
-    /// Whether all quads are in the default graph: as the graph's record says, or looked up
+    /// Whether all quads are in the default graph. The graph's record tells, or else GS is read
     /// once per state.
     ///
     /// # Errors
-    /// Those of reading GS.
+    /// Fails if GS cannot be read.
     pub fn is_plain(&mut self) -> Result<bool> {
         if let Some(known) = self.state.plain.get() {
             return Ok(*known);
         }
-        // By the row where the record does not say it, not by counts: a wrong one in an inner
-        // node must not hide graphs.
+        // If the record does not tell, a row decides, not a count: a wrong count in an inner node
+        // must not hide graphs.
         let plain = !self.any(Index::Gs, TermId::DEFAULT_GRAPH.0 + 1..=u64::MAX)?;
         Ok(*self.state.plain.get_or_init(|| plain))
     }
 
-    /// Language and datatype of a literal, as far as its id tells: without I/O.
+    /// Language and datatype of a literal, as far as its id carries them; no I/O.
     pub fn annotation_of(&self, id: TermId) -> Carried<'_> {
         self.state.annotation_of(id)
     }
 
-    /// The language tag of a literal, without I/O; `None` without one, or where the id does not
-    /// tell ([`Session::annotation_of`] tells the two apart).
+    /// The language tag of a literal, without I/O; `None` if it has none or the id does not carry
+    /// it ([`Session::annotation_of`] distinguishes the two).
     pub fn lang_of(&self, id: TermId) -> Option<&str> {
         self.state.annotation_of(id).lang().flatten()
     }
 
-    /// The datatype of a literal, without I/O; `None` where the id does not tell.
+    /// The datatype of a literal, without I/O; `None` if the id does not carry it.
     pub fn datatype_of(&self, id: TermId) -> Option<&str> {
         self.state.annotation_of(id).datatype()
     }
@@ -178,14 +176,14 @@ impl Session {
         Ok(tree.count(&mut self.reader, &low[..len], &high[..len])?)
     }
 
-    /// True when there is a row whose first column is within the range (inclusive). Looks at
-    /// the row; counts of inner nodes have no say.
+    /// Whether there is a row whose first column is within the range (inclusive). Reads the row
+    /// itself; counts of inner nodes are not trusted.
     pub fn any(&mut self, index: Index, range: RangeInclusive<u64>) -> Result<bool> {
         let Some(tree) = self.state.index(index) else { return Ok(false) };
         Ok(tree.has_row_between(&mut self.reader, &[*range.start()], &[*range.end()])?)
     }
 
-    /// Rows in index order; the bounds as in [`Session::count`].
+    /// Scans rows in index order; bounds as in [`Session::count`].
     pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
         assert!(prefix.len() <= index.arity(), "a key is no longer than a row");
@@ -193,8 +191,8 @@ impl Session {
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }
 
-    /// Rows under a prefix in pieces of so many leaves, for threads that share the scan, in an
-    /// order of its own: it may join another scan where that is.
+    /// Splits the rows under a prefix into pieces of a number of leaves, for threads that share the
+    /// scan. The order of pieces is free: the scan may join another one at that one's place.
     pub fn pieces(
         &self,
         index: Index,
@@ -209,10 +207,10 @@ impl Session {
         ScanPieces { inner: tree.map(|tree| tree.pieces(bounds, leaves, joins, &self.reader)) }
     }
 
-    /// The share of the rows under a prefix that lies before a place.
+    /// The share of the rows under a prefix that precede a place.
     ///
     /// # Errors
-    /// Those of counting.
+    /// Fails if the index cannot be read.
     pub fn share_before(&mut self, index: Index, prefix: &[TermId], place: ScanPlace) -> Result<f64> {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
         let bounds = ScanBounds { prefix: &prefix, range: None };
@@ -220,24 +218,23 @@ impl Session {
         Ok(tree.share_before(&mut self.reader, bounds, place)?)
     }
 
-    /// Rows of many sorted keys, in key order.
+    /// Looks up the rows of many sorted keys, in key order.
     pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
         Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
     }
 
-    /// Rows of many sorted keys, in key order, for callers that own the keys and hand them in at
-    /// each call.
+    /// As [`Session::lookup`], for callers that own the keys and pass them at each call.
     pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
         LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
     }
 
-    /// Rows of many keys that differ in one column and lie dense, in key order.
+    /// Merges many dense keys that differ in one column with an index, in key order.
     pub fn merge_way(&self, index: Index, keys: &MergeKeys<'_>) -> MergeWay {
         MergeWay { inner: self.state.index(index).map(|tree| tree.merge_way(keys)) }
     }
 
-    /// Begins the reads that these lookups will need, level by level over all trees together;
-    /// free when everything is resident. A hint: it waits for inner nodes at most.
+    /// Starts the reads that these lookups will need, level by level over all trees together;
+    /// free if everything is resident. Only a hint: it waits for inner nodes at most.
     pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
         let known =
             lookups.iter().filter_map(|(index, keys)| Some((self.state.index(*index)?.into(), *keys)));
@@ -246,35 +243,35 @@ impl Session {
     }
 }
 
-/// A scan of an index under way.
+/// A running scan of an index.
 pub struct Scan {
     inner: Option<TupleScan>,
 }
 
 impl Scan {
-    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    /// Appends up to `max_rows` rows to `out`; false if there are none left.
     pub fn next(&mut self, session: &mut Session, out: &mut Columns, max_rows: usize) -> Result<bool> {
         let Some(inner) = &mut self.inner else { return Ok(false) };
         Ok(inner.next(&mut session.reader, out, max_rows)?)
     }
 }
 
-/// A scan of an index that threads take pieces of; see [`Session::pieces`].
+/// A scan of an index in pieces that threads take; see [`Session::pieces`].
 pub struct ScanPieces {
     inner: Option<snowmelt_store::ScanPieces>,
 }
 
 impl ScanPieces {
-    /// The next piece, which is the caller's; `None` when all are handed out.
+    /// Takes the next piece; `None` if all are taken.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Fails if the index cannot be read.
     pub fn next(&self, session: &mut Session) -> Result<Option<Scan>> {
         let Some(inner) = &self.inner else { return Ok(None) };
         Ok(inner.next(&mut session.reader)?.map(|piece| Scan { inner: Some(piece) }))
     }
 
-    /// Where the next piece begins; `None` at the beginning and at the end.
+    /// Start of the next piece; `None` at the beginning and at the end.
     pub fn place(&self) -> Option<ScanPlace> {
         self.inner.as_ref().and_then(|inner| inner.place())
     }
@@ -285,27 +282,27 @@ impl ScanPieces {
     }
 }
 
-/// A lookup in an index under way.
+/// A running lookup in an index.
 pub struct Lookup<'k> {
     inner: Option<TupleLookup<'k>>,
 }
 
 impl Lookup<'_> {
-    /// Appends up to `max_rows` rows to `out`; false when there was none left.
+    /// Appends up to `max_rows` rows to `out`; false if there are none left.
     pub fn next(&mut self, session: &mut Session, out: &mut Matches, max_rows: usize) -> Result<bool> {
         let Some(inner) = &mut self.inner else { return Ok(false) };
         Ok(inner.next(&mut session.reader, out, max_rows)?)
     }
 }
 
-/// A lookup in an index under way, its keys apart; see [`Session::lookup_way`].
+/// A running lookup that does not own its keys; see [`Session::lookup_way`].
 pub struct LookupWay {
     inner: Option<snowmelt_store::LookupWay>,
 }
 
 impl LookupWay {
-    /// Appends up to `max_rows` rows to `out`; false when there was none left. `keys` are those
-    /// it began with.
+    /// Appends up to `max_rows` rows to `out`; false if there are none left. `keys` are those that
+    /// the lookup began with.
     pub fn next(
         &mut self,
         session: &mut Session,
@@ -318,14 +315,14 @@ impl LookupWay {
     }
 }
 
-/// A merge of keys with an index under way; see [`Session::merge_way`].
+/// A running merge of keys with an index; see [`Session::merge_way`].
 pub struct MergeWay {
     inner: Option<snowmelt_store::MergeWay>,
 }
 
 impl MergeWay {
-    /// Appends up to `max_rows` rows to `out`; false at the end. True without a row: it moved
-    /// over many, and the caller may look at the clock. `keys` are those it began with.
+    /// Appends up to `max_rows` rows to `out`; false at the end. True without a row means that the
+    /// merge skipped many, and lets the caller look at the clock. `keys` are those it began with.
     pub fn next(
         &mut self,
         session: &mut Session,

@@ -1,12 +1,12 @@
-//! From ids to terms: results, and what expressions need of them.
+//! Decodes ids to terms, for results and expressions.
 //!
 //! 1. inline ids and blank nodes are written at once, without I/O;
-//! 2. the others are sorted by tree and number, so that strings that lie together are read
-//!    together and each is read once, however often it is asked for;
-//! 3. where more than one tree is needed and not all is resident, their pages are wished for
-//!    together first.
+//! 2. the others are sorted by tree and number, so that neighbouring strings are read together,
+//!    and each is read once, however often it occurs;
+//! 3. if more than one tree is needed and not all is resident, their pages are first requested
+//!    together.
 //!
-//! Nothing is allocated per term: strings are handed out where they lie, IRIs from one buffer.
+//! Nothing is allocated per term: strings are passed on in place, IRIs in one buffer.
 
 use snowmelt_store::{AnyTree, Keys, Levels, Reader};
 
@@ -18,7 +18,7 @@ use crate::session::veil::Veil;
 use crate::term::lexical::Lexical;
 use crate::term::{TermId, TermKind, TermRef};
 
-/// Memory of a decode, kept for the next one.
+/// Buffers of a decode, kept for the next one.
 #[derive(Default)]
 pub(crate) struct DecodeScratch {
     wanted: [Vec<WantedTerm>; Tree::ALL.len()],
@@ -26,7 +26,7 @@ pub(crate) struct DecodeScratch {
     buffer: String,
 }
 
-/// An id to be decoded and its place among those asked for.
+/// An id to be decoded and its place among the requested ones.
 #[derive(Clone, Copy)]
 struct WantedTerm {
     id: TermId,
@@ -38,8 +38,8 @@ impl Session {
     /// order.
     ///
     /// # Errors
-    /// Ids of no term (unbound, default graph, local, numbers the dictionary has not); damaged
-    /// strings; reads that fail.
+    /// Fails for ids that stand for no term (unbound, default graph, local, numbers not in the
+    /// dictionary), for damaged strings, and if a read fails.
     pub fn decode(&mut self, ids: &[TermId], mut f: impl FnMut(usize, TermRef<'_>)) -> Result<()> {
         let all = |place: usize, term: TermRef<'_>| {
             f(place, term);
@@ -48,11 +48,11 @@ impl Session {
         self.decode_while(ids, all)
     }
 
-    /// Calls `f` for each id as [`Session::decode`] does, but reads no further once `f` says false:
-    /// for callers without room for more.
+    /// Calls `f` for each id as [`Session::decode`] does, until `f` returns false; nothing more is
+    /// read then.
     ///
     /// # Errors
-    /// As [`Session::decode`].
+    /// Fails as [`Session::decode`] does.
     pub fn decode_while(
         &mut self,
         ids: &[TermId],
@@ -65,8 +65,8 @@ impl Session {
         result
     }
 
-    /// Begins the reads that decoding these ids will need; free when everything is resident.
-    /// Ids that need none are passed over.
+    /// Starts the reads that decoding these ids will need; free if everything is resident. Ids
+    /// that need no read are skipped.
     pub fn announce_terms(&mut self, ids: &[TermId]) -> Result<()> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sort(ids, |_, _| Ok(()))?;
@@ -84,7 +84,7 @@ impl Session {
 }
 
 impl DecodeScratch {
-    /// Sorts ids by tree and number; `other` gets those that are in no tree.
+    /// Sorts ids by tree and number; `other` receives those that are in no tree.
     #[inline]
     fn sort(&mut self, ids: &[TermId], mut other: impl FnMut(TermId, usize) -> Result<()>) -> Result<()> {
         assert!(u32::try_from(ids.len()).is_ok(), "batches are below 2^32 rows");
@@ -141,7 +141,7 @@ fn decode(
     Ok(())
 }
 
-/// Wishes for the pages of several trees together.
+/// Requests the pages of several trees together.
 fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::ALL.len()]) -> Result<()> {
     let wanted = |tree: Tree| {
         state
@@ -158,7 +158,7 @@ fn announce(state: &GraphState, reader: &mut Reader, numbers: &[Vec<u64>; Tree::
     Ok(snowmelt_store::announce(reader, &trees, Levels::Leaves)?)
 }
 
-/// Inline literals and blank nodes.
+/// Decodes inline literals and blank nodes.
 #[inline]
 fn without_dictionary(
     seen: Seen<'_>,
@@ -185,8 +185,8 @@ fn without_dictionary(
     }
 }
 
-/// The terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False when
-/// `f` wants no more.
+/// Decodes the terms of one tree; `wanted` is in the order of `numbers`, which are distinct. False
+/// once `f` returns false.
 fn from_tree(
     state: &GraphState,
     reader: &mut Reader,

@@ -1,11 +1,10 @@
-//! Writes the whole graph out.
+//! Writes out the whole graph.
 //!
 //! Quads come subject by subject, in the order of subject ids, which for a loaded database is
-//! nearly the order of the input. There is no index that begins with the subject and holds
-//! whole quads, so: (1) a stretch of the subject-predicate index is read; (2) its pairs are
-//! looked up in the predicate-subject index, together; (3) what is found is sorted and written.
-//! A stretch with many quads is written in parts, each sorted: order is a courtesy, memory is
-//! bounded.
+//! nearly the order of the input. No index begins with the subject and holds whole quads. So (1) a
+//! stretch of the subject-predicate index is read; (2) its pairs are looked up together in the
+//! predicate-subject index; (3) the quads found are sorted and written. A stretch with many quads
+//! is written in parts, each sorted by itself: the order is not guaranteed, but memory is bounded.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufWriter, Write};
@@ -97,20 +96,19 @@ impl DumpFormat {
 }
 
 impl GraphDatabase {
-    /// Writes all quads to `out` and answers how many were written: in formats without graphs a
-    /// triple that is in several graphs is written once for each.
+    /// Writes all quads to `out` and returns their number. In formats without graphs, a triple that
+    /// is in several graphs is written once per graph.
     pub fn dump(self: &Arc<Self>, format: DumpFormat, out: &mut dyn Write) -> Result<u64> {
         self.session()?.dump(format, None, out, &AtomicBool::new(false))
     }
 }
 
 impl Session {
-    /// Writes the quads that the session sees, on behalf of its account, until it is interrupted,
-    /// and answers how many were written, as [`GraphDatabase::dump`] does; of a view, its graphs
-    /// alone.
+    /// Writes the quads that the session sees, and returns their number as [`GraphDatabase::dump`]
+    /// does. Reads are charged to the session's account. A view limits the dump to its graphs.
     ///
     /// # Errors
-    /// Those of reading and of writing; [`GraphError::Stopped`].
+    /// Fails if reading or writing fails, and with [`GraphError::Stopped`] if interrupted.
     pub fn dump(
         mut self,
         format: DumpFormat,
@@ -152,7 +150,7 @@ fn write_stretch(session: &mut Session, pairs: &Columns, writer: &mut QuadWriter
 struct QuadWriter<'a> {
     serializer: WriterQuadSerializer<BufWriter<&'a mut dyn Write>>,
     format: DumpFormat,
-    /// those that are written; none: all
+    /// the graphs to write; `None`: all
     graphs: Option<HashSet<TermId>>,
     quads: u64,
 }
@@ -167,8 +165,8 @@ impl<'a> QuadWriter<'a> {
         self.graphs.as_ref().is_none_or(|graphs| graphs.contains(&graph))
     }
 
-    /// Decodes and writes quads, sorted by graph where the format groups by it, then subject,
-    /// predicate, object.
+    /// Decodes and writes quads, sorted by graph (if the format groups by it), subject, predicate
+    /// and object.
     fn write(&mut self, session: &mut Session, mut quads: Vec<[TermId; 4]>) -> Result<()> {
         match self.format {
             DumpFormat::TriG | DumpFormat::JsonLd => {

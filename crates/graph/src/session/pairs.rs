@@ -1,4 +1,4 @@
-//! Pairs of subject and predicate, in the order in which PSOG has their quads.
+//! Pairs of subject and predicate, in the order of their quads in PSOG.
 
 use snowmelt_store::{Columns, Keys, Matches};
 
@@ -13,12 +13,12 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Of rows of SP.
+    /// Makes pairs of rows of SP.
     pub fn of_rows(rows: &Columns) -> Pairs {
         Pairs::new(rows.cols[1].iter().copied().zip(rows.cols[0].iter().copied()).collect())
     }
 
-    /// Of pairs of predicate and subject.
+    /// Makes pairs of (predicate, subject).
     pub fn new(mut pairs: Vec<(u64, u64)>) -> Pairs {
         pairs.sort_unstable();
         let (predicates, subjects) = pairs.into_iter().unzip();

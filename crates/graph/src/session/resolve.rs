@@ -1,7 +1,7 @@
 //! From terms to ids: the constants of a query.
 //!
-//! 1. a term that is inline needs no lookup; one whose language or datatype has no code is in
-//!    no database;
+//! 1. an inline term needs no lookup; a term whose language or datatype has no code is not in the
+//!    database;
 //! 2. the others are hashed and looked up in the hash trees, all terms of a tree together;
 //! 3. the candidates' strings are read, again together, and compared: hashes may collide.
 
@@ -13,20 +13,20 @@ use crate::error::{GraphError, Result};
 use crate::session::Session;
 use crate::term::{TermId, TermRef};
 
-/// A dictionary entry that is looked for.
+/// A dictionary entry to look up.
 pub(crate) struct WantedEntry<'a> {
     hash: u64,
     entry: Entry<'a>,
-    /// Its place among the terms that were asked for.
+    /// Its place among the requested terms.
     place: usize,
 }
 
-/// Entries that are looked for, by tree.
+/// Entries to look up, by tree.
 #[derive(Default)]
 pub(crate) struct WantedEntries<'a>([Vec<WantedEntry<'a>>; Tree::ALL.len()]);
 
 impl<'a> WantedEntries<'a> {
-    /// Adds the entry of the term at `place` among those asked for.
+    /// Adds the entry of the term at `place` among the requested ones.
     pub(crate) fn push(&mut self, entry: Entry<'a>, place: usize, state: &GraphState) {
         let hash = index_hash_of(entry.hash(), state.meta().hash_bits);
         self.0[entry.tree() as usize].push(WantedEntry { hash, entry, place });
@@ -34,14 +34,14 @@ impl<'a> WantedEntries<'a> {
 }
 
 impl WantedEntry<'_> {
-    /// Some other string of the tree, always the same: read where there is none that may be it.
+    /// A fixed other string of the tree, to be read if there is no candidate.
     fn other(&self, strings: u64) -> Option<u64> {
         self.hash.checked_rem(strings)
     }
 }
 
 impl WantedEntries<'_> {
-    /// For each of so many terms the id of the other one that is read for it.
+    /// For each requested term, the id of the other string that is read for it.
     fn others(&self, state: &GraphState, terms: usize) -> Vec<Option<TermId>> {
         let mut others = vec![None; terms];
         for (tree, wanted) in Tree::ALL.into_iter().zip(&self.0) {
@@ -61,8 +61,8 @@ struct Candidate {
 }
 
 impl Session {
-    /// The ids of terms; `None` for those that are not in the database (inline literals always
-    /// have one).
+    /// The ids of terms; `None` for terms that are not in the database (inline literals always have
+    /// an id).
     ///
     /// Blank nodes are found by their display labels.
     pub fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>> {
@@ -73,7 +73,7 @@ impl Session {
         for ((at, term), scratch) in terms.iter().enumerate().zip(&mut scratches) {
             match place(term, state.meta().format, &mut state.codes(), scratch) {
                 Place::Inline(id) => found[at] = Some(id),
-                // Its label is a hash.
+                // In a veiled session its label is a hash.
                 Place::Blank(_) if self.veil.is_some() => {}
                 Place::Blank(label) => {
                     let number = blank_number(label).filter(|number| *number < state.meta().blank_nodes);
@@ -95,7 +95,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Notes the ids of those entries that are in the dictionary at their places in `found`.
+    /// Puts the ids of the entries that are in the dictionary at their places in `found`.
     pub(crate) fn find(&mut self, wanted: WantedEntries<'_>, found: &mut [Option<TermId>]) -> Result<()> {
         let state = self.state.clone();
         let WantedEntries(mut wanted) = wanted;
@@ -114,7 +114,7 @@ impl Session {
         Ok(())
     }
 
-    /// Wishes for the pages of several hash trees together.
+    /// Requests the pages of several hash trees together.
     fn announce_hashes(
         &mut self,
         state: &GraphState,
@@ -167,7 +167,7 @@ impl Session {
         Ok(candidates)
     }
 
-    /// Reads the candidates' strings and notes those that are equal.
+    /// Reads the candidates' strings and keeps the equal ones.
     fn verify(
         &mut self,
         state: &GraphState,
@@ -199,7 +199,7 @@ impl Session {
     }
 }
 
-/// Whether a stored string is the wanted one.
+/// Whether a stored string equals the wanted one.
 fn is_string(state: &GraphState, tree: Tree, wanted: &[u8], stored: &[u8]) -> Result<bool, &'static str> {
     if tree != Tree::Iri {
         return Ok(wanted == stored);

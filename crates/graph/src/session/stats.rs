@@ -29,24 +29,23 @@ pub struct Stats {
     pub objects: u64,
     /// Distinct graphs, the default graph among them if it has quads.
     pub graphs: u64,
-    /// Terms by where they are kept.
+    /// Terms by storage.
     pub terms: Terms,
-    /// Distinct pairs of object and predicate, by kind of the object; kinds without any are
-    /// left out.
+    /// Distinct pairs of object and predicate, by kind of the object; kinds without pairs are left
+    /// out.
     pub objects_by_kind: BTreeMap<&'static str, u64>,
     /// Trees, in the order of their ids, the store's own pages first.
     pub trees: Vec<TreeSize>,
-    /// Bytes of the stripe files in use, all told.
+    /// Bytes of the stripe files in use.
     pub bytes: u64,
-    /// Those by quad; 0 without quads.
+    /// Those bytes per quad; 0 without quads.
     pub bytes_per_quad: f64,
-    /// Bytes of the stripe files by quad, without the string trees of literals and texts; 0 without
-    /// quads.
+    /// Bytes of the stripe files per quad, without the string trees of literals and texts; 0
+    /// without quads.
     pub bytes_per_quad_without_literals: f64,
 }
 
-/// Terms in the dictionary, and blank nodes. Inline literals are not counted: they take no
-/// place.
+/// Terms in the dictionary, and blank nodes. Inline literals are not counted: they take no space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Terms {
     /// IRIs.
@@ -74,7 +73,7 @@ pub struct TreeSize {
     pub rows: u64,
     /// Pages written.
     pub pages: u64,
-    /// Bytes of its extents: what it takes of the files.
+    /// Bytes of its extents in the files.
     pub bytes: u64,
 }
 
@@ -187,8 +186,8 @@ impl fmt::Display for Stats {
         writeln!(f, "\n{:12} {:>14} {:>10} {:>14} {:>9}", "tree", "rows", "pages", "bytes", "per quad")?;
         let per_quad = |bytes: u64| if self.quads == 0 { 0.0 } else { bytes as f64 / self.quads as f64 };
         for TreeSize { name, rows, pages, bytes } in &self.trees {
-            // Of the written pages, not of the extents: the last extent of a small tree is
-            // mostly empty.
+            // Per quad counts the pages written, not the extents: the last extent of a small tree
+            // is mostly empty.
             let written = per_quad(pages * PAGE_BYTES as u64);
             writeln!(f, "{name:12} {rows:>14} {pages:>10} {bytes:>14} {written:>9.2}")?;
         }

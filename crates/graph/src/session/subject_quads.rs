@@ -7,13 +7,13 @@ use crate::index::Index;
 use crate::session::Session;
 use crate::session::pairs::Pairs;
 
-/// Pairs of subject and predicate, and rows, held at a time.
+/// Pairs of subject and predicate, and rows, held in memory at a time.
 const PART_ROWS: usize = 1 << 14;
 
-/// Calls `f` with every quad (subject, predicate, object, graph) of the subjects, which ascend.
+/// Calls `f` with every quad (subject, predicate, object, graph) of the subjects, given ascending.
 ///
 /// # Errors
-/// Those of the store, damage, and those of `f`.
+/// Fails with errors of the store, damage included, and with errors of `f`.
 pub fn each_quad_of(
     session: &mut Session,
     subjects: &[u64],

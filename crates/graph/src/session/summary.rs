@@ -1,5 +1,4 @@
-//! The content of a database, for its description to others: exact counts by property, class and
-//! graph.
+//! A summary of a database, to describe it to others: exact counts by property, class and graph.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 /// Exact counts of a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The transaction as of which it is.
+    /// The transaction that the counts are as of.
     pub txn: u64,
     /// Quads.
     pub quads: u64,
@@ -32,21 +31,21 @@ pub struct Summary {
     pub graphs: Vec<Part>,
 }
 
-/// A part of it, named by an IRI.
+/// A part of the database, named by an IRI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The IRI.
     pub name: String,
-    /// How many.
+    /// Its count.
     pub count: u64,
 }
 
 impl GraphDatabase {
-    /// Counts what it holds; at most `most` properties, classes and graphs are listed. Reads some
-    /// pages for each.
+    /// Counts the contents; lists at most `most` properties, classes and graphs. Reads some pages
+    /// for each of them.
     ///
     /// # Errors
-    /// Those of the indexes and the dictionary.
+    /// Fails if the indexes or the dictionary cannot be read.
     pub fn summary(self: &Arc<Self>, most: usize) -> Result<Summary> {
         let mut session = self.session()?;
         let state = session.state().clone();
@@ -69,8 +68,8 @@ impl GraphDatabase {
 }
 
 impl Session {
-    /// The first IRIs in the column after a prefix, from `from` on, and the rows under each: one
-    /// visit to the index for each.
+    /// The first IRIs in the column after a prefix, from `from` on, and the number of rows under
+    /// each: one index access for each.
     fn parts(&mut self, index: Index, prefix: &[TermId], mut from: u64, most: usize) -> Result<Vec<Part>> {
         let mut ids = Vec::new();
         while ids.len() < most {

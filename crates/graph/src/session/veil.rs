@@ -1,14 +1,14 @@
-//! Secrets that a session on some of the graphs must not tell by its cost or its labels.
+//! Keeps a session on some of the graphs from revealing the others by its cost or by labels.
 //!
-//! 1. *A name costs what any unknown name costs.* The dictionary reads one string for a term that
-//!    it does not have, too. A name outside the view that is a graph's and in no quad besides is
-//!    unknown; to find that out, four counts are taken of it, and of some other IRI for a name that
-//!    is unknown anyway.
-//! 2. *Labels of blank nodes do not count.* They are numbers in the order of coming, of all graphs;
-//!    a session tells a hash of them under a secret.
+//! 1. *A hidden name costs the same as an unknown one.* The dictionary reads one string also for a
+//!    term that it does not have. A name outside the view that names a graph, and is in no quad
+//!    otherwise, counts as unknown. Finding that out takes four counts, so for a name that is
+//!    unknown anyway the same counts are taken of some other IRI.
+//! 2. *Labels of blank nodes reveal no number.* The numbers are in the order of creation, over all
+//!    graphs; a veiled session shows a hash of the number under a secret.
 //!
-//! A term that is in quads of hidden graphs, as subject, predicate or object, is known: what a
-//! query on it costs depends on them.
+//! A term that is in quads of hidden graphs, as subject, predicate or object, is known: the cost of
+//! a query on it depends on these quads.
 
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -20,11 +20,11 @@ use crate::session::Session;
 use crate::session::view::GraphView;
 use crate::term::{TermId, TermRef};
 
-/// The secret of labels. Nodes have the same labels in all sessions that share it.
+/// The secret of labels. A node has the same label in all sessions that share it.
 #[derive(Clone, Debug, Default)]
 pub struct LabelSecret([RandomState; 2]);
 
-/// A view, and the secret that blank nodes are shown under.
+/// A view, and the secret for the labels of blank nodes.
 #[derive(Debug)]
 pub struct Veil {
     view: Arc<GraphView>,
@@ -32,7 +32,7 @@ pub struct Veil {
 }
 
 impl Veil {
-    /// Of a view.
+    /// The veil of a view.
     pub fn new(view: &Arc<GraphView>, secret: &LabelSecret) -> Arc<Self> {
         Arc::new(Self { view: view.clone(), secret: secret.clone() })
     }
@@ -45,22 +45,22 @@ impl Veil {
         out
     }
 
-    /// Whether a term may be the name of a graph that is not there for the user.
+    /// Whether a term may name a graph that is hidden from the user.
     fn may_hide(&self, term: &TermRef<'_>) -> bool {
         matches!(term, TermRef::Iri(iri) if !self.view.has(Some(iri)))
     }
 }
 
 impl Session {
-    /// This session behind the veil: it tells nothing of the graphs the veil hides.
+    /// This session behind the veil, which reveals nothing of the hidden graphs.
     #[must_use]
     pub fn veiled(mut self, veil: &Arc<Veil>) -> Session {
         self.veil = Some(veil.clone());
         self
     }
 
-    /// Makes names unknown that are of hidden graphs and nothing else. `others` are some ids of
-    /// terms that were not found.
+    /// Makes names unknown that name hidden graphs and occur nowhere else. `others` holds for
+    /// each term the id of some other one.
     pub(super) fn hide(
         &mut self,
         veil: &Veil,

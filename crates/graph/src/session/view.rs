@@ -1,4 +1,4 @@
-//! A part of the graphs: those that a user may see.
+//! The graphs that a user may see.
 
 use snowmelt_store::Columns;
 
@@ -8,12 +8,12 @@ use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::term::{TermId, TermRef};
 
-/// The word for the default graph where graphs are listed.
+/// Name of the default graph in lists of graphs.
 const DEFAULT: &str = "default";
 
-/// Graphs that are there for a user: the default graph or not, and those whose names begin with
-/// one of some prefixes. All others are as if they were not there, those that a blank node names
-/// among them.
+/// The graphs visible to a user: the default graph or not, and those whose names begin with one of
+/// some prefixes. All others are hidden as if they did not exist, graphs named by blank nodes
+/// included.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GraphView {
     default: bool,
@@ -21,7 +21,7 @@ pub struct GraphView {
 }
 
 impl GraphView {
-    /// The graphs of a list of prefixes of IRIs; the word `default` stands for the default graph.
+    /// The graphs of a list of IRI prefixes; the word `default` stands for the default graph.
     pub fn new<T: AsRef<str>>(list: &[T]) -> Self {
         let mut prefixes: Vec<String> = list.iter().map(|item| item.as_ref().to_owned()).collect();
         prefixes.sort_unstable();
@@ -31,12 +31,12 @@ impl GraphView {
         Self { default: prefixes.len() < all, prefixes }
     }
 
-    /// Whether the default graph is there.
+    /// Whether the default graph is visible.
     pub fn has_default(&self) -> bool {
         self.default
     }
 
-    /// Whether a graph is there, if it has quads; `None` is the default graph.
+    /// Whether a graph is visible, if it has quads; `None` is the default graph.
     pub fn has(&self, graph: Option<&str>) -> bool {
         match graph {
             None => self.default,
@@ -46,10 +46,10 @@ impl GraphView {
 }
 
 impl Session {
-    /// The named graphs, in the order of their ids: one visit to GS for each.
+    /// The named graphs, in the order of their ids; one access to GS for each.
     ///
     /// # Errors
-    /// Those of reading GS; [`GraphError::Stopped`].
+    /// Fails if GS cannot be read, and with [`GraphError::Stopped`] if interrupted.
     pub fn named_graphs(&mut self, interrupt: &dyn Interrupt) -> Result<Vec<TermId>> {
         let mut names = Vec::new();
         let mut from = TermId::DEFAULT_GRAPH.0 + 1;
@@ -72,7 +72,8 @@ impl Session {
     /// The named graphs of a view, with their names.
     ///
     /// # Errors
-    /// Those of reading GS and the dictionary; [`GraphError::Stopped`].
+    /// Fails if GS or the dictionary cannot be read, and with [`GraphError::Stopped`] if
+    /// interrupted.
     pub fn graphs_of(
         &mut self,
         view: &GraphView,
