@@ -24,10 +24,9 @@
 //! | 14 value        | as 4: a literal with a comparable datatype that is not inline      |
 //! | 15 local        | a term a query made; never stored                                  |
 //!
-//! Invariants: a literal is inline exactly when its lexical form is the one the payload gives
-//! back (`term::inline` and `term::lexical` are inverse), so equal ids mean equal terms and the
-//! other way round; within a kind (and datatype, for 8) the order of ids is the order of
-//! values, for the kinds 6 to 13.
+//! Invariants: a literal is inline exactly if the payload gives back its lexical form
+//! (`term::inline` and `term::lexical` are inverse), so ids are equal exactly if terms are. Within
+//! a kind (and datatype, for 8) the order of ids is the order of values, for the kinds 6 to 13.
 
 mod civil;
 pub(crate) mod inline;
@@ -109,7 +108,7 @@ impl TermKind {
         matches!(self as u8, 6..=13)
     }
 
-    /// Whether terms of this kind are looked up in the dictionary.
+    /// Whether terms of this kind are stored in the dictionary.
     pub const fn is_dictionary(self) -> bool {
         matches!(self as u8, 1 | 3 | 4 | 5 | 14)
     }
@@ -119,7 +118,7 @@ impl TermKind {
         matches!(self as u8, 4 | 5 | 14)
     }
 
-    /// Whether this is a kind of literals (local terms may be anything).
+    /// Whether terms of this kind are literals (local terms may be anything).
     pub const fn is_literal(self) -> bool {
         matches!(self as u8, 3..=14)
     }
@@ -140,7 +139,7 @@ const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 pub struct TermId(pub u64);
 
 impl TermId {
-    /// No term: an unbound variable, the error of an expression.
+    /// No term: an unbound variable or the error of an expression.
     pub const UNDEF: TermId = TermId(0);
     /// The graph column of a quad in the default graph.
     pub const DEFAULT_GRAPH: TermId = TermId(1);
@@ -160,8 +159,8 @@ impl TermId {
         TermId(((kind as u64) << PAYLOAD_BITS) | ((code as u64) << NUMBER_BITS) | number)
     }
 
-    /// The id of a dictionary term: as [`TermId::coded`] where the kind has a code, which is
-    /// ignored elsewhere.
+    /// The id of a dictionary term: as [`TermId::coded`] if the kind has a code, which is ignored
+    /// otherwise.
     #[inline]
     pub const fn dictionary(kind: TermKind, code: u16, number: u64) -> TermId {
         if kind.has_code() { TermId::coded(kind, code, number) } else { TermId::new(kind, number) }
@@ -185,7 +184,7 @@ impl TermId {
         if self.kind().has_code() { self.0 & NUMBER_MASK } else { self.payload() }
     }
 
-    /// The annotation code; meaningful where [`TermKind::has_code`].
+    /// The annotation code; meaningful only if [`TermKind::has_code`].
     #[inline]
     pub const fn code(self) -> u16 {
         (self.payload() >> NUMBER_BITS) as u16
@@ -202,7 +201,7 @@ impl TermId {
         TermId::new(TermKind::Blank, number)
     }
 
-    /// The id of a term that needs neither dictionary nor datatype table, else `None`.
+    /// The id of a term that needs neither dictionary nor datatype table; `None` for other terms.
     #[inline]
     pub fn inline(term: &TermRef<'_>) -> Option<TermId> {
         match *term {
@@ -231,11 +230,11 @@ impl fmt::Debug for TermId {
     }
 }
 
-/// A term by reference, as RDF has it.
+/// A term of RDF, by reference.
 ///
-/// Blank nodes are their labels without `_:`. Plain literals have the datatype xsd:string,
-/// literals with a language tag rdf:langString. Language tags are in lower case (the parsers
-/// see to it).
+/// Blank nodes are given by their labels without `_:`. Plain literals have the datatype
+/// xsd:string, literals with a language tag rdf:langString. Language tags are in lower case, which
+/// the parsers ensure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum TermRef<'a> {
@@ -357,7 +356,7 @@ impl From<oxrdf::Term> for Term {
     }
 }
 
-/// The strings are taken as they are, unchecked: they come from a parser or from the dictionary.
+/// The strings are not checked: they come from a parser or from the dictionary.
 impl<'a> From<TermRef<'a>> for oxrdf::TermRef<'a> {
     fn from(term: TermRef<'a>) -> Self {
         match term {

@@ -1,18 +1,18 @@
-//! The write transaction of a graph: quads and terms come and go, all or nothing.
+//! The write transaction of a graph: quads and terms are added and removed, all or nothing.
 //!
 //! 1. [`GraphDatabase::begin`] waits for the turn of the writer and takes the newest appended
 //!    state;
 //! 2. terms get ids (`transaction::terms`), quads enter and leave the indexes
-//!    (`transaction::quads`), graphs are cleared (`transaction::clear`); a [`Session`] of the
-//!    transaction sees all of it, no other session does;
+//!    (`transaction::quads`), graphs are cleared (`transaction::clear`). A [`Session`] of the
+//!    transaction sees all changes; no other session does;
 //! 3. [`Transaction::leave`] puts leaves in order after a large batch (`relocate`) and writes the
-//!    catalog records that changed. With the commit ([`Transaction::append`]) those that come after
-//!    get the new [`GraphState`].
+//!    catalog records that changed. The commit ([`Transaction::append`]) gives later transactions
+//!    the new [`GraphState`].
 //!
-//! It works on a transaction of the whole database, which other layers may join when it has left.
+//! It is part of a transaction of the whole database, which other layers may join once it left.
 //!
-//! Invariant: the records are written once, at the end; in between the state in memory is the
-//! truth.
+//! Invariant: the records are written once, at the end; until then the state in memory is
+//! authoritative.
 
 pub(crate) mod clear;
 pub(crate) mod document;
@@ -44,39 +44,39 @@ use crate::term::TermId;
 /// Kind of every catalog record of a graph.
 const RECORD_KIND: u32 = 1;
 
-/// Changes to distinct values per predicate that are not worth writing the counts again: this,
-/// and a sixteenth of the pairs.
+/// Changes to distinct values per predicate that do not yet require writing the counts: this many,
+/// plus a sixteenth of the pairs.
 const VALUES_DRIFT: u64 = 64;
 
-/// Marks counts that are to be written with this commit.
+/// Marks counts that must be written with this commit.
 const WRITE_VALUES: u64 = 0;
 
-/// A write transaction. Dropped without commit it leaves nothing.
+/// A write transaction. Dropping it without a commit leaves nothing.
 pub struct Transaction {
     pub(crate) db: Arc<GraphDatabase>,
     pub(crate) txn: DatabaseTransaction,
     base: Arc<GraphState>,
     pub(crate) state: Arc<GraphState>,
-    /// there once an IRI was added
+    /// set once an IRI was added
     pub(crate) prefixes: Option<PrefixEncoder>,
     /// predicates that got a literal as object
     pub(crate) literals: FxHashSet<TermId>,
-    /// its changes, while they are wanted
+    /// log of its changes, if a rewrite needs them
     log: Option<ChangeLog>,
     target: Target,
 }
 
 /// The trees that a transaction changes.
 enum Target {
-    /// Those that sessions see.
+    /// The trees that sessions see.
     Seen,
-    /// Those of the next generation. Sessions go on with this state, unless its commit is the
+    /// The trees of the next generation. Sessions keep the state `seen`, unless its commit is the
     /// switch.
     Next { seen: Arc<GraphState>, switches: bool },
 }
 
 impl Target {
-    /// The end of the names of the trees that it makes.
+    /// Suffix of the names of the trees that it creates.
     fn suffix(&self) -> &'static str {
         match self {
             Target::Seen => "",
@@ -85,7 +85,7 @@ impl Target {
     }
 }
 
-/// A transaction that left that of the database.
+/// A graph transaction that left the transaction of the database.
 struct Left {
     db: Arc<GraphDatabase>,
     base: Arc<GraphState>,
@@ -98,8 +98,8 @@ struct Left {
 
 impl Layer for Left {
     fn append(&mut self) {
-        // Before a session can see the quads: a plan that assumes that a predicate has no
-        // literals asks for this.
+        // Before a session can see the quads: a plan that assumes a predicate has no literals
+        // checks this.
         self.db.note_literals(&self.literals, self.state.txn);
         if let Some(encoder) = self.prefixes.take() {
             self.db.keep_prefix_encoder(self.state.dictionary(), encoder);
@@ -114,7 +114,7 @@ impl Layer for Left {
     fn appended(&mut self) {
         let mut changes = self.db.changes.lock();
         match (&mut *changes, self.log.take()) {
-            // Later changes are made to the new generation itself.
+            // Later changes go to the new generation directly.
             _ if matches!(self.target, Target::Next { switches: true, .. }) => *changes = None,
             (Some(all), Some(log)) => all.join(log),
             _ => {}
@@ -130,25 +130,25 @@ impl GraphDatabase {
     /// Begins a write transaction; waits until the one before it has been appended or dropped.
     ///
     /// # Errors
-    /// When nothing may be written any more, or a catalog record cannot be read.
+    /// Fails if the database cannot be written any more, or a catalog record cannot be read.
     pub fn begin(self: &Arc<Self>) -> Result<Transaction> {
         Ok(self.begin_for(&Waiter::PATIENT)?.expect("it does not give up"))
     }
 
-    /// Begins a write transaction. Waits as long as `go_on` says so, which is asked some tens of
-    /// times a second; `None` when it gave up.
+    /// Begins a write transaction. Waits as long as `go_on` returns true; it is called some tens of
+    /// times a second. `None` if it gave up.
     ///
     /// # Errors
-    /// As [`GraphDatabase::begin`].
+    /// Fails as [`GraphDatabase::begin`] does.
     pub fn begin_while(self: &Arc<Self>, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Option<Transaction>> {
         self.begin_for(&Waiter { go_on, sign: None })
     }
 
-    /// Begins a write transaction on behalf of `account`, which shows the waits; what the
-    /// transaction reads is counted there, too. `go_on` is that of [`GraphDatabase::begin_while`].
+    /// Begins a write transaction for `account`, which shows the waits and is charged for the
+    /// transaction's reads. `go_on` is that of [`GraphDatabase::begin_while`].
     ///
     /// # Errors
-    /// As [`GraphDatabase::begin`].
+    /// Fails as [`GraphDatabase::begin`] does.
     pub fn begin_charged(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -161,16 +161,16 @@ impl GraphDatabase {
         Ok(begun)
     }
 
-    /// Begins a write transaction for a waiter; `None` when that gave up.
+    /// Begins a write transaction for a waiter; `None` if the waiter gave up.
     pub(crate) fn begin_for(self: &Arc<Self>, waiter: &Waiter<'_>) -> Result<Option<Transaction>> {
         let begun = self.database().begin_for(waiter)?;
         begun.map(|txn| self.join(txn)).transpose()
     }
 
-    /// Joins a transaction of the database, which may have left it before.
+    /// Joins a transaction of the database; a graph transaction may have left it before.
     ///
     /// # Errors
-    /// A catalog record cannot be read.
+    /// Fails if a catalog record cannot be read.
     pub fn join(self: &Arc<Self>, mut txn: DatabaseTransaction) -> Result<Transaction> {
         if let Some(left) = txn.take::<Left>() {
             let Left { db, base, state, prefixes, literals, log, target } = *left;
@@ -198,7 +198,7 @@ impl GraphDatabase {
     }
 
     /// Begins a write transaction on the next generation, whose state is `next`.
-    /// `None` when the waiter gave up.
+    /// `None` if the waiter gave up.
     pub(crate) fn begin_next(
         self: &Arc<Self>,
         next: &GraphState,
@@ -218,18 +218,18 @@ impl GraphDatabase {
 }
 
 impl Transaction {
-    /// A session that sees what the transaction has done so far, and never more.
+    /// A session that sees the transaction's changes so far, and no later ones.
     pub fn session(&self) -> Session {
         let session = Session::new(self.db.clone(), self.state.clone(), self.txn.snapshot());
         session.charged_to(self.txn.account())
     }
 
-    /// On whose behalf it reads.
+    /// The account that its reads are charged to.
     pub fn account(&self) -> &Arc<Account> {
         self.txn.account()
     }
 
-    /// From now on what it reads is read on behalf of `account`.
+    /// Charges its reads to `account` from now on.
     pub fn charge_to(&mut self, account: &Arc<Account>) {
         self.txn.charge_to(account);
     }
@@ -239,7 +239,7 @@ impl Transaction {
         self.txn.number()
     }
 
-    /// The graphs that it works on.
+    /// The graph database that it changes.
     pub fn graph(&self) -> &Arc<GraphDatabase> {
         &self.db
     }
@@ -249,12 +249,12 @@ impl Transaction {
         &self.state
     }
 
-    /// The end of the names of trees that it makes.
+    /// Suffix of the names of the trees that it creates.
     fn suffix(&self) -> &'static str {
         self.target.suffix()
     }
 
-    /// Notes changes for who wants to know of them.
+    /// Logs changes, if a rewrite needs them.
     fn log(&mut self, changes: impl Iterator<Item = Change>) {
         if let Some(log) = &mut self.log {
             changes.for_each(|change| log.push(change));
@@ -273,24 +273,24 @@ impl Transaction {
     /// Commits; durable when it returns.
     ///
     /// # Errors
-    /// Those of the journal; then nothing was changed, or nothing more can be.
+    /// Fails with errors of the journal; then nothing was changed, or nothing more can be written.
     pub fn commit(self) -> Result<Committed> {
         Ok(self.append()?.wait()?)
     }
 
-    /// Commits without waiting: the next writer builds on it, readers see it when it is
+    /// Commits without waiting: the next writer builds on it, readers see it once it is
     /// durable.
     ///
     /// # Errors
-    /// As [`Transaction::commit`].
+    /// Fails as [`Transaction::commit`] does.
     pub fn append(self) -> Result<Pending> {
         Ok(self.leave()?.append()?)
     }
 
-    /// Leaves the transaction of the database to other layers, and to its end.
+    /// Leaves the transaction of the database, for other layers to join or for its commit.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails with errors of the store.
     pub fn leave(mut self) -> Result<DatabaseTransaction> {
         self.relocate_after_batch()?;
         self.write_records();
@@ -300,7 +300,7 @@ impl Transaction {
         Ok(txn)
     }
 
-    /// Puts the records that changed.
+    /// Writes the changed records.
     fn write_records(&mut self) {
         self.decide_values();
         let switches = matches!(self.target, Target::Next { switches: true, .. });
@@ -313,7 +313,7 @@ impl Transaction {
             "" => self.txn.trees().put_record(name, RECORD_KIND, bytes),
             suffix => self.txn.trees().put_record(&format!("{name}{suffix}"), RECORD_KIND, bytes),
         };
-        // With the first terms in any case: it says how they are placed.
+        // Always with the first terms: the record has the format by which they are placed.
         let is_first = base.txn == 0 || Tree::ALL.into_iter().all(|tree| base.strings(tree).is_none());
         if switches || state.meta != base.meta || is_first {
             put(RECORD_META, &state.meta.to_bytes());
@@ -344,10 +344,10 @@ impl Transaction {
         }
     }
 
-    /// Makes the next generation the one that sessions see, with this commit.
+    /// Makes the next generation the one that sessions see, as of this commit.
     ///
     /// # Errors
-    /// The generations do not have the same rows: one of them is damaged.
+    /// Fails if the generations do not have the same number of rows: one of them is damaged.
     pub(crate) fn switch(&mut self) -> Result<()> {
         let Target::Next { seen, switches } = &mut self.target else {
             unreachable!("only the next generation can become the one that is seen")
@@ -363,7 +363,7 @@ impl Transaction {
         assert!(!*switches, "a generation is switched to once");
         *switches = true;
         let state = Arc::make_mut(&mut self.state);
-        // Numbers of blank nodes are the same in all generations.
+        // Numbers of blank nodes are equal in all generations.
         state.meta.blank_nodes = state.meta.blank_nodes.max(seen.meta.blank_nodes);
         state.changed = seen.changed;
         state.values_drift = WRITE_VALUES;
@@ -383,8 +383,8 @@ impl Transaction {
         }
     }
 
-    /// The counts of distinct values are statistics: they are written when they are off by more
-    /// than a little.
+    /// Decides whether to write the counts of distinct values: they are statistics, and are written
+    /// only once they are off by more than a little.
     fn decide_values(&mut self) {
         let pairs: u64 =
             [Index::Sp, Index::Op].iter().map(|i| self.state.index(*i).map_or(0, |t| t.rows())).sum();

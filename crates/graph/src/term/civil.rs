@@ -1,8 +1,8 @@
 //! Days and dates of the proleptic Gregorian calendar, years 1 to 9999, without branches on
 //! tables of months.
 //!
-//! The year is taken to begin in March, so that the leap day is its last; the length of the
-//! months before month m (March = 0) is then (153·m + 2) / 5.
+//! The year is taken to begin in March, so that the leap day is its last. The months before month
+//! m (March = 0) then have (153·m + 2) / 5 days.
 
 /// Days since 0001-01-01. The date is valid (see [`is_valid`]).
 pub(crate) fn days_of(year: u32, month: u32, day: u32) -> u32 {
@@ -12,7 +12,7 @@ pub(crate) fn days_of(year: u32, month: u32, day: u32) -> u32 {
     before_year + (153 * m + 2) / 5 + day - 1 - 306
 }
 
-/// Year, month, day of a number of days since 0001-01-01.
+/// Year, month and day of a number of days since 0001-01-01.
 pub(crate) fn date_of(days: u32) -> (u32, u32, u32) {
     let days = days + 306;
     let era = days / 146_097;
@@ -25,7 +25,7 @@ pub(crate) fn date_of(days: u32) -> (u32, u32, u32) {
     if m < 10 { (year, m + 3, day) } else { (year + 1, m - 9, day) }
 }
 
-/// Whether year 1 to 9999, month and day name a day.
+/// Whether the month and day exist in the year, which must be 1 to 9999.
 pub(crate) fn is_valid(year: u32, month: u32, day: u32) -> bool {
     if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || day == 0 {
         return false;

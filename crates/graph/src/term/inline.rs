@@ -1,5 +1,5 @@
-//! From a literal's lexical form to an inline id, by hand on the bytes: the loader does this
-//! for every literal.
+//! From a literal's lexical form to an inline id. The parsers work on the bytes, because the
+//! loader does this for every literal.
 //!
 //! Only forms that `term::lexical` gives back byte for byte are inline: no plus sign, no
 //! leading zeros, no minus zero in integers and decimals, no hour 24, no time zone other than
@@ -17,17 +17,18 @@ use crate::term::{TermId, TermKind};
 /// The encoding of a literal without language tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inline {
-    /// It is this id.
+    /// The literal has this id.
     Id(TermId),
-    /// It looks like a decimal number of a datatype that has no fixed code: inline once the
-    /// datatype has one ([`decimal_like`]), else in the dictionary under [`TermKind::Literal`].
+    /// The literal looks like a decimal number, and its datatype has no fixed code: it is inline
+    /// once the datatype has a code ([`decimal_like`]), else in the dictionary as
+    /// [`TermKind::Literal`].
     Shaped(u64),
-    /// It goes to the dictionary under this kind: string, literal or value.
+    /// The literal is in the dictionary under this kind: string, literal or value.
     No(TermKind),
 }
 
 impl Inline {
-    /// The id, where no table is needed.
+    /// The id, if the literal is inline without a code table.
     #[inline]
     pub fn id(self) -> Option<TermId> {
         match self {
@@ -43,7 +44,7 @@ pub const fn decimal_like(code: u8, body: u64) -> TermId {
     TermId::new(TermKind::Decimal, ((code as u64) << BODY_BITS) | body)
 }
 
-/// How literals of a datatype are encoded.
+/// Encoding of the literals of a datatype.
 enum Datatype {
     String,
     Integer,
@@ -79,13 +80,13 @@ fn datatype_named(iri: &str) -> Datatype {
     }
 }
 
-/// Whether `datatype` is one whose literals are kept under [`TermKind::Value`] when they are not
-/// inline: numbers, booleans, dates, times, durations.
+/// Whether literals of `datatype` have the kind [`TermKind::Value`] if they are not inline:
+/// numbers, booleans, dates, times, durations.
 pub fn is_comparable_datatype(datatype: &str) -> bool {
     !matches!(datatype_named(datatype), Datatype::String | Datatype::Unknown)
 }
 
-/// The id of a literal without language tag, or where it belongs instead.
+/// Encodes a literal without a language tag.
 pub fn encode(lexical: &str, datatype: &str) -> Inline {
     let bytes = lexical.as_bytes();
     let id = match datatype_named(datatype) {
@@ -123,15 +124,15 @@ pub fn short_string(bytes: &[u8]) -> Option<TermId> {
     Some(TermId::new(TermKind::ShortString, short_payload(bytes)))
 }
 
-/// Bytes left aligned, zero filled, then the length: orders as the strings do, also with NUL in
-/// them.
+/// The bytes left aligned and zero filled, then the length. Payloads order as the strings do, also
+/// with NUL in them.
 pub(crate) fn short_payload(bytes: &[u8]) -> u64 {
     let mut aligned = [0; 8];
     aligned[..bytes.len()].copy_from_slice(bytes);
     (u64::from_be_bytes(aligned) >> 4) | bytes.len() as u64
 }
 
-/// The id of an xsd:integer, where it fits 60 bits.
+/// The id of an xsd:integer, if it fits 60 bits.
 #[inline]
 pub fn from_integer(value: i64) -> Option<TermId> {
     if !(-INTEGER_OFFSET..INTEGER_OFFSET).contains(&value) {
@@ -140,8 +141,8 @@ pub fn from_integer(value: i64) -> Option<TermId> {
     Some(TermId::new(TermKind::Integer, (value + INTEGER_OFFSET) as u64))
 }
 
-/// The id of a value of a datatype derived from integer, by its code (1 to 12), where it is in
-/// the datatype's bounds and fits 52 bits.
+/// The id of a value of a datatype derived from integer, given by its code (1 to 12), if it is
+/// within the datatype's bounds and fits 52 bits.
 pub fn from_derived(code: u8, value: i64) -> Option<TermId> {
     let derived = &DERIVED[usize::from(code) - 1];
     let fits = (-DERIVED_OFFSET..DERIVED_OFFSET).contains(&value);
@@ -151,7 +152,7 @@ pub fn from_derived(code: u8, value: i64) -> Option<TermId> {
     Some(decimal_like(code, (value + DERIVED_OFFSET) as u64))
 }
 
-/// The id of the xsd:decimal `value` · 10^-6, written with as few digits as it has.
+/// The id of the xsd:decimal `value` · 10^-6, written with as few digits as possible.
 pub fn from_micros(value: i64) -> Option<TermId> {
     if !(-DECIMAL_OFFSET..DECIMAL_OFFSET).contains(&value) {
         return None;
@@ -165,15 +166,14 @@ pub fn from_micros(value: i64) -> Option<TermId> {
     Some(decimal_like(DECIMAL, ((value + DECIMAL_OFFSET) as u64) << DIGIT_BITS | digits))
 }
 
-/// The id of an xsd:double, where its low four bits are zero. Its lexical form is the canonical
-/// one.
+/// The id of an xsd:double, if its low four bits are zero. Its lexical form is the canonical one.
 pub fn from_double(value: f64) -> Option<TermId> {
     let value = if value.is_nan() { f64::NAN } else { value };
     let bits = value.to_bits();
     (bits & 0xF == 0).then(|| TermId::new(TermKind::Double, ordered_bits(value) >> 4))
 }
 
-/// The bit pattern of a double, so changed that the order of patterns is the order of values.
+/// The bit pattern of a double, changed so that patterns order as values do.
 pub(crate) fn ordered_bits(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -224,7 +224,7 @@ fn integer(bytes: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Digits, at most 18, as a number.
+/// The number of at most 18 digits.
 #[inline]
 fn number(digits: &[u8]) -> Option<i64> {
     let mut value = 0;
@@ -248,7 +248,7 @@ pub(crate) fn decimal_body(bytes: &[u8]) -> Option<u64> {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, bytes),
     };
-    // Nine digits, the point and six more: also the quick way out for long texts.
+    // Nine digits, the point and six more. The check also rejects long texts quickly.
     if bytes.len() > 16 {
         return None;
     }
@@ -351,7 +351,7 @@ fn canonical_float(lexical: &str) -> Option<TermId> {
     given_back(from_float(value), lexical)
 }
 
-/// A cheap look before the costly parse: `-?D.D…E…`.
+/// A cheap check before the costly parse: `-?D.D…E…`.
 fn looks_scientific(lexical: &str) -> bool {
     let bytes = lexical.strip_prefix('-').unwrap_or(lexical).as_bytes();
     bytes.len() >= 5

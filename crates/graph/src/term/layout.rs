@@ -1,4 +1,4 @@
-//! Where the parts of an inline id are, and the datatypes that have a code.
+//! The bit layout of inline ids, and the datatypes that have a code.
 
 /// The namespace of the XML Schema datatypes.
 pub const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
@@ -9,7 +9,7 @@ pub const RDF_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#la
 
 /// Code of xsd:decimal in decimal ids.
 pub const DECIMAL: u8 = 0;
-/// Codes of registered datatypes in decimal ids begin here; below are xsd:decimal and
+/// First code of registered datatypes in decimal ids; below it are xsd:decimal and
 /// [`DERIVED`].
 pub const FIRST_REGISTERED: u8 = 16;
 

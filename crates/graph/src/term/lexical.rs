@@ -9,7 +9,7 @@ use crate::term::layout::{
 };
 use crate::term::{TermId, TermKind};
 
-/// The value an inline id carries.
+/// The value that an inline id carries.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InlineValue {
     /// An xsd:string.
@@ -68,7 +68,7 @@ impl ShortString {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The string; empty where the id was made of other bytes.
+    /// The string; empty if the id was made of bytes that are not UTF-8.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(self.bytes()).unwrap_or_default()
     }
@@ -99,8 +99,8 @@ impl TermId {
         }
     }
 
-    /// The datatype IRI of an inline id, where it is one of those the format fixes; `None` for
-    /// registered datatypes (decimal ids from code 16) and for ids that are not inline.
+    /// The datatype IRI of an inline id, if the format fixes it; `None` for registered datatypes
+    /// (decimal ids from code 16) and for ids that are not inline.
     pub fn fixed_datatype(self) -> Option<&'static str> {
         match self.kind() {
             TermKind::ShortString => Some(XSD_STRING),
@@ -161,7 +161,7 @@ pub(crate) fn float_of(ordered: u32) -> f32 {
     f32::from_bits(if ordered >> 31 == 1 { ordered ^ 1 << 31 } else { !ordered })
 }
 
-/// A place on the stack for the lexical form of one inline id.
+/// A buffer on the stack for the lexical form of one inline id.
 #[derive(Clone)]
 pub struct Lexical {
     bytes: [u8; Self::MAX],
@@ -178,12 +178,12 @@ impl Lexical {
     /// Longest lexical form: a double of 17 digits (24 bytes), a dateTime (24).
     const MAX: usize = 32;
 
-    /// An empty place.
+    /// An empty buffer.
     pub const fn new() -> Self {
         Lexical { bytes: [0; Self::MAX], len: 0 }
     }
 
-    /// Writes the lexical form of `id`; `None` if it is not inline (or no term has it).
+    /// Writes the lexical form of `id`; `None` if it is not inline, or is the id of no term.
     #[inline]
     pub fn write(&mut self, id: TermId) -> Option<&str> {
         self.len = 0;
@@ -233,7 +233,7 @@ impl Lexical {
         self.bytes(&digits[at..]);
     }
 
-    /// `value` with leading zeros, `len` digits long.
+    /// Writes `value` with leading zeros, `len` digits long.
     fn padded(&mut self, mut value: u32, len: usize) {
         for place in (self.len..self.len + len).rev() {
             self.bytes[place] = b'0' + (value % 10) as u8;
@@ -287,8 +287,8 @@ impl Lexical {
         }
     }
 
-    /// The canonical form of XML Schema 1.0: one digit, a point, at least one digit, `E`, the
-    /// exponent.
+    /// Writes the canonical form of XML Schema 1.0: one digit, a point, at least one digit, `E`,
+    /// the exponent.
     fn real(&mut self, value: impl fmt::UpperExp, nan: bool, infinite: bool, negative: bool) {
         if nan {
             return self.bytes(b"NaN");

@@ -1,8 +1,7 @@
-//! The number that an inline id carries, and how numbers of different types compare.
+//! The number that an inline id carries, and the comparison of numbers of different types.
 //!
-//! The wider type of the two decides (XPath's promotion: decimal, float, double). An exact
-//! number is in millionths, as ids have it, and becomes the nearest float or double by one
-//! rounding.
+//! The wider type of the two decides (XPath's promotion: decimal, float, double). An exact number
+//! is in millionths, as in ids, and is rounded once to the nearest float or double.
 
 use std::cmp::Ordering;
 
@@ -16,7 +15,7 @@ pub const MICROS: i128 = 1_000_000;
 /// The number of an inline id.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InlineNumber {
-    /// xsd:integer, what derives from it, and xsd:decimal, in millionths.
+    /// xsd:integer, the types derived from it, and xsd:decimal, in millionths.
     Exact(i128),
     /// xsd:float.
     Float(f32),
@@ -25,8 +24,8 @@ pub enum InlineNumber {
 }
 
 impl TermId {
-    /// The number an inline id carries; `None` for other ids, and for numbers of registered
-    /// datatypes, which no operator knows as such.
+    /// The number that an inline id carries; `None` for other ids, and for registered datatypes,
+    /// which no operator treats as numbers.
     #[inline]
     pub fn inline_number(self) -> Option<InlineNumber> {
         Some(match self.inline_value()? {
@@ -65,7 +64,7 @@ impl InlineNumber {
         }
     }
 
-    /// The order of two numbers; `None` where one is NaN.
+    /// The order of two numbers; `None` if one is NaN.
     #[inline]
     pub fn compare(self, other: InlineNumber) -> Option<Ordering> {
         match (self, other) {
@@ -78,10 +77,10 @@ impl InlineNumber {
     }
 }
 
-/// By way of the nearest double, unless that is half way between two floats: then the first
-/// rounding matters, and the digits decide.
+/// Converts by way of the nearest double. If that is half way between two floats, the first
+/// rounding matters, and the exact digits decide.
 fn float_of_micros(micros: i128) -> f32 {
-    /// Of the 29 bits that a float has not.
+    /// Half of the 29 bits that a float lacks.
     const HALF: u64 = 1 << 28;
     let wide = micros as f64 / 1e6;
     if wide.to_bits() & (2 * HALF - 1) != HALF {

@@ -1,12 +1,12 @@
 //! Comparison operators as ranges of ids, so that a filter becomes bounds of an index scan.
 //!
 //! Within an inline kind (and datatype code) ids are ordered by value, so the ids that satisfy
-//! `id OP constant` are one range; its ends are found by binary search over the payloads with
-//! the very comparison that SPARQL prescribes (numeric type promotion; dates with and without
-//! time zone are 14 hours apart before they compare), so the ranges cannot disagree with it.
-//! Values that are not inline, and dates near a constant of the other time zone form, are
-//! returned as ranges to check one by one. All other ids do not satisfy the operator (it is
-//! false, or a type error).
+//! `id OP constant` are one range. Its ends are found by binary search over the payloads, with the
+//! comparison that SPARQL prescribes (numeric type promotion; dates with and without time zone
+//! compare only if they are more than 14 hours apart), so the ranges cannot disagree with it.
+//! Values that are not inline, and dates near a constant of the other time zone form, are returned
+//! as ranges to check one by one. All other ids do not satisfy the operator (it is false, or a type
+//! error).
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -32,7 +32,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// Whether the operator holds for a left side that compares so with the right side.
+    /// Whether the operator holds if the left side has this order to the right side.
     pub fn holds(self, ordering: Ordering) -> bool {
         match self {
             CompareOp::Eq => ordering.is_eq(),
@@ -47,12 +47,12 @@ impl CompareOp {
 /// The constant of a comparison.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CompareValue<'a> {
-    /// xsd:integer, xsd:decimal and what derives from them, of any size: all that comparing it
-    /// with an inline number takes.
+    /// xsd:integer, xsd:decimal and derived types, of any size, reduced to the parts needed for a
+    /// comparison with an inline number.
     Exact {
-        /// The greatest number of millionths that is not above it, saturating.
+        /// The value rounded down to millionths, saturating.
         micros: i128,
-        /// Whether it is above that.
+        /// Whether the value is above that.
         above: bool,
         /// The nearest float.
         float: f32,
@@ -84,7 +84,7 @@ pub enum CompareValue<'a> {
 }
 
 impl From<InlineValue> for Option<CompareValue<'static>> {
-    /// The constant with an inline value; none for strings (they are not static) and registered
+    /// The constant with an inline value; `None` for strings (they are not static) and registered
     /// datatypes.
     fn from(value: InlineValue) -> Self {
         Some(match value {
@@ -117,7 +117,7 @@ impl From<InlineNumber> for CompareValue<'_> {
 }
 
 impl CompareValue<'_> {
-    /// The order of an inline number with this one; `None` where one is NaN, or this is none.
+    /// The order of an inline number to this constant; `None` if one is NaN, or this is no number.
     fn compared_with(&self, number: InlineNumber) -> Option<Ordering> {
         match (number, *self) {
             (InlineNumber::Exact(v), CompareValue::Exact { micros, above, .. }) => {
@@ -140,10 +140,10 @@ impl CompareValue<'_> {
     }
 }
 
-/// Which ids satisfy a comparison. Ranges are disjoint, ascending, not empty.
+/// The ids that satisfy a comparison. Ranges are disjoint, ascending and not empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IdRanges {
-    /// Every id in here that is in the database satisfies it.
+    /// Every id of the database in these ranges satisfies it.
     pub exact: Vec<RangeInclusive<u64>>,
     /// These ids must be checked by value: literals in the dictionary, and dates whose order
     /// with the constant depends on the time zone form.
@@ -198,8 +198,8 @@ pub fn id_ranges_for_comparison(op: CompareOp, value: CompareValue<'_>) -> IdRan
     ranges
 }
 
-/// The payloads of `low..=high` that satisfy the operator, where `compare` (the value of a
-/// payload against the constant) goes from less through equal or not comparable to greater.
+/// The payloads of `low..=high` that satisfy the operator. With rising payload, `compare` (the
+/// payload's value to the constant) goes from less through equal or not comparable to greater.
 fn search(
     op: CompareOp,
     low: u64,
@@ -220,7 +220,8 @@ fn search(
     (begin < end).then(|| (begin, end - 1))
 }
 
-/// The first payload of `low..=high` from which on `after` holds, or `high + 1`.
+/// The first payload of `low..=high` for which `after` holds, or `high + 1`; it holds for all
+/// greater ones, too.
 fn first(low: u64, high: u64, after: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut end) = (low, high + 1);
     while low < end {
@@ -244,7 +245,7 @@ fn numeric(op: CompareOp, constant: CompareValue<'_>, ranges: &mut IdRanges) {
     let within = search(op, 0, last, |payload| whole(payload as i64 - INTEGER_OFFSET));
     ranges.exact(TermKind::Integer, within);
 
-    // The digits are below the value: search the values, then take in all digits.
+    // The digits are below the value: search the values, then include all digits.
     let values = search(op, 0, 2 * DECIMAL_OFFSET as u64 - 1, |value| {
         compare(InlineNumber::Exact((value as i64 - DECIMAL_OFFSET).into()))
     });
@@ -252,7 +253,7 @@ fn numeric(op: CompareOp, constant: CompareValue<'_>, ranges: &mut IdRanges) {
         TermKind::Decimal,
         values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)),
     );
-    // of all derived types alike: those that do not have a value have no id of it
+    // the same range for all derived types: a type that lacks a value has no id with it
     let bodies = search(op, 0, (1 << BODY_BITS) - 1, |body| whole(body as i64 - DERIVED_OFFSET));
     for code in 1..=DERIVED.len() as u64 {
         let datatype = code << BODY_BITS;
@@ -272,8 +273,8 @@ fn strings(op: CompareOp, constant: &str) -> IdRanges {
     let mut ranges = IdRanges::default();
     let bytes = constant.as_bytes();
     let last = (1 << 60) - 1;
-    // A constant longer than inline strings is greater than its own beginning and less than
-    // what follows that.
+    // A constant longer than inline strings is greater than its own prefix and less than the
+    // next inline string.
     let key = short_payload(&bytes[..bytes.len().min(SHORT_STRING_BYTES)]);
     let long = bytes.len() > SHORT_STRING_BYTES;
     let within = search(op, 0, last, |payload| match payload.cmp(&key) {
@@ -307,8 +308,8 @@ pub fn compare_instants(left: u64, left_utc: bool, right: u64, right_utc: bool) 
     }
 }
 
-/// Ranges for kinds with a time zone bit below the value: exact where both forms satisfy, to be
-/// checked where one does.
+/// Ranges for kinds with a time zone bit below the value: exact if both forms satisfy the
+/// operator, to be checked if one does.
 fn zoned(
     op: CompareOp,
     kind: TermKind,

@@ -1,7 +1,7 @@
 //! Emptying graphs.
 //!
-//! Everything at once: the indexes begin anew, whatever there was. One graph among others: its
-//! subjects by GS, their quads, deleted part by part. The dictionary keeps its terms.
+//! All graphs at once: the indexes are begun anew, whatever their size. One graph among others: GS
+//! gives its subjects, and their quads are deleted part by part. The dictionary keeps its terms.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ const PART_SUBJECTS: usize = 1 << 12;
 /// Quads deleted together.
 const PART_QUADS: usize = 1 << 16;
 
-/// Graphs to be emptied.
+/// Graphs to empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Graphs {
     /// The default graph, or the graph of this name.
     One(TermId),
-    /// All that have a name.
+    /// All named graphs.
     Named,
     /// All.
     All,
@@ -37,13 +37,13 @@ impl Transaction {
     /// Removes all quads of some graphs.
     ///
     /// # Errors
-    /// Those of the store, damage, and [`GraphError::Stopped`] when it is interrupted: what was
-    /// removed before stays in the transaction, so drop it.
+    /// Fails with errors of the store, damage included, and with [`GraphError::Stopped`] if
+    /// interrupted. Removals so far stay in the transaction, so drop it.
     pub fn clear(&mut self, graphs: Graphs, interrupt: &dyn Interrupt) -> Result<Changed> {
         let quads = self.state.quads();
         let mut session = self.session();
-        // Whether others would be lost is seen by their rows, not by counts: a wrong one in an
-        // inner node must not drop a graph that was not named.
+        // Rows decide whether other graphs have quads, not counts: a wrong count in an inner node
+        // must not drop a graph that was not named.
         let default = TermId::DEFAULT_GRAPH.0;
         let all = match graphs {
             Graphs::All => true,
@@ -84,8 +84,8 @@ impl Transaction {
         Ok(Changed { inserted: 0, deleted: quads })
     }
 
-    /// Deletes the quads of a range of graphs, as `session` sees them: deleting does not move
-    /// what it sees.
+    /// Deletes the quads of a range of graphs. They are read through `session`, whose view does not
+    /// change while quads are deleted.
     fn clear_range(
         &mut self,
         session: &Session,

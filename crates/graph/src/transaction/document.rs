@@ -1,5 +1,6 @@
-//! A whole document into a transaction that has its turn: parsed as it is read, inserted batch by
-//! batch. Others wait as long; [`crate::Staged`] parses before the turn.
+//! Inserts a whole document in a transaction that already has its turn: it is parsed as it is read,
+//! and inserted batch by batch. Other writers wait meanwhile; [`crate::Staged`] parses before the
+//! turn.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -34,31 +35,31 @@ pub struct Document<'a> {
     pub format: RdfFormat,
     /// Base of its relative IRIs.
     pub base: Option<&'a str>,
-    /// The graph of statements that name none; the default graph when absent.
+    /// The graph of statements that name none; the default graph if absent.
     pub graph: Option<&'a str>,
-    /// Statements that name a graph are faults.
+    /// Statements that name a graph count as faults.
     pub is_one_graph: bool,
-    /// Treatment of what is odd in it.
+    /// Treatment of unusual documents.
     pub reading: DocumentReading,
 }
 
-/// How documents are read that are not as usual.
+/// Options for reading unusual documents.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentReading {
-    /// Contexts that JSON-LD may name.
+    /// Contexts that JSON-LD documents may refer to.
     pub contexts: Contexts,
-    /// Terms outside of the RFCs.
+    /// Treatment of terms that the RFCs do not allow.
     pub odd_terms: OddTerms,
     /// Statements that cannot be read are left out.
     pub lenient: bool,
 }
 
 impl Transaction {
-    /// Inserts all statements of a source, decompressed if need be; its format is told by name
-    /// or content when it is not given. As [`Transaction::insert_document`].
+    /// Inserts all statements of a source, decompressed if necessary. The format is that of its
+    /// name or content if it is not given. Otherwise as [`Transaction::insert_document`].
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`Transaction::insert_document`] does.
     pub fn insert_source(
         &mut self,
         source: Source,
@@ -79,8 +80,9 @@ impl Transaction {
     /// committed.
     ///
     /// # Errors
-    /// A document that cannot be read or is not what its format says, with its place; errors of
-    /// the store; `cancel`. What was inserted before stays in the transaction: drop it.
+    /// Fails if the document cannot be read or does not follow its format, with its place; with
+    /// errors of the store; and if cancelled. Statements inserted so far stay in the transaction:
+    /// drop it.
     pub fn insert_document(
         &mut self,
         document: &Document<'_>,
@@ -120,8 +122,8 @@ impl Document<'_> {
             lenient: self.reading.lenient,
             odd_terms: self.reading.odd_terms,
             contexts: self.reading.contexts.clone(),
-            // A batch takes some 800 bytes of memory a row until it is in the indexes, and its
-            // texts four times.
+            // Until it is in the indexes, a batch takes some 800 bytes of memory per row, and four
+            // times its texts.
             chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),
             chunk_bytes: ((budget.free() / 32) as usize).clamp(64 << 10, BATCH_BYTES),
             longest,
@@ -129,7 +131,7 @@ impl Document<'_> {
         })
     }
 
-    /// A chunk in which nothing is wrong.
+    /// Returns the chunk if it has no fault.
     pub(super) fn sound(&self, parsed: Parsed) -> Result<Parsed, LoadError> {
         let Some(fault) = parsed.fault else { return Ok(parsed) };
         let Fault { line, column, message, setting } = fault;

@@ -1,5 +1,5 @@
-//! Quads on their way into the database: terms interned, so that the work of a term is done
-//! once per batch.
+//! A batch of quads to be inserted. Its terms are interned, so that the work of a term is done once
+//! per batch.
 
 use crate::input::intern::{Interner, Parsed, Ref};
 use crate::term::{TermId, TermRef};
@@ -8,7 +8,7 @@ use crate::term::{TermId, TermRef};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BatchTerm(Ref);
 
-/// Quads to be inserted together. Blank nodes are told apart by their labels and the batch's scope.
+/// Quads to be inserted together. Blank nodes are identified by label and the batch's scope.
 pub struct QuadBatch {
     interner: Interner,
     scope: usize,
@@ -23,12 +23,12 @@ impl QuadBatch {
         QuadBatch { interner, scope }
     }
 
-    /// A term by what it is.
+    /// Adds a term, given by its content.
     pub fn term(&mut self, term: TermRef<'_>) -> BatchTerm {
         BatchTerm(self.interner.term(term))
     }
 
-    /// A term that has an id: stored, inline, or the default graph's.
+    /// Adds a term that has an id: stored, inline, or the default graph.
     pub fn id(&self, id: TermId) -> BatchTerm {
         assert!(id.kind() != crate::term::TermKind::Local, "ids of a query are not stored");
         BatchTerm(id.0)
@@ -39,17 +39,17 @@ impl QuadBatch {
         self.interner.parsed.rows.push(quad.map(|term| term.0));
     }
 
-    /// Quads so far.
+    /// Number of quads so far.
     pub fn len(&self) -> usize {
         self.interner.parsed.rows.len()
     }
 
-    /// True without quads.
+    /// Whether there are no quads.
     pub fn is_empty(&self) -> bool {
         self.interner.parsed.rows.is_empty()
     }
 
-    /// Bytes it holds, about.
+    /// Approximate bytes held.
     pub fn bytes(&self) -> usize {
         let parsed = &self.interner.parsed;
         parsed.extra.len() + parsed.terms.len() * 80 + parsed.rows.len() * 32

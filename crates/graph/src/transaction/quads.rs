@@ -1,12 +1,12 @@
-//! Quads enter and leave the indexes.
+//! Inserts quads into the indexes and deletes them.
 //!
-//! 1. PSOG takes all changes, sorted, in one pass, and says which of them really changed
-//!    something;
+//! 1. PSOG takes all changes, sorted, in one pass, and reports which of them had an
+//!    effect;
 //! 2. those go to POSG, which must agree;
 //! 3. the pairs of SP and OP follow: an added quad's pairs are inserted; a removed quad's pair
-//!    goes when the whole index has no row under it any more;
-//! 4. GS last: whether a graph still has a subject is asked of the subject's quads, which SP by
-//!    then knows.
+//!    is removed once the whole index has no row under it any more;
+//! 4. GS comes last: a graph still has a subject if one of the subject's quads is in it, and
+//!    SP, already updated, leads to these quads.
 //!
 //! Invariant: SP, OP and GS hold exactly the distinct pairs of the quads, at every commit.
 
@@ -32,7 +32,7 @@ use crate::transaction::terms::BlankNodes;
 pub struct Changed {
     /// Quads that were not there before.
     pub inserted: u64,
-    /// Quads that were.
+    /// Quads that were there before.
     pub deleted: u64,
 }
 
@@ -43,14 +43,14 @@ impl std::ops::AddAssign for Changed {
     }
 }
 
-/// A quad, subject, predicate, object, graph, and whether it came or went.
+/// A quad (subject, predicate, object, graph), and whether it was inserted or deleted.
 type Effect = ([u64; 4], bool);
 
 impl Transaction {
-    /// Removes quads and adds those of a batch; what is in both is there afterwards.
+    /// Removes quads and adds those of a batch; a quad in both is there afterwards.
     ///
     /// # Errors
-    /// Those of the store, and damage.
+    /// Fails with errors of the store, damage included.
     pub fn change(
         &mut self,
         delete: &[[TermId; 4]],
@@ -69,7 +69,7 @@ impl Transaction {
     /// Adds the quads of a batch.
     ///
     /// # Errors
-    /// As [`Transaction::change`].
+    /// Fails as [`Transaction::change`] does.
     pub fn insert(&mut self, batch: &QuadBatch, blanks: &mut BlankNodes) -> Result<Changed> {
         self.change(&[], batch, blanks)
     }
@@ -82,7 +82,7 @@ impl Transaction {
     /// Removes quads.
     ///
     /// # Errors
-    /// As [`Transaction::change`].
+    /// Fails as [`Transaction::change`] does.
     pub fn delete(&mut self, quads: &[[TermId; 4]]) -> Result<Changed> {
         self.change_quads(quads.iter().map(|quad| (quad.map(|id| id.0), false)).collect())
     }
@@ -92,7 +92,7 @@ impl Transaction {
         if changes.is_empty() {
             return Ok(Changed::default());
         }
-        // An insert sorts behind a delete of the same quad, and stays.
+        // An insert sorts after a delete of the same quad, and wins.
         changes.sort_unstable_by_key(|(quad, insert)| (Index::Psog.row(*quad), *insert));
         let mut distinct: Vec<Effect> = Vec::with_capacity(changes.len());
         for change in changes {
@@ -126,7 +126,7 @@ impl Transaction {
         Ok(Changed { inserted: applied.inserted, deleted: applied.deleted })
     }
 
-    /// Counts, and what others assume of the data.
+    /// Updates counts, and the assumptions that others make about the data.
     fn note(&mut self, effects: &[Effect], applied: &Applied) {
         let literal = |quad: &[u64; 4]| TermId(quad[2]).kind().is_literal();
         let with_literals =
@@ -148,7 +148,7 @@ impl Transaction {
         state.changed += applied.inserted + applied.deleted;
         match (named_came, named_went, state.plain.get()) {
             (true, _, _) => state.plain = false.into(),
-            // Quads of the default graph alone do not change it.
+            // Quads of the default graph alone do not change the answer.
             (false, false, Some(_)) => {}
             _ => state.plain = Default::default(),
         }
@@ -194,7 +194,7 @@ impl Transaction {
         Ok(tree.apply(self.txn.trees(), &changes)?)
     }
 
-    /// Brings the pairs of an index up to date with quads that came and went.
+    /// Updates the pairs of an index for inserted and deleted quads.
     fn change_pairs(&mut self, index: Index, effects: &[Effect]) -> Result<()> {
         let pair = |quad: &[u64; 4]| {
             let row = index.row(*quad);
@@ -232,7 +232,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The distinct subjects and objects of predicates follow the pairs that came and went.
+    /// Updates the distinct subjects and objects of predicates for inserted and deleted pairs.
     fn count_values(&mut self, index: Index, rows: &[([u64; 4], bool)], applied: &Applied) {
         let whole = match index {
             Index::Sp => Index::Psog,
@@ -249,7 +249,7 @@ impl Transaction {
     }
 }
 
-/// Those of the pairs (x, predicate) under which `index`, which begins with predicate and x,
+/// Selects the pairs (x, predicate) under which `index`, which begins with predicate and x,
 /// has no row.
 fn without_rows(session: &mut Session, index: Index, pairs: Vec<[u64; 2]>) -> Result<Vec<[u64; 2]>> {
     let mut keys = pairs;
@@ -266,7 +266,7 @@ fn without_rows(session: &mut Session, index: Index, pairs: Vec<[u64; 2]>) -> Re
     Ok(gone)
 }
 
-/// Those of the pairs (graph, subject) of which there is no quad. `alone`: all quads are in the
+/// Selects the pairs (graph, subject) that have no quad. `alone`: all quads are in the
 /// default graph.
 fn without_quads(session: &mut Session, pairs: Vec<[u64; 2]>, alone: bool) -> Result<Vec<[u64; 2]>> {
     let mut subjects: Vec<u64> = pairs.iter().map(|pair| pair[1]).collect();

@@ -1,13 +1,13 @@
-//! Relocation: leaves that random inserts have scattered are moved into key order, where a scan
-//! and an extent read find them together.
+//! Relocation: moves leaves scattered by random inserts into key order, so that scans and extent
+//! reads find neighbours together.
 //!
-//! * After a large batch, a transaction moves the shuffled subtrees of the indexes most of
-//!   whose leaves it has changed anyway. Not those of the hash trees: no query asks for
-//!   neighbouring hashes, and a leaf that is moved is journaled whole.
+//! * After a large batch, a transaction moves those shuffled subtrees of the indexes of which it
+//!   has changed most leaves anyway. It leaves the hash trees alone: no query asks for neighbouring
+//!   hashes, and a moved leaf is journaled whole.
 //! * [`GraphDatabase::relocate`] moves all shuffled subtrees, in transactions of bounded size:
 //!   offline, for `snowmelt compact`.
 //!
-//! String trees grow at their end only, so they have no order to lose.
+//! String trees grow only at their end, so their leaves are always in order.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::index::Index;
 use crate::interrupt::go_on;
 use crate::transaction::Transaction;
 
-/// Quads changed by a transaction from which on it looks for subtrees to move.
+/// Least number of quads changed by a transaction for which it looks for subtrees to move.
 const LARGE: u64 = 4096;
 
-/// Leaves moved by one transaction of [`GraphDatabase::relocate`]: 32 MiB, which the journal then
-/// holds once.
+/// Most leaves moved by one transaction of [`GraphDatabase::relocate`]: 32 MiB, which the journal
+/// then holds once.
 const PART: u64 = 4096;
 
-/// Trees that are looked at.
+/// Trees whose leaves may be moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trees {
     Indexes,
     All,
 }
 
-/// Whether the files may grow for what is moved.
+/// Whether the files may grow when leaves are moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     AsNeeded,
@@ -43,7 +43,7 @@ pub(crate) enum Growth {
 }
 
 impl Transaction {
-    /// After a large batch: shuffled subtrees that are written anyway.
+    /// After a large batch, moves shuffled subtrees that are written anyway.
     pub(crate) fn relocate_after_batch(&mut self) -> Result<()> {
         if self.state.changed.saturating_sub(self.base().changed) >= LARGE {
             self.relocate(Relocation::default(), Trees::Indexes)?;
@@ -51,7 +51,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Moves what the rule wants moved, in all tuple trees together as many leaves as it says.
+    /// Moves the leaves that the rule selects, at most its number in all tuple trees together.
     fn relocate(&mut self, mut rule: Relocation, which: Trees) -> Result<Relocated> {
         let state = Arc::make_mut(&mut self.state);
         let hashes = if which == Trees::All { &mut state.hashes[..] } else { &mut [] };
@@ -67,11 +67,11 @@ impl Transaction {
 }
 
 impl GraphDatabase {
-    /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago,
-    /// part by part; after each, `moved` is told how many were.
+    /// Moves the leaves of all shuffled subtrees into key order, also those changed long ago, part
+    /// by part; after each part, `moved` receives the number of leaves so far.
     ///
     /// # Errors
-    /// Those of the store; what was moved by then stays moved.
+    /// Fails with errors of the store; leaves moved so far stay moved.
     pub fn relocate(self: &Arc<Self>, mut moved: impl FnMut(u64)) -> Result<Relocated> {
         let moved = |leaves| {
             moved(leaves);
@@ -80,12 +80,12 @@ impl GraphDatabase {
         self.relocate_until(moved, Growth::AsNeeded, &Waiter::PATIENT)
     }
 
-    /// Moves leaves as [`GraphDatabase::relocate`] does, within the files as they are if asked for;
-    /// ends in [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts when `moved`
-    /// says so, and in a wait when the waiter gives up.
+    /// Moves leaves as [`GraphDatabase::relocate`] does, if requested only within the files as they
+    /// are. Ends with [`GraphError::Stopped`](crate::GraphError::Stopped) between two parts if
+    /// `moved` asks for it, and during a wait if the waiter gives up.
     ///
     /// # Errors
-    /// Those of the store; what was moved by then stays moved.
+    /// Fails with errors of the store; leaves moved so far stay moved.
     pub(crate) fn relocate_until(
         self: &Arc<Self>,
         mut moved: impl FnMut(u64) -> ControlFlow<()>,
@@ -106,21 +106,21 @@ impl GraphDatabase {
                 return Ok(sum);
             }
             txn.commit()?;
-            // The next part may take the extents that this one has left.
+            // Lets the next part use the extents that this one freed.
             self.database().store().checkpoint_while(waiter.go_on)?;
             sum += done;
             go_on(moved(sum.leaves))?;
         }
     }
 
-    /// Leaves that surely find room in extents that are free now.
+    /// Number of leaves that certainly fit into the extents that are free now.
     fn leaves_for_free_extents(&self) -> u64 {
         /// Each tree begins an extent of its own; the catalog and the map take some.
         const BEGUN: u64 = (Tree::ALL.len() + Index::ALL.len() + 2) as u64;
         let geometry = self.database().store().geometry();
         let (free, _) = self.database().store().unused_bytes();
         let extents = (free / geometry.extent_bytes()).saturating_sub(BEGUN);
-        // An eighth of each stays free.
+        // An eighth of each extent stays free.
         extents * u64::from(geometry.extent_pages) * 7 / 8
     }
 }

@@ -1,5 +1,5 @@
-//! Changes of the trees that sessions see, made once more to the next generation. Its ids are
-//! others, so they go there as terms; only blank nodes keep their numbers.
+//! Applies changes of the trees that sessions see to the next generation. Its ids differ, so quads
+//! are passed on as terms; only blank nodes keep their numbers.
 
 use rustc_hash::FxHashMap;
 
@@ -17,14 +17,14 @@ const TERM_BYTES: usize = 4 << 20;
 /// Terms of the generation that sessions see.
 type Terms = FxHashMap<TermId, Term>;
 
-/// A quad of that generation, and whether it is to be there.
+/// A quad of that generation, and whether it should exist.
 type Wanted = ([u64; 4], bool);
 
 impl Transaction {
-    /// Makes changes in their order. Changes that the next generation has already do nothing.
+    /// Applies changes in their order. A change that the next generation already has does nothing.
     ///
     /// # Errors
-    /// Those of the store, and damage.
+    /// Fails with errors of the store, damage included.
     pub(crate) fn replay(&mut self, changes: &[Change]) -> Result<()> {
         for (at, part) in changes.split(|change| *change == Change::Cleared).enumerate() {
             if at > 0 {
@@ -62,7 +62,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The terms of some quads, but for those whose ids are the same everywhere; none when they
+    /// The terms of some quads, except those whose ids are equal in all generations; `None` if they
     /// are too long to be held together.
     fn terms_of(&self, wanted: &[Wanted]) -> Result<Option<Terms>> {
         let Target::Next { seen, .. } = &self.target else {
@@ -84,8 +84,8 @@ impl Transaction {
         Ok((terms.len() == ids.len()).then_some(terms))
     }
 
-    /// Quads by their ids in the next generation; those with a term that it has not are left
-    /// out, since it has not them either.
+    /// Quads by their ids in the next generation. A quad with a term that is not there is left out,
+    /// because the quad is not there, either.
     fn ids_here<'w>(
         &self,
         wanted: impl Iterator<Item = &'w Wanted> + Clone,
@@ -107,7 +107,7 @@ impl Transaction {
     }
 }
 
-/// Bytes of a term, about.
+/// Approximate bytes of a term.
 fn len_of(term: &Term) -> usize {
     match term.as_ref() {
         TermRef::Iri(text) | TermRef::Blank(text) => text.len(),
@@ -115,8 +115,8 @@ fn len_of(term: &Term) -> usize {
     }
 }
 
-/// Whether an id means the same in all generations. Numbers and dates would, but for datatypes
-/// with a code.
+/// Whether an id means the same term in all generations. Numbers and dates would, too, except those
+/// of datatypes with a code.
 fn is_the_same(id: TermId) -> bool {
     id == TermId::DEFAULT_GRAPH || id.kind() == TermKind::Blank
 }

@@ -1,8 +1,8 @@
-//! Documents parsed before their writer has its turn: others write meanwhile, however long the
+//! Documents parsed before their writer has its turn: others can write meanwhile, however long the
 //! parsing takes.
 //!
 //! 1. [`Staged::add`] parses a document into chunks, each with a dictionary of its own.
-//! 2. A few chunks stay in memory; those behind them go to temporary space.
+//! 2. A few chunks stay in memory; later ones go to temporary space.
 //! 3. [`Transaction::insert_staged`] takes them back in their order and inserts them.
 //!
 //! A chunk in temporary space, all numbers little-endian:
@@ -36,13 +36,13 @@ use crate::transaction::quad_batch::QuadBatch;
 use crate::transaction::quads::Changed;
 use crate::transaction::terms::BlankNodes;
 
-/// Bytes of chunks that stay in memory: most documents of a few thousand statements do.
+/// Most bytes of chunks in memory: enough for documents of a few thousand statements.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// Statements on their way into a transaction.
+/// Parsed statements, to be inserted in a transaction.
 pub struct Staged {
     database: Arc<GraphDatabase>,
-    /// whose waits are shown
+    /// the account that shows the waits
     account: Option<Arc<Account>>,
     chunks: VecDeque<StagedChunk>,
     space: Option<TempSpace>,
@@ -52,7 +52,7 @@ pub struct Staged {
     statements: u64,
 }
 
-/// A chunk, and whether a document begins with it: its blank nodes are its own.
+/// A chunk, and whether a document with its own blank nodes begins with it.
 struct StagedChunk {
     begins: bool,
     place: ChunkPlace,
@@ -64,7 +64,7 @@ enum ChunkPlace {
 }
 
 impl Staged {
-    /// Of no document yet; what it waits for is shown at `account`.
+    /// Without documents yet; waits are shown at `account`.
     pub fn new(database: &Arc<GraphDatabase>, account: Option<&Arc<Account>>) -> Self {
         Staged {
             charge: database.database().memory().charge("a document"),
@@ -77,7 +77,7 @@ impl Staged {
         }
     }
 
-    /// Statements so far.
+    /// Number of statements so far.
     pub fn statements(&self) -> u64 {
         self.statements
     }
@@ -85,8 +85,8 @@ impl Staged {
     /// Parses a document to its end.
     ///
     /// # Errors
-    /// A document that cannot be read or is not what its format says, with its place; no memory or
-    /// no room for it; `cancel`.
+    /// Fails if the document cannot be read or does not follow its format, with its place; if there
+    /// is no memory or room for it; and if cancelled.
     pub fn add(
         &mut self,
         document: &Document<'_>,
@@ -97,10 +97,10 @@ impl Staged {
         self.add_told(document, read, cancel, &mut |parsed| progress.add(parsed.rows.len() as u64))
     }
 
-    /// Parses a document to its end; `told` sees each chunk.
+    /// Parses a document to its end; `told` receives each chunk.
     ///
     /// # Errors
-    /// As [`Staged::add`].
+    /// Fails as [`Staged::add`] does.
     pub(crate) fn add_told(
         &mut self,
         document: &Document<'_>,
@@ -118,7 +118,7 @@ impl Staged {
         let _turn = turn.ok_or(LoadError::Cancelled)?;
         let mut options =
             document.options(database.database().longest_string_bytes(), database.database().memory())?;
-        // They are inserted when other things have memory, too.
+        // Smaller chunks: while they are inserted, other work needs memory, too.
         let free = database.database().memory().free() as usize;
         options.chunk_rows = options.chunk_rows.min(free / 8192).max(256);
         options.chunk_bytes = options.chunk_bytes.min(free / 128).max(64 << 10);
@@ -133,16 +133,16 @@ impl Staged {
             .map_err(|error| if cancel.is_set() { LoadError::Cancelled } else { error })
     }
 
-    /// Adds the quads of a batch as a chunk; blank nodes are those of the chunk before it, unless
-    /// something new `begins` with it.
+    /// Adds the quads of a batch as a chunk. It shares the blank nodes of the chunk before it,
+    /// unless `begins` is true.
     ///
     /// # Errors
-    /// No memory, or no room for it.
+    /// Fails if there is no memory or room for it.
     pub fn add_batch(&mut self, batch: QuadBatch, begins: bool) -> Result<()> {
         self.keep(batch.into_parsed(), begins)
     }
 
-    /// Chunks that wait.
+    /// Number of waiting chunks.
     pub fn chunks(&self) -> usize {
         self.chunks.len()
     }
@@ -191,10 +191,10 @@ impl Staged {
 }
 
 impl Transaction {
-    /// Inserts what was staged; blank nodes become new ones. Nothing is committed.
+    /// Inserts the staged statements; blank nodes become new ones. Nothing is committed.
     ///
     /// # Errors
-    /// Those of the store; `cancel`. What was inserted before stays in the transaction: drop it.
+    /// Fails with errors of the store, and if cancelled. Statements inserted so far stay in the
     pub fn insert_staged(
         &mut self,
         mut staged: Staged,
@@ -206,10 +206,10 @@ impl Transaction {
         self.insert_chunks(&mut staged, all, &mut BlankNodes::default(), watch)
     }
 
-    /// Inserts the next so many chunks.
+    /// Inserts the next `chunks` chunks.
     ///
     /// # Errors
-    /// As [`Transaction::insert_staged`].
+    /// Fails as [`Transaction::insert_staged`] does.
     pub fn insert_chunks(
         &mut self,
         staged: &mut Staged,
@@ -238,7 +238,7 @@ impl Transaction {
         blanks: &mut BlankNodes,
         charge: &mut Charge,
     ) -> Result<Changed, LoadError> {
-        // looking up and changing the indexes takes the like of it three times more
+        // looking terms up and changing the indexes takes about three times as much again
         charge.set((4 * parsed.held_bytes() + blanks.bytes()) as u64)?;
         let quads = self.resolve_parsed(parsed, blanks)?;
         Ok(self.insert_ids(quads)?)
@@ -250,14 +250,14 @@ const LANGUAGE: u8 = 1;
 const DATATYPE: u8 = 2;
 
 impl Parsed {
-    /// Gives memory back that it does not need.
+    /// Gives back unused memory.
     fn shrink(&mut self) {
         self.extra.shrink_to_fit();
         self.terms.shrink_to_fit();
         self.rows.shrink_to_fit();
     }
 
-    /// Appends itself; its text is all `extra`.
+    /// Appends its encoding; its text is all in `extra`.
     fn write(&self, to: &mut Vec<u8>) {
         assert!(self.text.is_empty() && self.ids.is_empty() && self.fault.is_none(), "it is sound");
         let sizes =
@@ -290,7 +290,7 @@ impl Parsed {
         self.rows.iter().flatten().for_each(|cell| to.extend(cell.to_le_bytes()));
     }
 
-    /// Reads one that was written; none if the bytes are not that.
+    /// Decodes an encoded chunk; `None` if the bytes are malformed.
     fn read(mut bytes: &[u8]) -> Option<Self> {
         let from = &mut bytes;
         let mut size = || Some(u64::from_le_bytes(*take(from)?) as usize);
@@ -332,7 +332,7 @@ impl Parsed {
     }
 }
 
-/// The first bytes of what is left.
+/// Takes the first N bytes.
 fn take<'b, const N: usize>(from: &mut &'b [u8]) -> Option<&'b [u8; N]> {
     let (first, rest) = from.split_first_chunk()?;
     *from = rest;

@@ -1,8 +1,8 @@
-//! Ids for the terms of a batch: looked up all together, and made for those that are new.
+//! Ids for the terms of a batch: all are looked up together, and new ones are added.
 //!
-//! 1. what its id can carry needs no dictionary; blank nodes get the next numbers;
+//! 1. inline terms need no dictionary; blank nodes get the next numbers;
 //! 2. the others are looked up in the hash trees, tree by tree, in one sorted pass, and verified;
-//! 3. those that are not there get the next numbers in the order of the batch: strings are
+//! 3. terms that are not found get the next numbers in the order of the batch: strings are
 //!    appended, hash rows inserted.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::term::inline::decimal_like;
 use crate::term::{TermId, TermKind, TermRef};
 use crate::transaction::Transaction;
 
-/// The blank nodes that labels stand for, over the batches of one document or operation.
+/// Blank nodes by label, over the batches of one document or operation.
 #[derive(Default)]
 pub struct BlankNodes {
     known: FxHashMap<TermHash, TermId>,
@@ -35,7 +35,7 @@ impl BlankNodes {
     }
 }
 
-/// The dictionary string of a term, where the batch does not have it.
+/// Dictionary strings of terms for which the batch does not hold them.
 type Owned = FxHashMap<usize, Vec<u8>>;
 
 impl Transaction {
@@ -95,7 +95,7 @@ impl Transaction {
         Ok(found.into_iter().map(|id| id.expect("every term was found or added")).collect())
     }
 
-    /// Where a term belongs; gives codes to new languages and datatypes, and numbers to blank
+    /// The place of a term. Gives codes to new languages and datatypes, and numbers to blank
     /// nodes.
     fn place_term(
         &mut self,
@@ -140,7 +140,7 @@ impl Transaction {
         }
     }
 
-    /// The code of a language or datatype, given now if it has none.
+    /// The code of a language or datatype, assigned now if it has none.
     fn code(&mut self, annotation: Annotation<'_>) -> Code<u16> {
         match self.state.codes.find_annotation(annotation) {
             Code::Unknown => Arc::make_mut(&mut self.state_mut().codes).annotation(annotation),
@@ -148,7 +148,7 @@ impl Transaction {
         }
     }
 
-    /// The code of a datatype with decimal-like literals, given now if it has none.
+    /// The code of a datatype with decimal-like literals, assigned now if it has none.
     fn decimal_code(&mut self, datatype: &str) -> Code<u8> {
         match self.state.codes.find_decimal_datatype(datatype) {
             Code::Unknown => Arc::make_mut(&mut self.state_mut().codes).decimal_datatype(datatype),
@@ -156,7 +156,7 @@ impl Transaction {
         }
     }
 
-    /// Adds the terms of one tree that are not there; a term may be among them twice.
+    /// Adds the missing terms of one tree; a term may be among them twice.
     fn add_terms(
         &mut self,
         tree: Tree,
@@ -212,7 +212,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The IRIs with their prefixes taken off; new prefixes get numbers.
+    /// The strings of IRIs, their prefixes replaced by numbers; new prefixes get numbers.
     fn encode_iris(&mut self, fresh: &[&Entry<'_>]) -> Vec<Vec<u8>> {
         let known = self.state.prefixes.len();
         let encoder = self.prefixes.get_or_insert_with(|| {
@@ -268,7 +268,7 @@ impl Transaction {
     }
 }
 
-/// Where a term of a batch belongs.
+/// Place of a term of a batch.
 enum Placed {
     Id(TermId),
     /// kind and code of its dictionary entry

@@ -1,7 +1,7 @@
-//! One graph as a whole, or all of them, each change one transaction: documents become its quads
-//! or are added to them, or it is emptied.
+//! Changes of one whole graph, or of all graphs, in one transaction: documents are added to it or
+//! replace its quads, or it is emptied.
 //!
-//! Graphs without quads are not recorded: an empty graph is one that is not there.
+//! Graphs without quads are not recorded: an empty graph does not exist.
 
 use std::sync::Arc;
 
@@ -24,51 +24,51 @@ use crate::transaction::document::{Document, DocumentReading};
 use crate::transaction::quads::Changed;
 use crate::transaction::staged::Staged;
 
-/// The fate of the quads that a graph has.
+/// Treatment of the quads that a graph already has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GraphWrite {
-    /// They stay.
+    /// Kept.
     Add,
-    /// They go.
+    /// Removed.
     Replace,
 }
 
-/// A document whose statements go into one graph.
+/// A document to be written into graphs.
 pub struct GraphDocument {
     /// Its bytes.
     pub source: Source,
-    /// Its format; told by name or content when absent.
+    /// Its format; that of its name or content if absent.
     pub format: Option<RdfFormat>,
-    /// Contexts that it may name, if it is JSON-LD.
+    /// Contexts that it may refer to, if it is JSON-LD.
     pub contexts: Contexts,
 }
 
-/// Where the statements of staged documents go.
+/// Target of the statements of staged documents.
 #[derive(Clone, Copy, Debug)]
 pub struct StageInto<'a> {
-    /// The graph of statements that name none; the default graph when absent.
+    /// The graph of statements that name none; the default graph if absent.
     pub graph: Option<&'a str>,
-    /// Base of relative IRIs; that of its file when absent.
+    /// Base of relative IRIs; the document's file if absent.
     pub base: Option<&'a str>,
-    /// Statements that name a graph are faults.
+    /// Statements that name a graph count as faults.
     pub is_one_graph: bool,
 }
 
 /// Result of a change of one graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphStored {
-    /// It had quads before.
+    /// Whether it had quads before.
     pub was_there: bool,
     /// Quads added and removed.
     pub changed: Changed,
 }
 
 impl Session {
-    /// The id of a graph, by its name; `None` as name is the default graph. `None` as id: no
+    /// The id of a graph by its name; the default graph for the name `None`. Returns `None` if no
     /// term of the database is the name, so the graph has no quads.
     ///
     /// # Errors
-    /// Those of the dictionary.
+    /// Fails if the dictionary cannot be read.
     pub fn graph_id(&mut self, name: Option<&str>) -> Result<Option<TermId>> {
         match name {
             None => Ok(Some(TermId::DEFAULT_GRAPH)),
@@ -76,23 +76,23 @@ impl Session {
         }
     }
 
-    /// Whether a graph has quads; the default graph without a name.
+    /// Whether a graph has quads; `None` is the default graph.
     ///
     /// # Errors
-    /// Those of the dictionary and of GS.
+    /// Fails if the dictionary or GS cannot be read.
     pub fn has_graph(&mut self, name: Option<&str>) -> Result<bool> {
         let Some(id) = self.graph_id(name)? else { return Ok(false) };
         Ok(self.count(Index::Gs, &[id], None)? > 0)
     }
 }
 
-/// The one that wants a change.
+/// The originator of a change.
 pub struct ChangeFor<'a> {
-    /// On whose behalf it reads.
+    /// The account that its reads are charged to.
     pub account: &'a Arc<Account>,
-    /// Whether the change is still wanted.
+    /// Tells whether the change is still wanted.
     pub interrupt: &'a dyn Interrupt,
-    /// Told how far it is.
+    /// Receives the progress.
     pub progress: &'a ChangeProgress,
 }
 
@@ -103,12 +103,12 @@ impl<'a> ChangeFor<'a> {
 }
 
 impl GraphDatabase {
-    /// Puts documents into a graph, the default graph without a name; durable when it returns.
-    /// Their statements name no graph of their own. Relative IRIs are resolved against `base`.
-    /// They are parsed before the turn of the writer, so others change the database meanwhile.
+    /// Puts documents into a graph, for the name `None` the default graph; durable when it returns.
+    /// Their statements must not name a graph. Relative IRIs are resolved against `base`. The
+    /// documents are parsed before the writer's turn, so others can change the database meanwhile.
     ///
     /// # Errors
-    /// A document that is not what its format says, errors of the store,
+    /// Fails if a document does not follow its format, with errors of the store, and with
     /// [`LoadError::Cancelled`]. Nothing has changed then.
     pub fn store_graph(
         self: &Arc<Self>,
@@ -138,7 +138,7 @@ impl GraphDatabase {
     /// [`store_graph`](Self::store_graph).
     ///
     /// # Errors
-    /// As there.
+    /// Fails as [`store_graph`](Self::store_graph) does.
     pub fn store_dataset(
         self: &Arc<Self>,
         write: GraphWrite,
@@ -158,11 +158,11 @@ impl GraphDatabase {
         Ok(changed)
     }
 
-    /// Parses documents, to be inserted later. A wait for the turn to do so is shown at `account`.
+    /// Parses documents, to be inserted later. Waits for a parsing slot are shown at `account`.
     ///
     /// # Errors
-    /// A document that is not what its format says, no memory or no room for it,
-    /// [`LoadError::Cancelled`].
+    /// Fails if a document does not follow its format, if there is no memory or room for it, and
+    /// with [`LoadError::Cancelled`].
     pub fn stage(
         self: &Arc<Self>,
         documents: Vec<GraphDocument>,
@@ -188,7 +188,7 @@ impl GraphDatabase {
         Ok(staged)
     }
 
-    /// The transaction of a change, when it is its turn; none: it is not wanted any more.
+    /// Begins the transaction of a change once it has its turn; `None` if it was interrupted.
     fn begin_wanted(self: &Arc<Self>, wanted: &ChangeFor<'_>) -> Result<Option<Transaction>> {
         wanted.progress.enter(ChangePhase::Waiting);
         let begun = self.begin_charged(wanted.account, &|| !wanted.interrupt.is_set())?;
@@ -198,12 +198,12 @@ impl GraphDatabase {
         Ok(begun)
     }
 
-    /// Removes all quads of a graph, of the default graph without a name; durable when it
-    /// returns. `None`: there is no graph of this name. The default graph is always there.
+    /// Removes all quads of a graph, for the name `None` of the default graph; durable when it
+    /// returns. `None` if there is no graph of this name. The default graph always exists.
     ///
     /// # Errors
-    /// Those of the store; [`GraphError::Stopped`] when it is interrupted. Nothing has changed
-    /// then.
+    /// Fails with errors of the store, and with [`GraphError::Stopped`] if interrupted. Nothing has
+    /// changed then.
     pub fn delete_graph(
         self: &Arc<Self>,
         name: Option<&str>,
@@ -230,10 +230,10 @@ fn of_clearing(error: GraphError) -> LoadError {
 
 impl Transaction {
     /// Commits if something changed; without a change nothing is made durable and no number is
-    /// used up. Returns the transaction as of which readers see the result.
+    /// used. Returns the transaction as of which readers see the result.
     ///
     /// # Errors
-    /// As [`Transaction::commit`].
+    /// Fails as [`Transaction::commit`] does.
     pub fn commit_unless_unchanged(self, changed: Changed) -> Result<u64> {
         if changed == Changed::default() {
             return Ok(self.number() - 1);
