@@ -1,5 +1,5 @@
-//! Sets of backups: any state of the set comes back as it was, whatever was done in between, and
-//! a part that is damaged, missing or of another database is noticed.
+//! Sets of backups: any state of the set can be restored, whatever happened in between, and a part
+//! that is damaged, missing or of another database is noticed.
 
 #[path = "support/world.rs"]
 mod world;
@@ -30,7 +30,7 @@ fn restored(set: &Path, at: RestoreAt) -> Result<(TempDir, Arc<GraphDatabase>), 
     Ok((dir, database))
 }
 
-/// Transactions of the backups with what the database held then.
+/// Transactions of the backups, each with the quads that the database held then.
 type States = Vec<(u64, BTreeSet<String>)>;
 
 fn history(world: &mut World, set: &Path, rounds: usize) -> States {
@@ -78,7 +78,7 @@ fn every_state_comes_back() {
         }
         let (_restored, database) = restored(set.path(), RestoreAt::Newest).unwrap();
         assert!(lines(&database) == states.last().unwrap().1);
-        // It goes on as a database does.
+        // The restored database can be used on.
         let mut world = World { database, ..world };
         world.change();
         world.is_right();
@@ -115,7 +115,7 @@ fn a_set_is_of_one_database() {
     let refused =
         second.database().backup_to_set(set.path(), |_| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(refused.contains("another database"), "{refused}");
-    // Nor does a restored one go on with it.
+    // A restored database cannot continue the set, either.
     let (_dir, restored) = restored(set.path(), RestoreAt::Newest).unwrap();
     assert!(restored.database().backup_to_set(set.path(), |_| ControlFlow::Continue(())).is_err());
 }
@@ -133,7 +133,7 @@ fn damage_is_noticed_wherever_it_is() {
     assert!(parts.len() > 2);
     let is_noticed = |what: &str| match restored(set.path(), RestoreAt::Newest) {
         Err(_) => {}
-        // A page that a newer part has, too.
+        // The page is also in a newer part.
         Ok((_dir, database)) => assert!(lines(&database) == want, "{what}"),
     };
     for part in &parts[1..] {
@@ -174,7 +174,7 @@ fn an_unfinished_part_is_passed_over() {
     add(set.path(), &world.database).unwrap();
     let quads = world.quads(50);
     world.insert(quads);
-    // A cut leaves pages, and no head.
+    // An interrupted backup leaves pages, but no head.
     fs::write(set.path().join("0002-changes.new"), vec![0; 30_000]).unwrap();
     let stopped = world.database.database().backup_to_set(set.path(), |_| ControlFlow::Break(()));
     assert!(stopped.is_err());

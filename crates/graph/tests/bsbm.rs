@@ -1,5 +1,5 @@
-//! The whole way on real data: load the BSBM file of 1000 products, check, count, dump; the
-//! dump is the input.
+//! End to end on real data: loads the BSBM file of 1000 products, checks, counts and dumps it; the
+//! dump equals the input.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{DumpFormat, GraphDatabase, Index, TermRef};
 
-/// The file in the folder of shared test data, if that is here.
+/// The file in the folder of shared test data, if it exists.
 fn bsbm_file() -> Option<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let shared = std::env::var_os("SNOWMELT_SHARED").map_or(beside, PathBuf::from);

@@ -1,6 +1,6 @@
-//! A check walks every tree from its root: inner nodes that are sound as pages but say
-//! something wrong are found, and no wrong row count in one of them makes an update drop what
-//! it was not asked to.
+//! A check walks every tree from its root. It finds inner nodes that are sound as pages but wrong
+//! in content, and a wrong row count in one of them never makes an update drop other quads than
+//! requested.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -17,8 +17,8 @@ fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 16, ..OpenOptions::default() }
 }
 
-/// A database without journal, of two graphs: `http://a/g1`, which comes first, has about a
-/// third of the subjects of `http://a/g2`, scattered.
+/// A database without journal, with two graphs: `http://a/g1`, which comes first, has about a third
+/// of the subjects of `http://a/g2`, scattered.
 fn make(dir: &Path, subjects: u64) {
     snowmelt_io::set_notice(|_| {});
     let db = GraphDatabase::create(dir, &[], &options()).unwrap();
@@ -76,8 +76,8 @@ fn pages_of(dir: &Path, kind: PageKind) -> Vec<(PageId, TreeId, String)> {
     found
 }
 
-/// Changes a page on the stripe and makes its checksum right: as a page it is sound, and of the
-/// transaction that wrote it last.
+/// Changes a page on the stripe and corrects its checksum: as a page it is sound, and as if written
+/// by the transaction that wrote it last.
 fn forge(dir: &Path, id: PageId, tree: TreeId, change: impl FnOnce(&mut [u8])) {
     let file = dir.join("stripe-0");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -98,7 +98,7 @@ fn a_wrong_inner_node_of_any_tree_is_found() {
     for kind in [PageKind::TupleInner, PageKind::StringInner] {
         for (id, tree, name) in pages_of(dir.path(), kind) {
             trees.insert(name.clone());
-            // More rows than there are; a child twice in the place of another.
+            // A wrong number of rows; a child repeated in the place of another.
             type Change = fn(&mut [u8]);
             let changes: [Change; 2] = [|page| page[32] ^= 1, second_child_is_first];
             for change in changes {
@@ -115,10 +115,10 @@ fn a_wrong_inner_node_of_any_tree_is_found() {
     assert!(trees.len() >= 5, "trees with inner nodes: {trees:?}");
 }
 
-/// Makes an inner node lead to its first child twice.
+/// Makes an inner node point to its first child twice.
 fn second_child_is_first(page: &mut [u8]) {
-    // The table behind byte 40: per column u64 base and u8 width; columns are the key's, the
-    // child and the rows before it.
+    // The table after byte 40 has a u64 base and a u8 width per column; the columns are those of
+    // the key, the child and the rows before it.
     let rows = usize::from(header(page).count());
     let is_string = header(page).kind() == PageKind::StringInner as u8;
     // The child is the column before the last one; try the arities a tree may have until its
@@ -144,10 +144,10 @@ fn second_child_is_first(page: &mut [u8]) {
     page[33] ^= 1;
 }
 
-/// So many that the pairs of the first graph fill more than a leaf of GS.
+/// Enough subjects for the pairs of the first graph to fill more than a leaf of GS.
 const MANY: u64 = 80_000;
 
-/// Makes the root of GS say of its first child that it has so many rows more.
+/// Adds `more` to the row count that the root of GS has for its first child.
 fn forge_count(dir: &Path, more: i64) {
     let inner = pages_of(dir, PageKind::TupleInner);
     let gs: Vec<_> = inner.into_iter().filter(|(.., name)| name == "gs").collect();
@@ -164,7 +164,7 @@ fn forge_count(dir: &Path, more: i64) {
     });
 }
 
-/// Pairs of GS of the first graph, and all.
+/// Number of pairs of GS in the first graph, and in all.
 fn pairs(dir: &Path) -> (u64, u64) {
     let db = GraphDatabase::open(dir, &options()).unwrap();
     let mut session = db.session().unwrap();
@@ -184,7 +184,7 @@ fn a_count_of_an_inner_node_does_not_decide_what_is_dropped() {
     assert!(!db.session().unwrap().is_plain().unwrap());
     let mut txn = db.begin().unwrap();
     let id = txn.session().resolve_one(TermRef::Iri("http://a/g1")).unwrap().unwrap();
-    // An error would do, too; a graph that was not named must stay.
+    // An error would be right, too; but graphs that were not named must stay.
     if txn.clear(Graphs::One(id), &AtomicBool::default()).is_ok() {
         txn.commit().unwrap();
     } else {
@@ -193,7 +193,7 @@ fn a_count_of_an_inner_node_does_not_decide_what_is_dropped() {
     assert_eq!(graphs(&db).get("<http://a/g2>"), Some(&(MANY as usize + 1)), "the other graph is whole");
 }
 
-/// A count of nothing is told from the rows when two leaves come into it.
+/// If two leaves are involved, a count of 0 is verified by reading rows.
 #[test]
 fn a_count_of_nothing_is_seen_in_the_leaves() {
     let dir = tempfile::tempdir().unwrap();

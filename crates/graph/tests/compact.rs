@@ -1,5 +1,5 @@
-//! Reclaiming terms without quads: answers stay, dead terms go, files shrink, beside writers and
-//! readers. Interruptions and power cuts leave one generation or the other, and nothing of a
+//! Reclaiming terms without quads: answers stay, dead terms go and files shrink, beside writers and
+//! readers. Interruptions and power cuts leave one generation or the other, and no remains of a
 //! half-made one.
 
 #[path = "support/world.rs"]
@@ -24,7 +24,7 @@ use snowmelt_store::{Background, FileOpener, JournalConfig, ReadAhead, Seams, St
 use tempfile::TempDir;
 use world::*;
 
-/// Terms that are in the dictionary, and those that are in quads.
+/// Number of terms in the dictionary, and of those in quads.
 fn terms(database: &Arc<GraphDatabase>) -> (u64, u64) {
     let mut session = database.session().unwrap();
     let mut live = BTreeSet::new();
@@ -37,7 +37,7 @@ fn terms(database: &Arc<GraphDatabase>) -> (u64, u64) {
     (session.state().terms(), live.len() as u64)
 }
 
-/// Bytes of a fresh load of what the database holds.
+/// Bytes of a fresh load of the same quads.
 fn fresh_bytes(database: &Arc<GraphDatabase>) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fresh.nq");
@@ -71,7 +71,7 @@ fn dead_terms_go_and_answers_stay() {
         assert_eq!(terms(&world.database), (live, live));
         world.is_right();
         near_a_fresh_load(&world.database, &dir);
-        // It is used on, and opened again.
+        // The database can be changed further, and opened again.
         (0..20).for_each(|_| world.change());
         world.is_right();
         let World { database, model, .. } = world;
@@ -81,7 +81,7 @@ fn dead_terms_go_and_answers_stay() {
     });
 }
 
-/// A server with little memory compacts, too: in smaller pieces, within what it has.
+/// A server with little memory can compact, too: in smaller pieces, within its budget.
 #[test]
 fn small_budgets_are_enough() {
     for memory_bytes in [64 << 20, 128 << 20] {
@@ -101,7 +101,7 @@ fn small_budgets_are_enough() {
     }
 }
 
-/// Whatever it moves, the files are no longer afterwards than they were.
+/// The files are never longer after a compaction than before.
 #[test]
 fn no_stripe_is_longer_afterwards() {
     over_seeds(6, |seed| {
@@ -126,7 +126,7 @@ fn no_stripe_is_longer_afterwards() {
     });
 }
 
-/// One that waits for a writer says so, and ends when it is told to.
+/// A compaction that waits for a writer reports it, and ends when asked to.
 #[test]
 fn it_can_be_stopped_while_it_waits() {
     let (_dir, database) = database();
@@ -148,7 +148,7 @@ fn it_can_be_stopped_while_it_waits() {
     world.is_right();
 }
 
-/// Where memory is too little for new numbers, terms keep their order.
+/// If there is too little memory for new numbers, terms keep their order.
 #[test]
 fn little_memory_keeps_the_order() {
     over_seeds(2, |seed| {
@@ -171,7 +171,7 @@ fn little_memory_keeps_the_order() {
     });
 }
 
-/// Commits between the steps of a compaction: whatever a step has seen, they count.
+/// Commits between the steps of a compaction are kept, whatever the steps have read.
 #[test]
 fn commits_between_its_steps_are_kept() {
     over_seeds(6, |seed| {
@@ -184,7 +184,7 @@ fn commits_between_its_steps_are_kept() {
             for _ in 0..world.random.below(4) {
                 world.change();
             }
-            // More than the switch makes itself, so that there are rounds.
+            // More changes than the switch makes itself, so that there are rounds.
             if matches!(step, CompactStep::Rewriting { step: "quads", .. }) && large < 3 {
                 large += 1;
                 (0..3).for_each(|_| {
@@ -204,7 +204,7 @@ fn commits_between_its_steps_are_kept() {
             .unwrap();
         assert!(steps > 30, "{steps}");
         world.is_right();
-        // Terms of the last commits go now.
+        // A second compaction removes the dead terms of the last commits.
         let (_, live) = terms(&world.database);
         world.compact();
         assert_eq!(terms(&world.database), (live, live));
@@ -213,7 +213,7 @@ fn commits_between_its_steps_are_kept() {
     });
 }
 
-/// All is cleared, or loaded into, at each of its steps.
+/// The database is cleared, or loaded into, at each step of a compaction.
 #[test]
 fn clearing_and_loading_beside_it() {
     let (_dir, database) = database();
@@ -255,7 +255,7 @@ fn clearing_and_loading_beside_it() {
     }
 }
 
-/// Ends the threads, also of a test that fails.
+/// Stops the threads, even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -264,7 +264,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Writers and readers of other threads go on all the time.
+/// Writers and readers in other threads go on throughout.
 #[test]
 fn writers_and_readers_go_on() {
     let (_dir, database) = database();
@@ -297,7 +297,7 @@ fn writers_and_readers_go_on() {
             while !stop.load(Ordering::Relaxed) {
                 let session = database.session().unwrap();
                 let quads = session.state().quads();
-                // It takes its time, and its ids mean what they meant when it began.
+                // The session reads for long, and its ids keep their meaning.
                 let lines = lines_of(session);
                 assert_eq!(lines.len() as u64, quads);
                 let is_known =
@@ -327,7 +327,7 @@ fn writers_and_readers_go_on() {
     world.is_right();
 }
 
-/// A reader from before the switch keeps its answers, and its terms.
+/// A reader that began before the switch keeps its answers and its terms.
 #[test]
 fn readers_keep_what_they_see() {
     let (dir, database) = database();
@@ -348,7 +348,7 @@ fn readers_keep_what_they_see() {
     assert_eq!(lines_of(old.sibling()), want);
     drop(old);
     world.is_right();
-    // Its trees took the room: without it the next one gives that back.
+    // The reader kept the room of its trees; the next compaction gives it back.
     world.compact();
     near_a_fresh_load(&world.database, &dir);
 }
@@ -394,7 +394,7 @@ fn an_interruption_leaves_it_as_it_was() {
     }
 }
 
-/// Few dead terms stay where they are, unless it is asked for; without quads all go.
+/// Few dead terms are left where they are, unless the caller asks; without quads all go.
 #[test]
 fn few_dead_terms_are_left() {
     let (_dir, database) = database();
@@ -421,7 +421,7 @@ fn few_dead_terms_are_left() {
     world.is_right();
 }
 
-/// More languages and datatypes than there are codes: the rest stand in the strings.
+/// More languages and datatypes than codes: the rest are in the strings.
 #[test]
 fn annotations_without_codes_stay() {
     let (_dir, database) = database();
@@ -444,7 +444,7 @@ fn annotations_without_codes_stay() {
     world.is_right();
 }
 
-/// A database on a disk whose power can be cut.
+/// Options for a database on a disk whose power can be cut.
 fn on_disk(disk: &PowerDisk) -> OpenOptions {
     let disk = disk.clone();
     OpenOptions {
@@ -465,7 +465,7 @@ fn on_disk(disk: &PowerDisk) -> OpenOptions {
     }
 }
 
-/// A small database with dead terms, and the directory of its lock.
+/// A small database with dead terms, its disk, and the directory of its lock.
 fn small_on_disk(seed: u64) -> (PowerDisk, TempDir, World) {
     let (disk, dir) = (PowerDisk::new(seed), tempfile::tempdir().unwrap());
     let database = GraphDatabase::create(dir.path(), &[], &on_disk(&disk)).unwrap();
@@ -480,8 +480,8 @@ fn small_on_disk(seed: u64) -> (PowerDisk, TempDir, World) {
     (disk, dir, world)
 }
 
-/// The power goes at each step of the disk from a step of the compaction on, until it is
-/// through; answers how often it went.
+/// Cuts the power at each disk operation of a compaction, from a step on, until one completes;
+/// returns the number of cuts.
 fn cut_from(begins: impl Fn(CompactStep) -> bool + Sync, most: u64) -> u64 {
     let first = test_seed(23);
     for n in 0..most {
@@ -490,7 +490,7 @@ fn cut_from(begins: impl Fn(CompactStep) -> bool + Sync, most: u64) -> u64 {
         let mut is_cutting = false;
         let result = database.compact(&small(), |step| {
             if !is_cutting && begins(step) {
-                // One more commit that must not be lost.
+                // One more commit, which must not be lost.
                 world.change();
                 is_cutting = true;
                 disk.cut_in(n);
@@ -516,21 +516,21 @@ fn cut_from(begins: impl Fn(CompactStep) -> bool + Sync, most: u64) -> u64 {
     panic!("it did not end within {most} steps");
 }
 
-/// At every write of the last changes, the switch and what follows it.
+/// Cuts the power at every write of the last changes, the switch and later steps.
 #[test]
 fn a_power_cut_at_every_write_of_the_switch() {
     let cuts = cut_from(|step| matches!(step, CompactStep::CatchingUp(_)), 2000);
     assert!(cuts >= 15, "{cuts}");
 }
 
-/// At every write of the commit of the new trees.
+/// Cuts the power at every write of the commit of the new trees.
 #[test]
 fn a_power_cut_at_every_write_of_the_new_trees() {
     let cuts = cut_from(|step| matches!(step, CompactStep::Rewriting { step: "terms", .. }), 2000);
     assert!(cuts >= 25, "{cuts}");
 }
 
-/// On a full disk it is as it was, and says so.
+/// On a full disk a compaction fails with an error and changes nothing.
 #[test]
 fn a_full_disk_leaves_it_as_it_was() {
     let (disk, _dir, mut world) = small_on_disk(29);

@@ -1,5 +1,5 @@
-//! Databases written with the crate's encodings: resolve, decode, counts, scans, dumps, checks,
-//! damage.
+//! Databases written with the crate's encodings: resolving, decoding, counts, scans, dumps, checks
+//! and damage.
 
 mod support;
 
@@ -48,14 +48,14 @@ fn sample(count: usize) -> Vec<Quad> {
         .collect()
 }
 
-/// The terms of quads, without blank nodes, whose labels are not kept.
+/// The terms of quads, except blank nodes, whose labels are not kept.
 fn terms(quads: &[Quad]) -> Vec<Term> {
     let all = quads.iter().flat_map(|(s, p, o, g)| [Some(s), Some(p), Some(o), g.as_ref()]);
     let distinct: HashSet<&Term> = all.flatten().filter(|term| !matches!(term, Term::Blank(_))).collect();
     distinct.into_iter().cloned().collect()
 }
 
-/// Every term resolves, to the id it was given, and decodes to itself; all at once and one by one.
+/// Every term resolves to its id and decodes to itself, all at once and one by one.
 fn assert_terms(db: &Arc<GraphDatabase>, builder: &mut Builder, terms: &[Term]) {
     let mut session = db.session().unwrap();
     let refs: Vec<TermRef> = terms.iter().map(Term::as_ref).collect();
@@ -63,7 +63,7 @@ fn assert_terms(db: &Arc<GraphDatabase>, builder: &mut Builder, terms: &[Term]) 
     for (term, id) in terms.iter().zip(&ids) {
         assert_eq!(builder.id(term), *id, "{term}");
     }
-    // Twice, backwards: several places for each id, not in order.
+    // Twice, backwards: each id has several places, out of order.
     let asked: Vec<TermId> = ids.iter().chain(&ids).rev().copied().collect();
     let mut decoded = vec![None; asked.len()];
     session.decode(&asked, |at, term| assert!(decoded[at].replace(term.to_owned()).is_none())).unwrap();
@@ -114,7 +114,7 @@ fn absent_terms_have_no_id() {
         TermRef::typed("1.25", "http://a.example/EUR"),
     ];
     assert_eq!(session.resolve(&absent).unwrap(), [None; 7]);
-    // Inline terms always have one.
+    // Inline terms always have an id.
     assert!(session.resolve_one(TermRef::typed("123456", &integer)).unwrap().is_some());
 }
 
@@ -161,8 +161,8 @@ fn annotations_without_a_code_stand_in_the_string() {
     assert_eq!(db.check(&mut |_| {}).unwrap().problems, [""; 0]);
 }
 
-/// With read-ahead of extents off, and only then: what is announced is read ahead, and decoding
-/// finds it.
+/// Announced terms are read ahead, and decoding finds them in memory. Read-ahead of extents is off,
+/// since it would read them, too.
 #[test]
 fn announced_terms_are_read_ahead() {
     let dir = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn a_sound_database_has_no_problems() {
     assert!(steps.contains("extents") && steps.contains("iri") && steps.contains("graphs"));
 }
 
-/// The problems of a database with spoiled rows, or why it is not opened.
+/// The problems of a database with spoiled rows, or the error of opening it.
 fn problems(
     builder: &Builder,
     change: impl FnOnce(&mut std::collections::BTreeMap<Index, BTreeSet<Vec<u64>>>),
@@ -426,8 +426,8 @@ fn checks_find_wrong_hashes() {
     }
 }
 
-/// Flips a bit in a page of each tree in turn: every read gives the right answer or an error
-/// that names the page, and the check names it.
+/// Flips a bit in a page of each tree in turn: every read gives the right answer or an error that
+/// names the page, and the check names the page.
 #[test]
 fn damaged_pages_are_named() {
     let dir = tempfile::tempdir().unwrap();

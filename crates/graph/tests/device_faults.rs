@@ -1,10 +1,9 @@
-//! Faults of devices in the files of a graph database, as they lie in a directory: lock, warm
-//! list and all others.
+//! Faults of devices in the files of a graph database's directory: lock, warm list and all others.
 //!
-//! After a fault there is a state that was committed, or an error; and `check` finds
-//! what reading finds: a database that it calls sound gives all its quads. The store's campaign
-//! has the many cases (`crates/store/examples/device_faults.rs`). `SNOWMELT_ROUNDS=n` makes
-//! this one longer.
+//! After a fault, opening gives a state that was committed, or an error. `check` finds all damage
+//! that reading finds: a database that it calls sound gives all its quads. The store's campaign
+//! covers more cases (`crates/store/examples/device_faults.rs`). `SNOWMELT_ROUNDS=n` makes this one
+//! longer.
 
 #[path = "../../store/tests/support/damage.rs"]
 mod damage;
@@ -22,7 +21,7 @@ use support::Random;
 
 use damage::{Damaged, FAULTS, Fault, damaged};
 
-/// The generator that the damage is drawn with.
+/// The random generator of the damage.
 mod support {
     /// splitmix64
     pub struct Random(pub u64);
@@ -43,7 +42,7 @@ type State = BTreeSet<String>;
 /// The files of a directory.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Kinds of cases that do not hold yet; one that is here and finds nothing fails the test.
+/// Kinds of cases known to fail; one that is listed and does not fail makes the test fail.
 const UNMENDED: &[(&str, Fault)] = &[];
 
 fn options() -> OpenOptions {
@@ -57,7 +56,7 @@ fn options() -> OpenOptions {
             ..JournalConfig::default()
         },
         seams: Seams {
-            // A seed is a run.
+            // A seed must determine the run.
             background: Background::Caller,
             ..Seams::default()
         },
@@ -65,11 +64,11 @@ fn options() -> OpenOptions {
     }
 }
 
-/// Databases as they were left, and all states they went through.
+/// Databases on disk at several times, and all states they went through.
 struct History {
     states: Vec<State>,
     older: Vec<Files>,
-    /// closed, and killed with everything acknowledged
+    /// closed, and killed with all commits acknowledged
     left: [Files; 2],
 }
 
@@ -156,7 +155,7 @@ impl History {
 enum Outcome {
     Right,
     Error,
-    /// states that only the journal knows are gone from a killed database
+    /// states only in the journal are lost from a killed database
     InWindow,
 }
 

@@ -1,5 +1,5 @@
-//! Each release opens its predecessor's files: databases stored by programs of earlier file
-//! formats open, hold what they held, are sound, and go on.
+//! Each release opens its predecessor's files: databases stored by programs of earlier file formats
+//! open, hold the same quads, are sound, and can be changed further.
 
 #[path = "support/archive.rs"]
 mod archive;
@@ -42,7 +42,7 @@ fn insert(db: &Arc<GraphDatabase>, line: &str) {
     txn.commit().unwrap();
 }
 
-/// Formats of the slots that were ever written.
+/// File formats recorded in the slots that were ever written.
 fn formats(dir: &Path) -> Vec<u32> {
     let bytes = std::fs::read(dir.join("superblock")).unwrap();
     let slots = bytes.chunks(8192).filter(|s| s[8..16] == *b"SNOWMELT");

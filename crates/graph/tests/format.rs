@@ -1,5 +1,5 @@
-//! The graph's part of docs/src/reference/format.md says what the code does: the table of
-//! kinds, and the constants in its text.
+//! The graph's part of docs/src/reference/format.md agrees with the code: the table of kinds, and
+//! the constants in its text.
 
 use snowmelt_graph::{GraphFormat, TermKind, dict};
 

@@ -1,6 +1,6 @@
-//! Formats of the graph: in each, literals of all lengths are found, come, go and are dumped, as a
-//! model says, and whatever is done to it the database keeps its format. One of format 1 is made
-//! by its record, before the first data.
+//! Formats of the graph: in each, literals of all lengths are found, inserted, deleted and dumped
+//! as a model predicts, and the database keeps its format through all changes. A database of format
+//! 1 is made by writing its record before the first data.
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
@@ -26,20 +26,20 @@ use snowmelt_store::{PAGE_BYTES, RestoreAt};
 use tempfile::TempDir;
 use world::{INTEGER, Quad, Random, World, is_sound, line, over_seeds, quad, small};
 
-/// Lengths at which something changes, in one format or another.
+/// Lengths at which the encoding changes, in one format or another.
 const EDGES: [usize; 14] = [1, 7, 8, 63, 64, 65, 66, 128, 192, 255, 256, 257, 258, 600];
 const LONGEST: usize = 600;
 
-/// Memory for a load beside the database: with less, it inserts.
+/// Enough memory for a load beside the database; with less, the load would insert.
 fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 512 << 20, ..world::options() }
 }
 
-/// The tables of languages and datatypes that a database begins with.
+/// Initial tables of languages and datatypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tables {
     Empty,
-    /// Later annotations stand in the strings.
+    /// Later annotations are in the strings.
     Full,
 }
 
@@ -67,8 +67,8 @@ fn format_of(database: &Arc<GraphDatabase>) -> GraphFormat {
     database.state().unwrap().meta().format
 }
 
-/// A literal of 1 to [`LONGEST`] bytes: a string, of letters of one byte or two, with a language or
-/// a datatype; a number that is kept as it is written; an amount.
+/// A literal of 1 to [`LONGEST`] bytes: a string of letters of one byte or two, with a language or
+/// a datatype; a number kept as written; or an amount.
 fn literal(random: &mut Random) -> Term {
     let bytes = match random.below(3) {
         0 => EDGES[random.below(EDGES.len())],
@@ -100,7 +100,7 @@ fn source(quads: &[Quad]) -> Source {
     Source::Reader { name: "made.nq".into(), read: Box::new(Cursor::new(text)) }
 }
 
-/// Sizes that take every path: terms wait, too.
+/// Sizes that cover every path: terms wait, too.
 fn load_options(fill: Fill) -> LoadOptions {
     let sizes = LoadSizes {
         chunk_bytes: Some(4 << 10),
@@ -118,7 +118,7 @@ fn load_options(fill: Fill) -> LoadOptions {
     }
 }
 
-/// The ids of the literals.
+/// The ids of the model's literals.
 fn ids(world: &World) -> BTreeMap<String, TermId> {
     let terms: HashSet<&Term> = world.model.values().map(|(_, _, object, _)| object).collect();
     let refs: Vec<TermRef<'_>> = terms.iter().map(|term| term.as_ref()).collect();
@@ -129,7 +129,7 @@ fn ids(world: &World) -> BTreeMap<String, TermId> {
     terms.into_iter().zip(found).map(named).collect()
 }
 
-/// The model's literals are found, in the tree of their length, and no others are in quads.
+/// Checks that the model's literals are found in the tree of their length, and no others in quads.
 fn is_right(world: &mut World, format: GraphFormat) {
     world.is_right();
     assert_eq!(format_of(&world.database), format);
@@ -164,7 +164,7 @@ fn load_more(world: &mut World, fill: Fill) {
     assert!(before.iter().all(|(term, id)| after[term] == *id), "old terms keep their ids");
 }
 
-/// Beside commits, which are made to the next generation once more.
+/// Compacts beside commits, which are replayed to the next generation.
 fn compact(world: &mut World) {
     let database = world.database.clone();
     thread::scope(|scope| {
@@ -310,8 +310,8 @@ fn a_repair_keeps_the_format() {
     }
 }
 
-/// A load into a database without quads does not depend on what was there: it makes one of the
-/// newest format. Documents that were parsed before go by it, too.
+/// A load into a database without quads does not depend on earlier contents: it writes the newest
+/// format. Documents that were parsed before it adopt that format, too.
 #[test]
 fn an_emptied_database_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ fn an_emptied_database_begins_anew() {
     is_right(&mut reopened(world, &path), GraphFormat::Two);
 }
 
-/// Terms without quads, in a database that something else was written to before.
+/// A database with terms but without quads, to which another layer wrote before.
 fn with_terms_only(path: &Path) -> Arc<GraphDatabase> {
     let database = GraphDatabase::create(path, &[], &options()).unwrap();
     let mut txn = database.database().store().begin().unwrap();
@@ -376,7 +376,7 @@ fn the_first_terms_come_with_the_record() {
     assert!(database.database().store().catalog(RECORD_META).is_some());
     assert_eq!(format_of(&database), GraphFormat::default());
     is_sound(&database);
-    // Programs of format 1 left it out.
+    // Programs of format 1 left the record out.
     let mut txn = database.database().store().begin().unwrap();
     txn.drop_record(RECORD_META);
     txn.append().unwrap().wait().unwrap();

@@ -2,17 +2,17 @@
 //!
 //! Registers are quads `<register> <value> N`, each written together with a twin in another
 //! graph. A writer reads some registers in its transaction, writes some, and notes what it saw
-//! and when its commit was acknowledged. A reader takes a session and reads all registers,
-//! slowly, through different indexes. The checker knows the order of the commits (their
-//! numbers) and asks for every history:
+//! and the time when its commit was acknowledged. A reader takes a session and reads all registers,
+//! slowly, through different indexes. The checker knows the order of the commits (their numbers)
+//! and requires of every history:
 //!
-//! 1. a session saw exactly the state after some commit: no half of one, no mixture of two;
+//! 1. a session saw exactly the state after some commit: not part of one, not a mixture of two;
 //! 2. that commit is not older than any that was acknowledged before the session began, and not
 //!    newer than any that had begun when it ended;
 //! 3. a transaction saw exactly the state before its own commit.
 //!
-//! A reader that takes a new session for each register, and one whose session is older than an
-//! acknowledged commit, must be found out.
+//! The checker must also find the fault of a reader that takes a new session for each register, and
+//! of one whose session is older than an acknowledged commit.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,21 +27,21 @@ use snowmelt_graph::{
 const REGISTERS: usize = 12;
 const WRITERS: usize = 4;
 const READERS: usize = 4;
-/// Commits of each writer, and reads of all readers together, at least.
+/// Commits of each writer, and the least number of reads of all readers together.
 const COMMITS: u64 = 60;
 const READS: usize = 200;
 
 /// Values of all registers.
 type Values = Vec<i64>;
 
-/// A commit: its number, what its transaction saw, what it wrote.
+/// A commit: its number, the values its transaction read, and those it wrote.
 struct Commit {
     txn: u64,
     saw: Values,
     wrote: BTreeMap<usize, i64>,
 }
 
-/// The state a session saw, and between which moments.
+/// The state that a session saw, and the commits between which it ran.
 struct Read {
     /// the newest commit that was acknowledged when it began
     acknowledged: u64,
@@ -50,7 +50,7 @@ struct Read {
     latest: u64,
 }
 
-/// Everything that happened, and what is acknowledged.
+/// All commits and reads, and the acknowledged commit.
 #[derive(Default)]
 struct History {
     commits: Mutex<Vec<Commit>>,
@@ -59,14 +59,14 @@ struct History {
     begun: AtomicU64,
 }
 
-/// How a reader reads.
+/// Behaviour of a reader.
 #[derive(Clone, Copy, PartialEq)]
 enum Reader {
     /// one session for all
     Right,
     /// a session for each register: not a snapshot
     Torn,
-    /// a session from before
+    /// an old session
     Stale,
 }
 
@@ -103,7 +103,7 @@ impl Registers {
         Registers { db, names, value, graph, _dir: dir }
     }
 
-    /// A register's value; its twin must agree, or it is -1.
+    /// A register's value, or -1 if its twin does not agree.
     fn read(&self, session: &mut Session, register: usize) -> i64 {
         let mut scan = session.scan(Index::Psog, &[self.value, self.names[register]], None);
         let mut rows = Columns::new(4);
@@ -182,7 +182,7 @@ impl Integer for TermId {
     }
 }
 
-/// Runs writers and readers; a history.
+/// Runs writers and readers, and returns their history.
 fn history(how: Reader) -> History {
     let registers = Registers::new();
     let history = History::default();
@@ -234,7 +234,7 @@ fn judge(history: &History) -> Result<(), String> {
         }
     }
     for Read { acknowledged, saw, latest } in history.reads.lock().unwrap().iter() {
-        // The newest commit up to `acknowledged` is the oldest state that may be seen.
+        // The newest commit up to `acknowledged` is the oldest state that a session may see.
         let oldest = states.range(..=*acknowledged).next_back().map_or(first, |(txn, _)| *txn);
         if !states.range(oldest..=(*latest).max(oldest)).any(|(_, state)| state == saw) {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! Bytes that commits of one quad put into the journal: counted, so the same on every machine.
+//! Journal bytes of single-quad commits. They are counted, so they are equal on every machine.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -28,7 +28,7 @@ fn options() -> OpenOptions {
     }
 }
 
-/// A database as a load leaves it: leaves in key order, as full as they are made.
+/// A database fresh from a load: leaves in key order and full.
 fn loaded(dir: &Path) -> Arc<GraphDatabase> {
     let mut text = String::new();
     for s in 0..SUBJECTS {
@@ -59,7 +59,7 @@ fn add(db: &Arc<GraphDatabase>, s: &str, p: &str, o: &str) {
     let _ = txn.append().unwrap();
 }
 
-/// Bytes of records that each of these commits appended.
+/// Average bytes of journal records per commit.
 fn each(db: &Arc<GraphDatabase>, commits: std::ops::Range<u64>, commit: impl Fn(u64)) -> u64 {
     let stats = || -> JournalStats { db.database().store().journal_stats() };
     let before = stats();
@@ -89,7 +89,7 @@ fn a_quad_alone_is_few_bytes() {
         let s = format!("http://example.org/new/{n}");
         add(&db, &s, "http://example.org/p/4", &format!("a remark on the new {n}"));
     };
-    // The first change of a page gives it whole.
+    // The first change of a page logs the whole page.
     let first = each(&db, 0..3000, literal);
     let (images, _) = pages(&db);
     let later = each(&db, 3000..6000, literal);
@@ -101,10 +101,10 @@ fn a_quad_alone_is_few_bytes() {
          images {images}, then {images_later}; {diffs} diffs"
     );
     assert!(later <= 330, "{later} bytes a commit");
-    // Two strings and two rows of hashes come with a new subject, and its pairs.
+    // A new subject adds two strings, two rows of hashes, and its pairs.
     assert!(subjects <= 400, "{subjects} bytes a commit");
     drop(db);
-    // Changes logged by rows are read back by rows.
+    // Changes logged as rows are recovered as rows.
     let db = GraphDatabase::open(dir.path(), &options()).unwrap();
     assert!(db.database().store().recovery().commits > 0);
     let report = db.check(&mut |_| {}).unwrap();

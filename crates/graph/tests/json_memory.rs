@@ -1,5 +1,5 @@
-//! JSON-LD is kept until it is read, so what is kept must be charged: documents of all productions
-//! of the grammar, many times, against what was reserved for them.
+//! JSON-LD is kept in memory until it is read, so this memory must be charged. Documents of all
+//! productions of the grammar, many times over, are compared with the memory reserved for them.
 
 use std::io::Cursor;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use snowmelt_grammar::languages;
 use snowmelt_graph::load::{Contexts, Source};
 use snowmelt_graph::{ChangeProgress, ChangeWatch, GraphDatabase, GraphDocument, StageInto};
 
-/// Allocated beside what is charged: buffers of a document, and what a reservation rounds up.
+/// Allocations that are not charged: buffers of a document, and rounding of reservations.
 const BESIDE: u64 = 16 << 20;
 
 #[test]
@@ -23,7 +23,7 @@ fn no_production_takes_more_than_what_is_reserved_for_it() {
     let sites = grammar.sites();
     let mut random = snowmelt_base::test_seed(1);
     let mut wrong = Vec::new();
-    // a part, by the seed; all of them take minutes
+    // a part, chosen by the seed; all of them take minutes
     let part = std::env::var("SNOWMELT_ROUNDS").map_or(25, |rounds| rounds.parse().unwrap());
     for _ in 0..part {
         let at = (snowmelt_base::random::lcg(&mut random) >> 33) as usize % sites.len();

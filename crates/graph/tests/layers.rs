@@ -9,7 +9,7 @@ use snowmelt_store::TupleTree;
 
 const TREE: &str = "rows/all";
 
-/// Another layer: one tree of numbers, and commits counted.
+/// Another layer: one tree of numbers, and a count of commits.
 struct Rows(Arc<AtomicU64>);
 
 impl Layer for Rows {
@@ -49,7 +49,7 @@ fn quads(graphs: &Arc<GraphDatabase>) -> u64 {
     graphs.stats().unwrap().quads
 }
 
-/// A quad with terms of its own.
+/// A batch of one quad with terms of its own.
 fn batch(number: u64) -> QuadBatch {
     let mut batch = QuadBatch::new(0);
     let iri = format!("http://example.org/{number}");
@@ -70,7 +70,7 @@ fn quads_and_rows_come_with_one_commit_or_not_at_all() {
     let (mut expected_rows, mut expected_quads, mut expected_commits) = (0, 0, 0);
     for round in 0..20u64 {
         let mut txn = database.begin_for(&Waiter::PATIENT).unwrap().unwrap();
-        // The graph joins before the other layer and after it, and sees what it did before.
+        // The graph joins before and after the other layer, and sees its own earlier changes.
         for part in 0..2 {
             let mut graph = graphs.join(txn).unwrap();
             graph.insert(&batch(2 * round + part), &mut BlankNodes::default()).unwrap();

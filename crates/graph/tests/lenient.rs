@@ -1,5 +1,5 @@
-//! Lenient loads: what cannot be read is left out, a triple at a time, with its place; the rest
-//! is loaded. And files that are not what they seem.
+//! Lenient loads: triples that cannot be read are left out one by one, and reported with their
+//! places; the rest is loaded. Also files whose names do not tell their format.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -28,13 +28,13 @@ fn lines(db: &Path) -> Vec<String> {
     lines
 }
 
-/// Objects that no format refuses, and some that all do.
+/// Objects that all formats accept, and some that none accepts.
 const GOOD: [&str; 4] =
     ["<http://e/o>", "\"text\"", "\"texte\"@fr", "\"1\"^^<http://www.w3.org/2001/XMLSchema#integer>"];
 const BAD: [&str; 4] =
     ["<http://e/x#a#b>", "\"x\"@zh-classical1", "\"x\"^^<http://e/[x]#[>", "<http://e/%zz>"];
 
-/// Statements in a format, the quads that are left, and the lines of those that are not.
+/// Statements in a format, the quads to be loaded, and the lines of those left out.
 fn document(format: RdfFormat, seed: u64) -> (String, Vec<String>, Vec<u64>) {
     let mut random = seed;
     let mut below = |n: usize| {
@@ -51,7 +51,7 @@ fn document(format: RdfFormat, seed: u64) -> (String, Vec<String>, Vec<u64>) {
             let object = if is_bad { BAD[below(4)] } else { GOOD[below(4)] };
             let predicate = format!("<http://e/p{p}>");
             match format {
-                // the members of a list of predicates, one on each line
+                // the members of a list of predicates, one per line
                 RdfFormat::Turtle | RdfFormat::TriG => {
                     text += if p == 0 { &subject } else { "   " };
                     text +=
@@ -159,7 +159,7 @@ fn a_byte_order_mark_means_nothing() {
                 run(&db, &format!("\u{feff}{text}"), &LoadOptions { lenient, ..options(format) }).unwrap();
             assert_eq!((report.triples, report.skipped), (1, 0), "{format}");
             assert_eq!(lines(&db), [triple.trim_end()], "{format}");
-            // told by content, too
+            // also with the format detected by content
             let db = folder.path().join("told");
             let told = LoadOptions { format: None, lenient, ..options(format) };
             run(&db, &format!("\u{feff}{text}"), &told).unwrap();
@@ -209,7 +209,7 @@ fn foreign_files_are_refused_by_name() {
         };
         assert!(load(false).contains(kind) && load(true).contains(kind), "{name}: {}", load(false));
     }
-    // the caller knows better what is in a file than its name
+    // the caller's format takes precedence over the file name
     let file = folder.path().join("triples.tsv");
     std::fs::write(&file, "<http://e/s>\t<http://e/p>\t1 .\n").unwrap();
     let (db, sources) = (folder.path().join("db"), vec![Source::File(file)]);
@@ -230,7 +230,7 @@ fn a_share_of_few_statements_is_at_least_one() {
     assert!(matches!(run(&db, &text, &none), Err(LoadError::TooManyLeftOut { .. })));
 }
 
-/// Directives whose IRIs are none: what they are for is left out, and nothing else happens.
+/// Directives with malformed IRIs: the triples that depend on them are left out, and no others.
 #[test]
 fn bad_directives_cost_what_needs_them() {
     for (head, left_out) in [
@@ -262,7 +262,7 @@ fn bad_directives_cost_what_needs_them() {
     }
 }
 
-/// JSON-LD leaves out by its own rules what is no IRI and no language tag: it is told.
+/// JSON-LD's own rules drop malformed IRIs and language tags; the load reports them.
 #[test]
 fn json_ld_tells_what_it_leaves_out() {
     let json = RdfFormat::JsonLd { profile: Default::default() };

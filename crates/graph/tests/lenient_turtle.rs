@@ -1,9 +1,9 @@
-//! Turtle and TriG with terms and signs that are none, anywhere: a lenient load leaves out the
-//! triples that need them and no other, in the graph that they are in, and says where.
+//! Turtle and TriG with malformed terms and signs anywhere: a lenient load leaves out the triples
+//! that contain them and no other, keeps the rest in its graph, and reports the places.
 //!
-//! Documents are made at random: lists of predicates and of objects, brackets in brackets,
-//! graphs, comments, strings over several lines, of every quote. `SNOWMELT_SEED=n` (or `new`)
-//! makes others, `SNOWMELT_ROUNDS=n` more of them.
+//! Documents are random: lists of predicates and of objects, nested brackets, graphs, comments,
+//! strings over several lines, all quotes. `SNOWMELT_SEED=n` (or `new`) makes others,
+//! `SNOWMELT_ROUNDS=n` more of them.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +18,7 @@ use snowmelt_graph::{DumpFormat, GraphDatabase};
 
 const HEAD: &str = "@prefix e: <http://e/> . PREFIX f: <http://f/x#>\n@prefix : <http://g/> .\n";
 
-/// Written objects that cannot be read, each on as many lines as it has line feeds.
+/// Malformed objects, each on as many lines as it has line feeds.
 const BAD_OBJECTS: [&[u8]; 30] = [
     b"<http://e/a b>",
     b"<http://e/x#a#b>",
@@ -56,7 +56,7 @@ const BAD_SUBJECTS: [&[u8]; 8] =
 const BAD_PREDICATES: [&[u8]; 7] =
     [b"<http://e/#a#b>", b"\"text\"", b"_:b", b"-1.5", b"none:x", b"[ e:a 1 ; e:b ( 2 ) ]", b"()"];
 
-/// A document that is being made.
+/// A document under construction.
 struct Maker {
     random: u64,
     has_graphs: bool,
@@ -69,7 +69,7 @@ struct Maker {
     left_out: Vec<u64>,
 }
 
-/// A term, or the line where it should be.
+/// A term, or the line of a malformed one.
 type Made<T> = Result<T, u64>;
 
 impl Maker {
@@ -110,7 +110,7 @@ impl Maker {
         self.text.extend_from_slice(text);
     }
 
-    /// Something between two tokens.
+    /// White space or a comment between two tokens.
     fn space(&mut self) {
         let space = self.any(&[
             &b" "[..],
@@ -125,7 +125,7 @@ impl Maker {
         self.write(space);
     }
 
-    /// A token that cannot be read; its line.
+    /// Writes a malformed token; returns its line.
     fn bad<T>(&mut self, of: &[&[u8]]) -> Made<T> {
         let (line, text) = (self.line, self.any(of));
         self.write(text);
@@ -214,7 +214,7 @@ impl Maker {
         BlankNode::new_unchecked(format!("m{}", self.blanks))
     }
 
-    /// Predicates and their objects, with `;` and `,`, also one `;` too many.
+    /// Writes predicates and their objects, with `;` and `,`, sometimes one `;` too many.
     fn predicates(&mut self, subject: &Made<NamedOrBlankNode>, depth: u32) {
         let predicates = 1 + self.below(3);
         for p in 0..predicates {
@@ -290,7 +290,7 @@ impl Maker {
         Ok(literal.into())
     }
 
-    /// `[ … ]` with something in it.
+    /// Writes `[ … ]` with contents.
     fn properties(&mut self, depth: u32) -> NamedOrBlankNode {
         let node = NamedOrBlankNode::from(self.blank());
         self.write(b"[");
@@ -300,7 +300,7 @@ impl Maker {
         node
     }
 
-    /// `( … )`
+    /// Writes `( … )`.
     fn list(&mut self, depth: u32) -> NamedOrBlankNode {
         self.write(b"(");
         let members = self.below(4);
@@ -348,7 +348,7 @@ fn run(db: &Path, text: &[u8], format: RdfFormat, lenient: bool) -> Result<LoadR
     load::load(db, vec![source], &options, &(), &AtomicBool::new(false))
 }
 
-/// The quads, with names of blank nodes that depend on nothing else.
+/// The quads, with canonical names of blank nodes.
 fn canonical(quads: impl IntoIterator<Item = Quad>) -> Vec<String> {
     let mut dataset: Dataset = quads.into_iter().collect();
     dataset.canonicalize(CanonicalizationAlgorithm::Unstable);
@@ -404,13 +404,13 @@ fn a_term_that_cannot_be_read_costs_its_triples_alone() {
     }
 }
 
-/// Signs, quotes and letters that are put in somewhere.
+/// Signs, quotes and letters to insert at random places.
 const STRAYS: [&[u8]; 22] = [
     b".", b";", b",", b"[", b"]", b"(", b")", b"<", b">", b"\"", b"'", b"^^", b"^", b"\\", b"|", b"\xff",
     b":", b"@", b"@en", b"x", b"\n\"", b"# ",
 ];
 
-/// A statement whose subject tells it from others, in tokens; each with the space before it.
+/// The tokens of a statement with a distinct subject, each with the space before it.
 fn tokens(maker: &mut Maker, number: u64) -> Vec<Vec<u8>> {
     let mut tokens: Vec<Vec<u8>> = vec![format!("<http://e/s{number}>").into_bytes()];
     let predicates = 1 + maker.below(3);
@@ -431,7 +431,7 @@ fn tokens(maker: &mut Maker, number: u64) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// Puts something in, or takes something out.
+/// Inserts or removes a token.
 fn damage(maker: &mut Maker, tokens: &mut Vec<Vec<u8>>) {
     let at = maker.below(tokens.len() as u64) as usize;
     if maker.below(2) == 0 {
@@ -442,7 +442,7 @@ fn damage(maker: &mut Maker, tokens: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// The quads about subjects that were not hurt, without the names of blank nodes.
+/// The quads of undamaged subjects, without the names of blank nodes.
 fn unhurt(db: &Path, hurt: u64) -> Vec<String> {
     let is_of = |quad: &String, number: u64| quad.starts_with(&format!("<http://e/s{number}> "));
     let without_labels = |quad: String| {
@@ -450,7 +450,7 @@ fn unhurt(db: &Path, hurt: u64) -> Vec<String> {
         tokens.collect::<Vec<_>>().join(" ")
     };
     let mut quads = stored(db);
-    // what stands behind a subject that is gone has another
+    // the text after a lost subject belongs to another one
     quads.retain(|q| q.starts_with("<http://e/s") && !is_of(q, hurt) && !is_of(q, hurt + 1));
     quads.into_iter().map(without_labels).collect()
 }
@@ -469,7 +469,7 @@ fn a_sign_too_many_or_too_few_costs_its_statement_alone() {
             let mut tokens = tokens(&mut maker, number);
             let begin: &[u8] = if has_graphs && number % 3 == 0 { b"GRAPH e:g {\n" } else { b"" };
             let end: &[u8] = if has_graphs && number % 3 == 2 { b"}\n" } else { b"" };
-            // the next one may suffer with it
+            // the next statement may be lost with it
             if number != hurt && number != hurt + 1 {
                 sound.extend([begin, &tokens.concat(), end].concat());
             } else {

@@ -1,6 +1,5 @@
-//! Loads against oxrdfio: the quads of a loaded database are those a parser reads, whatever the
-//! threads, the memory and the compression, and the bytes of the database are the same every
-//! time.
+//! Loads compared with oxrdfio: a loaded database has the quads that a parser reads, whatever the
+//! threads, the memory and the compression, and the bytes of the database are equal every time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -38,8 +37,7 @@ fn options() -> LoadOptions {
     LoadOptions { threads: 2, store: config(), ..LoadOptions::default() }
 }
 
-/// Sizes that force every path: many chunks, tiny runs in files, merges of merges, terms that
-/// wait.
+/// Sizes that force every path: many chunks, tiny runs in files, merges of merges, waiting terms.
 fn hostile() -> LoadSizes {
     LoadSizes {
         chunk_bytes: Some(700),
@@ -59,7 +57,7 @@ fn load_text(db: &Path, content: &[u8], options: &LoadOptions) -> Result<LoadRep
     load(db, vec![text(content, "input")], options, &(), &AtomicBool::new(false))
 }
 
-/// oxrdfio's reading of inputs, blank nodes numbered by first occurrence, apart per input.
+/// The quads that oxrdfio reads, blank nodes numbered by first occurrence, separately per input.
 fn expected(inputs: &[(&[u8], RdfFormat)], base: Option<&str>) -> Quads {
     let mut blanks = HashMap::new();
     let mut quads = Quads::new();
@@ -142,8 +140,8 @@ impl Loaded {
         dict::literal(id, &string, &self.codes).unwrap().to_owned()
     }
 
-    /// All quads; checks on the way that the other indexes hold the same and that the hash
-    /// trees find every term.
+    /// Returns all quads; checks that the other indexes hold the same ones and that the hash trees
+    /// find every term.
     fn quads(&mut self) -> Quads {
         let psog = self.rows(Index::Psog.name(), 4);
         let quads: Vec<[u64; 4]> = psog.iter().map(|r| [r[1], r[0], r[2], r[3]]).collect();
@@ -168,7 +166,7 @@ impl Loaded {
         quads.iter().map(|quad| quad.map(|id| names[&id].clone())).collect()
     }
 
-    /// A stored term is found by its hash.
+    /// Checks that a stored term is found by its hash.
     fn find(&mut self, id: TermId, term: &Term) {
         let mut scratch = Vec::new();
         let dict::Place::Entry(entry) =
@@ -196,14 +194,14 @@ fn quads_of(db: &Path) -> Quads {
     Loaded::open(db).quads()
 }
 
-/// Every byte of a database's data, by file name: super-block, journal and the record of its
-/// lineage in the catalog carry random numbers that are the database's own.
+/// All bytes of a database's data, by file name. Super-block, journal and the record of its
+/// lineage in the catalog are left out: they carry random numbers of the database.
 fn bytes_of(db: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(db).unwrap().map(|f| f.unwrap());
     let named = files.map(|f| (f.file_name().into_string().unwrap(), fs::read(f.path()).unwrap()));
     let own = |name: &str| name == "lock" || name == "superblock" || name.starts_with("journal");
     let mut bytes: BTreeMap<String, Vec<u8>> = named.filter(|(name, _)| !own(name)).collect();
-    // The pages of the store itself hold the catalog, which is compared as what it says.
+    // The store's own pages hold the catalog, whose content is compared instead.
     for page in bytes.values_mut().flat_map(|file| file.chunks_exact_mut(8192)) {
         if page[24..28] == [0; 4] {
             page.fill(0);
@@ -360,7 +358,7 @@ fn every_format_and_blank_nodes_apart() {
     let inputs = inputs.map(|(content, format, _)| (content, format));
     let want = expected(&inputs, Some("http://base/dir/"));
     assert_eq!(quads_of(&db), want);
-    // Four times _:x, _:y, and in Turtle one [] and two list cells.
+    // Four times _:x and _:y; in Turtle also one [] and two list cells.
     assert_eq!(report.terms.blank_nodes, 8);
 }
 
@@ -413,7 +411,7 @@ fn bad_input_names_the_place_and_loads_nothing() {
             assert!(!db.join("load.tmp").exists());
         }
     }
-    // There is an empty database; the repaired file can be loaded.
+    // An empty database exists; the repaired file can be loaded into it.
     let good = sample(500);
     load_text(&db, &good, &nquads()).unwrap();
     assert!(quads_of(&db) == expected(&[(&good, RdfFormat::NQuads)], None));
@@ -458,7 +456,7 @@ impl LoadProgress for StopAt<'_> {
     }
 }
 
-/// While it is read, where the text shows it; else as soon as it is known.
+/// They are refused while the text is read, if it shows their length; else once it is known.
 #[test]
 fn terms_longer_than_the_longest_are_refused_on_every_way() {
     let (long, half) = ("x".repeat(2000), "x".repeat(600));
@@ -474,7 +472,7 @@ fn terms_longer_than_the_longest_are_refused_on_every_way() {
         (RdfFormat::Turtle, format!("<a:s> <a:p> \"{long}\" .\n"), seen),
         (json, format!("{{\"@id\": \"a:s\", \"a:p\": \"{long}\"}}"), seen),
         (RdfFormat::RdfXml, xml, "has more than 1000 bytes"),
-        // Neither part is too long.
+        // Neither part is too long by itself.
         (
             RdfFormat::Turtle,
             format!("@prefix p: <a:{half}> . <a:s> <a:p> p:{half} ."),
@@ -488,7 +486,7 @@ fn terms_longer_than_the_longest_are_refused_on_every_way() {
         assert!(said.contains(why), "{format}: {said}");
         assert_eq!(error.setting(), Some(DocumentSetting::LongestTerm), "{format}");
         assert!(why == known || !said.contains("from here on"), "{format}: {said}");
-        // And in a transaction.
+        // A transaction refuses them, too.
         let db = GraphDatabase::create(&dir.path().join("db"), &[], &store).unwrap();
         let mut txn = db.begin().unwrap();
         let done = txn.insert_source(
@@ -512,7 +510,7 @@ fn terms_longer_than_the_longest_are_refused_on_every_way() {
     }
 }
 
-/// The part of a document that is kept counts against the memory of the load.
+/// The part of a document that is kept in memory is charged to the load's budget.
 #[test]
 fn documents_that_are_kept_are_charged() {
     let text = format!("[{} 1]", "{\"@id\": \"a:s\"},".repeat(600_000));
@@ -542,7 +540,7 @@ fn cancelled_loads_leave_nothing() {
         assert!(matches!(result, Err(LoadError::Cancelled)), "{phase}: {result:?}");
         assert!(!db.exists(), "{phase}");
     }
-    // A database that was there before stays, empty.
+    // A database that existed before stays, empty.
     drop(Store::create(&db, &[], config()).unwrap());
     let cancel = AtomicBool::new(false);
     let result = load(&db, vec![text(&data, "input")], &nquads(), &StopAt("psog", &cancel), &cancel);
@@ -581,7 +579,7 @@ fn a_filled_database_takes_more_either_way() {
             got.symmetric_difference(&want).take(3).map(|quad| (quad, got.contains(quad))).collect();
         assert!(differ.is_empty(), "{fill:?}: {differ:?}");
         drop(database);
-        // And once more, by the other way, nothing new.
+        // A second load, by the other way, adds nothing.
         load_text(&db, first, &LoadOptions { fill: Some(Fill::Merge), ..nquads() }).unwrap();
         let database = GraphDatabase::open(&db, &config()).unwrap();
         assert!(database.check(&mut |_| {}).unwrap().is_sound());
@@ -673,8 +671,8 @@ fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// A benchmark data set, under default and hostile sizes: dumped, it is the input again, and
-/// every page is sound.
+/// A benchmark data set, under default and hostile sizes: its dump equals the input, and every page
+/// is sound.
 #[test]
 fn bsbm_comes_back() {
     let Some(file) = shared("bsbm/pc1000.nt.zst") else { return };
@@ -711,7 +709,7 @@ fn bsbm_comes_back() {
     assert!(bytes[0] == bytes[1]);
 }
 
-/// Whatever the format, an error names the line and the column.
+/// In every format, an error names the line and the column.
 #[test]
 fn places_of_errors() {
     let rdf = "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:a=\"http://a/\">";
@@ -739,8 +737,8 @@ fn places_of_errors() {
     }
 }
 
-/// The W3C Turtle tests: the good files, loaded together, are what oxrdfio reads; each bad one
-/// is refused.
+/// The W3C Turtle tests: the good files, loaded together, give the quads that oxrdfio reads; each
+/// bad one is refused.
 #[test]
 fn w3c_turtle() {
     let Some(folder) = shared("w3c/rdf/rdf11/rdf-turtle") else { return };

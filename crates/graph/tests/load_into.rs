@@ -55,7 +55,7 @@ fn readers_see_the_state_before() {
     assert_eq!(load(&database, triples(4000..6000), Some(Fill::Insert)), 6000);
     assert_eq!(empty.count(Index::Psog, &[], None).unwrap(), 0);
     assert_eq!(loaded.count(Index::Psog, &[], None).unwrap(), 3000);
-    // its trees were replaced, and can still be read
+    // the load replaced its trees, but this session can still read them
     let found = loaded.resolve_one(TermRef::Iri("urn:s2999")).unwrap().expect("it is loaded");
     assert_eq!(loaded.count(Index::Sp, &[found], None).unwrap(), 1);
     assert_eq!(loaded.resolve_one(TermRef::Iri("urn:s3000")).unwrap(), None);
@@ -136,12 +136,11 @@ fn a_database_in_memory_leaves_no_data_on_disk() {
     let on_disk: u64 = fs::read_dir(dir.path()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
     assert!(on_disk < 10_000, "{on_disk} bytes");
     drop(database);
-    // as long as the opener lives, so do the files
+    // the files stay as long as the opener lives
     assert_eq!(count(&GraphDatabase::open(dir.path(), &options).unwrap()), 5001);
 }
 
-/// A reader that comes slowly, and a document that is inserted, keep no writer waiting while they
-/// are read.
+/// A slow reader, and a document to be inserted, keep no writer waiting while they are read.
 #[test]
 fn others_write_while_a_load_reads() {
     for fill in [Fill::Insert, Fill::Merge] {
@@ -170,7 +169,7 @@ fn others_write_while_a_load_reads() {
     }
 }
 
-/// How documents are read does not depend on the way into the database.
+/// Both ways into a database read documents alike.
 #[test]
 fn both_ways_read_alike() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The graph's record may claim that all quads are in the default graph. After every kind of
-//! change the claim, and what a session says, agree with the rows; a check finds a wrong claim;
-//! a true one spares a read.
+//! change, the claim and the session's answer agree with the rows; a check finds a wrong claim; a
+//! true one saves a read.
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
@@ -25,7 +25,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// A quad: the number of its subject, and of its graph, 0 for the default one.
+/// A quad: the number of its subject and that of its graph, 0 for the default graph.
 type Quad = (u64, u64);
 
 const GRAPHS: u64 = 3;
@@ -69,7 +69,7 @@ fn graph_id(session: &mut Session, graph: u64) -> Option<TermId> {
     if graph == 0 { Some(TermId::DEFAULT_GRAPH) } else { id(session, &format!("http://a/g{graph}")) }
 }
 
-/// Those quads whose terms are known.
+/// The quads whose terms are known.
 fn known(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
     let mut of = |(subject, graph): &Quad| {
         let subject = id(session, &format!("http://a/s{subject}"))?;
@@ -78,14 +78,14 @@ fn known(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
     quads.iter().filter_map(&mut of).collect()
 }
 
-/// The answer by the quads: none is in another graph.
+/// Decides by the rows whether all quads are in the default graph.
 fn by_rows(session: &mut Session) -> bool {
     let (mut scan, mut rows) = (session.scan(Index::Psog, &[], None), Columns::new(4));
     while scan.next(session, &mut rows, 1000).unwrap() {}
     rows.cols[3].iter().all(|graph| *graph == TermId::DEFAULT_GRAPH.0)
 }
 
-/// A claim is right, and, if it is asked, so is the session.
+/// Checks that a claim is right, and, with `ask`, that the session's answer is, too.
 fn agrees(mut session: Session, ask: bool, context: &str) {
     let plain = by_rows(&mut session);
     let claim = session.state().meta().plain;
@@ -100,7 +100,7 @@ enum Change {
     Insert(Quad),
     Delete(Quad),
     DeleteNamed,
-    /// This goes, that comes.
+    /// deletes the first and inserts the second
     Replace(Quad, Quad),
     Clear(u64),
     ClearNamed,
@@ -153,8 +153,8 @@ const DEFAULT_ONLY: &[Quad] = &[(0, 0), (1, 0)];
 const NAMED_ONLY: &[Quad] = &[(0, 1), (1, 2)];
 const MIXED: &[Quad] = &[(0, 0), (1, 0), (0, 1), (2, 3)];
 
-/// From every kind of database by every two changes, asked in between or not: in one
-/// transaction and in two, and opened again.
+/// From every kind of database, by every two changes, with or without a question in between: in one
+/// transaction and in two, and after opening again.
 #[test]
 fn after_every_two_changes_the_claim_is_right() {
     let changes = [
@@ -190,8 +190,8 @@ fn after_every_two_changes_the_claim_is_right() {
     }
 }
 
-/// A claim is not lost by changes of the default graph, and comes with an emptied database: it
-/// spares the read after the next opening.
+/// Changes of the default graph keep the claim, and emptying a database makes it: it saves the read
+/// after the next opening.
 #[test]
 fn the_claim_is_kept_and_made() {
     let dir = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn the_claim_is_kept_and_made() {
         let dir = dir.path().join(n.to_string());
         fill(&dir, start, None);
         for change in changes {
-            // No session asks in between, and each is the first after an opening.
+            // No session asks in between, and each change is the first after an opening.
             let db = GraphDatabase::open(&dir, &options()).unwrap();
             let mut txn = db.begin().unwrap();
             change.run(&mut txn);
@@ -219,8 +219,7 @@ fn the_claim_is_kept_and_made() {
     }
 }
 
-/// splitmix64
-/// Commits, aborts, loads both ways, and openings, in any order.
+/// Commits, aborts, loads both ways, and openings, in any order, by splitmix64.
 #[test]
 fn after_random_changes_the_claim_is_right() {
     let mut random = Random(snowmelt_io::test_seed(1));
@@ -264,7 +263,7 @@ fn after_random_changes_the_claim_is_right() {
     assert!(plain < 250 && claims > 50, "of 300 rounds {plain} were plain, {claims} by the record");
 }
 
-/// Writes what is to be the graph's record.
+/// Writes a forged record of the graph.
 fn forge(db: &Arc<GraphDatabase>, meta: GraphMeta) {
     let mut txn = db.database().store().begin().unwrap();
     txn.put_record(RECORD_META, 1, &meta.to_bytes());
@@ -292,7 +291,7 @@ fn a_check_finds_a_wrong_claim() {
     }
 }
 
-/// Without the claim a leaf of GS is read, so it is by the claim that none is.
+/// Without the claim a leaf of GS is read; with it none is.
 #[test]
 fn a_cold_open_with_the_claim_reads_no_page() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Repair of quad indexes: random pages of random trees are damaged (a bit turned, zeros, the
-//! page as it was before), then repaired. Afterwards a check is sound and the quads are the
-//! model's, or it is said what is lost and nothing was changed.
+//! Repair of quad indexes: random pages of random trees are damaged (a flipped bit, zeros, an older
+//! version of the page), then repaired. Afterwards a check finds no problem and the quads are the
+//! model's, or the report lists the losses and nothing was changed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,8 @@ fn insert(db: &Arc<GraphDatabase>, lines: String) {
     assert!(db.database().store().checkpoint().unwrap());
 }
 
-/// Quads whose order in PSOG and in POSG has little in common, in three graphs and the default.
+/// Quads whose orders in PSOG and in POSG have little in common, in three named graphs and the
+/// default graph.
 fn quads(numbers: std::ops::Range<u64>) -> String {
     let line = |n: u64| {
         let object = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 7919;
@@ -40,7 +41,7 @@ fn quads(numbers: std::ops::Range<u64>) -> String {
     numbers.map(line).collect()
 }
 
-/// A database in a folder, its bytes at an earlier time and now, and what is in it.
+/// A database in a folder, its bytes at an earlier time and now, and its contents.
 struct World {
     dir: tempfile::TempDir,
     before: Vec<u8>,
@@ -58,7 +59,7 @@ impl World {
         let db = GraphDatabase::create(&path, &[], &options()).unwrap();
         insert(&db, quads(0..20_000));
         let before = std::fs::read(path.join("stripe-0")).unwrap();
-        // Into all leaves: what was there before is a version that counted.
+        // Changes all leaves, so that each has a valid older version.
         insert(&db, quads(20_000..24_000) + &quads(30_000..31_000));
         let content = content(&db);
         let names = db.database().store().catalog_all().trees;
@@ -76,7 +77,7 @@ impl World {
         World { dir, before, now, content, pages }
     }
 
-    /// A copy of the folder in which some bytes of the stripe are others.
+    /// A copy of the folder with a damaged stripe.
     fn damaged(&self, damage: impl FnOnce(&mut Vec<u8>)) -> tempfile::TempDir {
         let copy = tempfile::tempdir().unwrap();
         for entry in std::fs::read_dir(self.dir.path().join("db")).unwrap() {
@@ -89,7 +90,7 @@ impl World {
         copy
     }
 
-    /// Damages one page in one of three ways; false when that changes nothing.
+    /// Damages one page in one of three ways; false if that changes nothing.
     fn damage(&self, random: &mut u64, page: PageId, bytes: &mut [u8]) -> bool {
         let at = page.0 as usize * PAGE_BYTES;
         let page = at..at + PAGE_BYTES;
@@ -132,7 +133,7 @@ fn rounds(usual: usize) -> usize {
     std::env::var("SNOWMELT_ROUNDS").map_or(usual, |text| text.parse().expect("a number of rounds"))
 }
 
-/// Pages of one twin and of any pairs: all of it comes back.
+/// Damages pages of one twin and of any pairs: all of them are restored.
 #[test]
 fn one_twin_and_all_pairs_are_written_anew() {
     let world = World::new();
@@ -152,7 +153,7 @@ fn one_twin_and_all_pairs_are_written_anew() {
                 }
             }
         });
-        // Damage twice at one place may undo itself.
+        // A second damage at the same place may undo the first.
         let report = repair(dir.path());
         let context = format!("round {round}: {hit:?}: {report:?}");
         assert_eq!(report.lost, [] as [String; 0], "{context}");
@@ -163,7 +164,7 @@ fn one_twin_and_all_pairs_are_written_anew() {
     }
 }
 
-/// Pages of both twins: what one of them has is enough, or nothing is changed and the ranges are
+/// Damages pages of both twins: their union suffices, or nothing is changed and the lost ranges are
 /// named.
 #[test]
 fn both_twins_give_what_they_have() {
@@ -211,7 +212,7 @@ fn a_repair_that_is_stopped_changes_nothing() {
     let page = world.pages[1].1[0];
     let dir = world.damaged(|bytes| bytes[page.0 as usize * PAGE_BYTES + 100] ^= 1);
     for dir in [dir.path(), world.damaged(|_| {}).path()] {
-        // Also while it reads, before anything is known to be damaged.
+        // Also when stopped while it reads, before it knows of any damage.
         let db = GraphDatabase::open(dir, &options()).unwrap();
         assert!(db.repair(MEMORY, &(), &AtomicBool::new(true)).is_err());
     }
@@ -220,7 +221,7 @@ fn a_repair_that_is_stopped_changes_nothing() {
     assert_whole(dir.path(), &world, "after the second try");
 }
 
-/// A sound database is not written to.
+/// A repair does not write to a sound database.
 #[test]
 fn nothing_is_done_where_nothing_is_damaged() {
     let world = World::new();

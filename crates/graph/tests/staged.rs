@@ -1,5 +1,4 @@
-//! Documents that come slowly, or are long, keep no writer waiting: they are parsed before their
-//! turn.
+//! Slow or long documents keep no writer waiting: they are parsed before their turn.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -21,7 +20,7 @@ fn database(memory_bytes: u64) -> (tempfile::TempDir, Arc<GraphDatabase>) {
     (dir, db)
 }
 
-/// A text whose parts come when the test sends them.
+/// A text whose parts arrive when the test sends them.
 struct Gated {
     parts: Receiver<Vec<u8>>,
     part: Vec<u8>,
@@ -61,7 +60,7 @@ fn store(
     db.store_graph(Some("http://garden/beds"), write, vec![document], "http://garden/", &wanted)
 }
 
-/// A change of one quad, given up when it does not get its turn at once.
+/// A change of one quad, given up if it does not soon get its turn.
 fn small_change(db: &Arc<GraphDatabase>, number: u32) -> bool {
     let asked = AtomicU32::new(0);
     let begun = db.begin_while(&|| asked.fetch_add(1, Ordering::Relaxed) < 50).unwrap();
@@ -120,7 +119,7 @@ fn each_phase_can_be_ended_and_leaves_nothing() {
             } else {
                 asks.recv().unwrap();
                 stop.store(true, Ordering::Relaxed);
-                // White space for ever: no statement after which the parser could look.
+                // Endless white space: no statement after which the parser could stop.
                 parts.send(b" ".repeat(1 << 20)).unwrap();
                 drop(parts);
             }
@@ -132,7 +131,7 @@ fn each_phase_can_be_ended_and_leaves_nothing() {
     }
 }
 
-/// Documents of all sizes around the bounds of chunks and of what stays in memory.
+/// Documents of sizes around the bounds of chunks and of the chunks kept in memory.
 #[test]
 fn what_was_staged_is_what_was_sent() {
     for (memory, statements) in [(64 << 20, 1), (64 << 20, 40_000), (32 << 20, 150_000), (512 << 20, 150_000)]
@@ -163,7 +162,7 @@ fn what_was_staged_is_what_was_sent() {
             assert!(statements < 3 || dumped.contains(wanted), "{wanted}");
         }
         assert!(db.check(&mut |_| {}).unwrap().problems.is_empty());
-        // A document stored again replaces itself: nothing is new but its blank nodes.
+        // A document stored again replaces itself: only its blank nodes are new.
         let watch = (&stop, &ChangeProgress::default());
         store(&db, GraphWrite::Replace, document(std::io::Cursor::new(text)), watch).unwrap();
         assert_eq!(db.state().unwrap().quads() as usize, expected.len());

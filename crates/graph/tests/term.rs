@@ -1,4 +1,4 @@
-//! Term ids against the lexical forms and values they stand for.
+//! Term ids compared with the lexical forms and values they stand for.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ fn id(lexical: &str, datatype: &str) -> Option<TermId> {
     encode(lexical, &xsd(datatype)).id()
 }
 
-/// An inline id gives back what made it.
+/// Checks that an inline id gives back the lexical form and datatype it was made from.
 fn assert_round_trip(lexical: &str, datatype: &str) -> Option<TermId> {
     let datatype = xsd(datatype);
     let id = encode(lexical, &datatype).id()?;
@@ -293,7 +293,7 @@ proptest! {
     }
 }
 
-/// A value as oxsdatatypes knows it, for comparing without our code.
+/// A value of oxsdatatypes, for comparing without our code.
 enum Value {
     Decimal(Decimal),
     Float(Float),
@@ -349,12 +349,12 @@ impl Value {
     }
 }
 
-/// The float or double that the digits of a number say.
+/// The float or double nearest to the digits of a number.
 fn nearest<T: FromStr<Err: std::fmt::Debug>>(value: Decimal) -> T {
     value.to_string().parse().unwrap()
 }
 
-/// The constant with a value of up to 18 digits behind the point.
+/// The constant for a value of up to 18 digits after the point.
 fn exact(value: Decimal) -> CompareValue<'static> {
     const UNITS_PER_MICRO: i128 = 1_000_000_000_000;
     let units = i128::from_be_bytes(value.to_be_bytes());
@@ -384,7 +384,7 @@ fn small_values() -> impl Strategy<Value = (String, &'static str)> {
     ]
 }
 
-/// `1E0` as `1.0E0`.
+/// Writes `1E0` as `1.0E0`.
 fn canonical((form, datatype): (String, &'static str)) -> (String, &'static str) {
     match form.split_once('E') {
         Some((mantissa, exponent)) if !mantissa.contains('.') => {
@@ -420,7 +420,7 @@ proptest! {
                 let context = format!("{lexical} {datatype} {op:?} {constant:?} {ranges:?}");
                 prop_assert!(holds || !exact, "not to be found: {}", context);
                 prop_assert!(!holds || exact || check, "lost: {}", context);
-                // Only dates of the other form may need a look.
+                // Only dates of the other form may need a check by value.
                 prop_assert!(!check || datatype.starts_with("date"), "exact is possible: {}", context);
             }
         }

@@ -1,6 +1,6 @@
-//! Transactions against a model: a set of quads. Random inserts, deletes and clears, all
-//! indexes checked against each other after every commit, sessions that must not move,
-//! transactions that leave nothing.
+//! Transactions compared with a model, a set of quads. Random inserts, deletes and clears; all
+//! indexes are checked against each other after every commit; sessions must not change; aborted
+//! transactions must leave nothing.
 //!
 //! The seed is printed; `SNOWMELT_SEED` gives another one.
 
@@ -18,7 +18,7 @@ use snowmelt_graph::{
 };
 use snowmelt_store::{Relocation, TupleTree};
 
-/// Subject, predicate, object and graph as N-Quads writes them; the default graph is empty.
+/// Subject, predicate, object and graph in N-Quads notation; an empty graph is the default graph.
 type Quad = [String; 4];
 type Model = BTreeSet<Quad>;
 
@@ -35,7 +35,7 @@ impl Random {
         self.next() % n
     }
 
-    /// A quad out of few, so that it is often there; with new terms now and then.
+    /// A quad out of few, so that it often exists; sometimes with new terms.
     fn quad(&mut self, round: u64) -> Quad {
         let subject = match self.below(10) {
             0 => format!("<http://new/{round}/{}>", self.below(1000)),
@@ -67,7 +67,7 @@ fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 20, direct: false, extent_pages: 8, ..OpenOptions::default() }
 }
 
-/// A term as it is written.
+/// The term of its notation.
 fn term(text: &str) -> TermRef<'_> {
     if let Some(iri) = text.strip_prefix('<') {
         return TermRef::Iri(iri.strip_suffix('>').expect("IRIs end"));
@@ -91,7 +91,7 @@ fn batch(quads: &[Quad]) -> QuadBatch {
     batch
 }
 
-/// The ids of those quads whose terms are all known.
+/// The ids of the quads whose terms are all known.
 fn ids(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
     let mut known = Vec::new();
     for [s, p, o, g] in quads {
@@ -106,7 +106,7 @@ fn ids(session: &mut Session, quads: &[Quad]) -> Vec<[TermId; 4]> {
     known
 }
 
-/// All quads, as a transaction or anybody else sees them.
+/// All quads, by a dump.
 fn dump(db: &Arc<GraphDatabase>) -> Model {
     let mut out = Vec::new();
     db.dump(DumpFormat::NQuads, &mut out).unwrap();
@@ -309,8 +309,8 @@ fn distinct_values_follow() {
     assert_eq!(distinct(&db.session().unwrap())[1], Some(left.len() as u64));
 }
 
-/// Large batches in random order scatter leaves; what is written anyway is put in order on the
-/// way, the rest by `relocate`, and nothing is changed by it.
+/// Large batches in random order scatter leaves. Leaves written anyway are put in order on the way,
+/// the rest by `relocate`, and the quads stay.
 #[test]
 fn scattered_leaves_are_moved_and_stay_what_they_were() {
     let dir = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ fn scattered_leaves_are_moved_and_stay_what_they_were() {
         model.extend(quads);
         sound(&db);
     }
-    // More quads in small transactions, after which nothing is moved.
+    // More quads, in small transactions, which move no leaves.
     for _ in 0..60 {
         let quads: Vec<Quad> = (0..300)
             .map(|_| {
@@ -374,16 +374,16 @@ fn disorder(db: &Arc<GraphDatabase>, tree: Option<&TupleTree>) -> f64 {
     tree.disorder(&mut txn).unwrap()
 }
 
-/// Large batches order the indexes that they write anyway. No query asks for neighbouring
-/// hashes: these stay where the batches have scattered them, until `relocate` orders all trees.
+/// Large batches order the indexes that they write anyway. No query asks for neighbouring hashes:
+/// the hash trees stay scattered until `relocate` orders all trees.
 #[test]
 fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     let dir = tempfile::tempdir().unwrap();
     let db = GraphDatabase::create(dir.path(), &[], &options()).unwrap();
     let mut random = Random(11);
     for round in 0..4 {
-        // New subjects, whose hashes go everywhere; objects in no order, so that each batch
-        // changes all leaves of POSG and OP.
+        // New subjects, with hashes everywhere; objects out of order, so that each batch changes
+        // all leaves of POSG and OP.
         let quads: Vec<Quad> = (0..10_000)
             .map(|i| {
                 let object =
@@ -409,7 +409,7 @@ fn large_batches_order_the_indexes_and_leave_the_hashes_alone() {
     assert!(found < least, "hashes, moved: {found:.2}");
 }
 
-/// Set from the second question on.
+/// An interrupt that is set from the second question on.
 #[derive(Default)]
 struct AtTheSecond(AtomicU32);
 

@@ -1,5 +1,5 @@
-//! From a literal's lexical form to an inline id. The parsers work on the bytes, because the
-//! loader does this for every literal.
+//! From a literal's lexical form to an inline id. The parsers are written by hand on the bytes,
+//! because the loader runs them for every literal.
 //!
 //! Only forms that `term::lexical` gives back byte for byte are inline: no plus sign, no
 //! leading zeros, no minus zero in integers and decimals, no hour 24, no time zone other than

@@ -34,7 +34,7 @@ pub fn pack(dir: &Path) -> io::Result<Vec<u8>> {
     zstd::encode_all(&raw[..], 19)
 }
 
-/// Puts the files of an archive under `dir`.
+/// Writes the files of an archive to `dir`.
 pub fn unpack(archive: &[u8], dir: &Path) -> io::Result<()> {
     let raw = zstd::decode_all(archive)?;
     let mut rest = &raw[..];

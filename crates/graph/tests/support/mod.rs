@@ -1,5 +1,4 @@
-//! Builds small databases from lists of quads, with the crate's encoders and none of the
-//! loader's machinery.
+//! Builds small databases from lists of quads, with the crate's encoders and without the loader.
 #![allow(dead_code)]
 
 use snowmelt_graph::dict::{self, GraphFormat, GraphMeta, Place, Tree};
@@ -14,10 +13,10 @@ use snowmelt_graph::dict::prefix::PrefixEncoder;
 use snowmelt_graph::{GraphDatabase, Index, Term, TermId};
 use snowmelt_store::{Build, Store, StringTreeBuilder, TupleTreeBuilder};
 
-/// Subject, predicate, object, graph (`None`: default).
+/// Subject, predicate, object, graph (`None` is the default graph).
 pub type Quad = (Term, Term, Term, Option<Term>);
 
-/// Small pages of memory, small extents: so that trees have several of them.
+/// Small memory and small extents, so that trees have several of them.
 pub fn options() -> OpenOptions {
     OpenOptions { extent_pages: 8, memory_bytes: 4 << 20, direct: false, ..OpenOptions::default() }
 }
@@ -67,7 +66,7 @@ impl Builder {
         self.quads.insert(quad);
     }
 
-    /// Changes a row of a hash tree, to see a check fail.
+    /// The rows of a hash tree, to be spoiled for a check.
     pub fn hashes(&mut self, tree: Tree) -> &mut BTreeSet<[u64; 3]> {
         &mut self.hashes[tree as usize]
     }
@@ -77,7 +76,7 @@ impl Builder {
         self.quads.iter().map(|quad| index.row(*quad)[..index.arity()].to_vec()).collect()
     }
 
-    /// Writes everything; `change` may spoil the rows of the indexes first.
+    /// Writes the database; `change` may first spoil the rows of the indexes.
     pub fn write(&self, store: &Arc<Store>, change: impl FnOnce(&mut BTreeMap<Index, BTreeSet<Vec<u64>>>)) {
         let build = store.begin_build().unwrap();
         for tree in Tree::ALL {
@@ -131,7 +130,7 @@ fn write_tuples<'a>(build: &Build, name: &str, arity: usize, rows: impl Iterator
     let mut builder = TupleTreeBuilder::new(build.new_tree(name), arity);
     let mut last: Option<&[u64]> = None;
     for row in rows {
-        // Spoiled rows may be equal in the columns that are stored.
+        // Spoiled rows may be equal in the stored columns.
         if last.is_none_or(|last| last[..arity] < row[..arity]) {
             builder.push(&row[..arity]).unwrap();
         }

@@ -1,4 +1,4 @@
-//! A database of random quads of every kind, changed at random, and a model of what it holds.
+//! A database of random quads of every kind, changed at random, and a model of its contents.
 #![allow(dead_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +28,14 @@ impl Random {
     }
 }
 
-/// Subject, predicate, object, and a graph or the default one.
+/// Subject, predicate, object and graph (`None` is the default graph).
 pub type Quad = (Term, Term, Term, Option<Term>);
 
 pub fn options() -> OpenOptions {
     OpenOptions { memory_bytes: 256 << 20, extent_pages: 8, direct: false, ..OpenOptions::default() }
 }
 
-/// Sizes that take every path.
+/// Sizes that cover every path.
 pub fn small() -> CompactOptions {
     let sizes = LoadSizes {
         batch_rows: Some(300),
@@ -50,7 +50,7 @@ pub fn iri(text: String) -> Term {
     Term::Iri(text)
 }
 
-/// A term of each kind: short, long and tagged strings, numbers that are inline and others, of
+/// A term of each kind: short, long and tagged strings, inline and other numbers, terms of
 /// datatypes with codes.
 pub fn object(random: &mut Random, n: usize) -> Term {
     let m = random.below(n);
@@ -88,14 +88,14 @@ pub fn lines(database: &Arc<GraphDatabase>) -> BTreeSet<String> {
     lines_of(database.session().unwrap())
 }
 
-/// A database and what it should hold.
+/// A database and its expected contents.
 pub struct World {
     pub database: Arc<GraphDatabase>,
     pub model: BTreeMap<String, Quad>,
     pub random: Random,
-    /// what numbers and names are drawn from
+    /// range of the random numbers in names and values
     pub range: usize,
-    /// before the names of all subjects and graphs
+    /// prefix of the names of all subjects and graphs
     pub name: &'static str,
 }
 
@@ -121,7 +121,7 @@ impl World {
         let mut batch = QuadBatch::new(0);
         for (s, p, o, g) in &quads {
             let [s, p, o] = [s, p, o].map(|term| match term {
-                // A label of a batch is another node than a stored one of that name.
+                // In a batch, a label means another node than the stored one of that name.
                 Term::Blank(label) => batch.id(TermId::blank(blank_number(label).unwrap())),
                 term => batch.term(term.as_ref()),
             });
@@ -133,7 +133,7 @@ impl World {
         self.model.extend(quads.into_iter().map(|quad| (line(&quad), quad)));
     }
 
-    /// A quad about a new blank node, and one that leads to it.
+    /// Inserts a quad about a new blank node, and one that points to it.
     pub fn insert_blank(&mut self) {
         let mut txn = self.database.begin().unwrap();
         let node = txn.new_blank_node();
@@ -192,7 +192,7 @@ impl World {
         self.model.clear();
     }
 
-    /// Some commit.
+    /// Makes a random commit.
     pub fn change(&mut self) {
         match self.random.below(12) {
             0 => self.insert_blank(),
@@ -202,7 +202,7 @@ impl World {
             }
             2..=4 => self.delete(40),
             5 => {
-                // A transaction that is given up leaves nothing.
+                // An aborted transaction leaves nothing.
                 let mut txn = self.database.begin().unwrap();
                 let mut batch = QuadBatch::new(0);
                 let [s, p, o] = ["urn:given", "urn:up", "urn:soon"].map(|t| batch.term(TermRef::Iri(t)));
@@ -210,7 +210,7 @@ impl World {
                 txn.insert(&batch, &mut BlankNodes::default()).unwrap();
             }
             6 => {
-                // Quads come back.
+                // Deleted quads are inserted again.
                 let again: Vec<Quad> = self.model.values().take(30).cloned().collect();
                 self.delete(60);
                 self.insert(again);
@@ -257,7 +257,7 @@ pub fn is_sound(database: &Arc<GraphDatabase>) {
     assert!(report.is_sound(), "{:#?}", report.problems);
 }
 
-/// No tree or record of a half-made generation is left.
+/// Checks that no tree or record of a half-made generation is left.
 pub fn nothing_is_left(database: &Arc<GraphDatabase>) {
     let catalog = database.database().store().catalog_all();
     let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
