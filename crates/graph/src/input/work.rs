@@ -1,5 +1,5 @@
-//! Documents of the grammars, parsed here: the stack suffices with half of it (the figures hold
-//! a twofold reserve), each small one is valid, and no work goes without a look at the clock.
+//! Parses documents of the grammars: half of the stack suffices (the sizes hold a twofold reserve),
+//! each small document is valid, and all work checks the clock.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ fn format(language: &str) -> Option<RdfFormat> {
     })
 }
 
-/// All places of all languages of documents.
+/// All productions of all languages of documents.
 fn places() -> Vec<(&'static str, RdfFormat, Site)> {
     let of_language = |language: Language| {
         let format = format(language.name)?;
@@ -70,18 +70,19 @@ fn the_smallest_document_of_each_production_is_valid() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// On a thread with a small stack: an overflow ends the process, the last line names the place.
+/// Runs on a thread with a small stack. An overflow ends the process; the last line printed names
+/// the production.
 #[test]
 fn no_production_overflows_the_stack() {
     let body = || {
         let mut random = snowmelt_base::test_seed(1);
         for (language, format, site) in places() {
-            // of other languages a part: their parsers do not call themselves
+            // only a part for other languages: their parsers are not recursive
             let one_of = if language == "json-ld" { 2 } else { 8 };
             let is_taken = (lcg(&mut random) >> 33).is_multiple_of(one_of);
             for n in [250, 9_000].into_iter().filter(|_| is_taken) {
                 println!("{language}: {} × {n}", site.name());
-                // what is wrong with it is another test's matter
+                // another test checks the outcome
                 let _ = parse(format, site.document(n).as_bytes(), &AtomicBool::new(false));
             }
         }
@@ -92,7 +93,7 @@ fn no_production_overflows_the_stack() {
     }
 }
 
-/// A clock that is looked at.
+/// A clock that counts how often it is checked.
 #[derive(Default)]
 struct Looks {
     count: AtomicUsize,
@@ -105,7 +106,7 @@ impl Interrupt for Looks {
     }
 }
 
-/// Bytes without an end of which no statement comes.
+/// Endless bytes that contain no statement.
 struct Endless<'a> {
     text: &'a [u8],
     at: usize,
@@ -139,7 +140,7 @@ fn what_never_comes_to_a_statement_looks_at_the_clock() {
         std::thread::spawn(move || {
             let looks = Looks { count: AtomicUsize::new(0), most: 50 };
             let read = Endless { text: text.as_bytes(), at: 0 };
-            // who waits may have given up
+            // the receiver may have given up
             let _ = ended.send(parse(format, read, &looks));
         });
         let error = end.recv_timeout(Duration::from_secs(60)).expect("it looks at the clock").unwrap_err();

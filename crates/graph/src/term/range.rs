@@ -253,7 +253,7 @@ fn numeric(op: CompareOp, constant: CompareValue<'_>, ranges: &mut IdRanges) {
         TermKind::Decimal,
         values.map(|(low, high)| (low << DIGIT_BITS, ((high + 1) << DIGIT_BITS) - 1)),
     );
-    // the same range for all derived types: a type that lacks a value has no id with it
+    // every derived type gets this range: a type that lacks a value has no id with it
     let bodies = search(op, 0, (1 << BODY_BITS) - 1, |body| whole(body as i64 - DERIVED_OFFSET));
     for code in 1..=DERIVED.len() as u64 {
         let datatype = code << BODY_BITS;

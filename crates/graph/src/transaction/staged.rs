@@ -194,7 +194,7 @@ impl Transaction {
     /// Inserts the staged statements; blank nodes become new ones. Nothing is committed.
     ///
     /// # Errors
-    /// Fails with errors of the store, and if cancelled. Statements inserted so far stay in the
+    /// Fails with store errors or if cancelled; insertions stay in the transaction: drop it.
     pub fn insert_staged(
         &mut self,
         mut staged: Staged,
