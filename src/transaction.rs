@@ -129,6 +129,8 @@ impl Transaction {
         if self.has_failed {
             return Err(Error::TransactionFailed);
         }
+        // Also where `f` panics and the program goes on.
+        self.has_failed = true;
         let changed = f(&self.open, &mut self.txn);
         self.has_failed = changed.is_err();
         self.has_changed |= changed.as_ref().is_ok_and(|changed| *changed != Changed::default());

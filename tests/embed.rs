@@ -130,6 +130,18 @@ fn a_transaction_is_whole() {
     });
     assert!(matches!(doomed, Err(Error::TransactionFailed)));
     assert_eq!(quads(), before);
+    // and where it panics and the program goes on
+    let doomed: Result<(), Error> = db.transaction(|tx| {
+        tx.update("INSERT DATA { <urn:x> <urn:p> 1 }")?;
+        let iri = |name: &str| NamedNode::new(name).unwrap();
+        let one = Quad::new(iri("urn:y"), iri("urn:p"), iri("urn:z"), GraphName::DefaultGraph);
+        let quads = std::iter::once(one).chain(std::iter::from_fn(|| panic!("of the program")));
+        let step = std::panic::AssertUnwindSafe(|| tx.insert(quads));
+        assert!(std::panic::catch_unwind(step).is_err());
+        Ok(())
+    });
+    assert!(matches!(doomed, Err(Error::TransactionFailed)));
+    assert_eq!(quads(), before);
     let count: i64 = db
         .transaction(|tx| {
             tx.update("INSERT DATA { <urn:x> <urn:p> 1 }")?;

@@ -53,6 +53,10 @@ impl<S: LayerState> States<S> {
     /// A record that cannot be read.
     pub fn seen_by(&self, snapshot: &Snapshot) -> Result<Arc<S>, S::Error> {
         let newest = self.newest.read().clone();
+        // Its number is that of a commit which may never be, and it may see more at the next step.
+        if snapshot.is_private() {
+            return Ok(Arc::new(Self::read(snapshot, snapshot.txn(), &newest)?));
+        }
         if newest.txn() == snapshot.txn() {
             return Ok(newest);
         }

@@ -59,6 +59,36 @@ fn batch(number: u64) -> QuadBatch {
     batch
 }
 
+/// What a transaction sees may never be, and another one gets its number.
+#[test]
+fn a_session_on_a_transaction_is_seen_by_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
+    let database = Arc::new(Database::create(&dir.path().join("db"), &[], &options).unwrap());
+    let graphs = GraphDatabase::new(database.clone()).unwrap();
+    let begin = || database.begin_for(&Waiter::PATIENT).unwrap().unwrap();
+    for round in 0..4 {
+        let mut graph = graphs.join(begin()).unwrap();
+        graph.insert(&batch(round), &mut BlankNodes::default()).unwrap();
+        let txn = graph.leave().unwrap();
+        let before = quads(&graphs);
+        let within = graphs.session_at(txn.snapshot()).unwrap();
+        assert_eq!(within.state().quads(), before + 1);
+        assert_eq!(quads(&graphs), before);
+        if round % 2 == 0 {
+            drop(txn);
+            // Another layer gets the number.
+            let mut txn = begin();
+            add_row(&mut txn, round, &Arc::default());
+            txn.commit().unwrap();
+            assert_eq!(quads(&graphs), before);
+        } else {
+            txn.commit().unwrap();
+            assert_eq!(quads(&graphs), before + 1);
+        }
+    }
+}
+
 #[test]
 fn quads_and_rows_come_with_one_commit_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();

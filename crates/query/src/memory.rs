@@ -39,6 +39,8 @@ pub struct Shares {
     pub worker: usize,
     /// least of one query, reserved before it begins
     pub least: usize,
+    /// most that the least may be: more may never be free
+    room: usize,
 }
 
 impl Shares {
@@ -54,11 +56,11 @@ impl Shares {
         let share = asked.unwrap_or(total as usize / 4);
         let worker = (rest / AT_ONCE).clamp(LEAST, MOST).min(rest / 4) as usize;
         assert!(worker as u64 <= rest, "the least of a query is of what the pool leaves");
-        Self::with_worker(share, worker.min(share / 4))
+        Self::with_worker(share, worker.min(share / 4), rest as usize / 2)
     }
 
-    fn with_worker(share: usize, worker: usize) -> Self {
-        Self { share, worker, least: worker }.gathering(1)
+    fn with_worker(share: usize, worker: usize, room: usize) -> Self {
+        Self { share, worker, least: worker, room }.gathering(1)
     }
 
     /// For a query of which so many operators gather rows. One has room for the rows until it
@@ -66,7 +68,7 @@ impl Shares {
     #[must_use]
     pub fn gathering(self, operators: usize) -> Self {
         let halves = if operators == 0 { 2 } else { operators.min(7) + 3 };
-        Self { least: (self.worker * halves / 2).min(self.share), ..self }
+        Self { least: (self.worker * halves / 2).min(self.share).min(self.room), ..self }
     }
 }
 
@@ -125,56 +127,62 @@ impl Drop for TextMemory {
     }
 }
 
-/// Queries that wait for their least, in the order in which they came: those that come later do
-/// not overtake them.
+/// Queries that wait for their least, in the order in which they came. One that needs more than
+/// others is not overtaken by them at first, so that it gets its turn while they come and go. When
+/// that has not helped, memory is held for long, and those that fit do not wait for it.
 ///
 /// Each caller that looks, a newcomer too, serves the whole line from the front as far as the
 /// budget goes. So a query waits only while memory is short: a line of queries that each slept
 /// until its own turn came would let one query begin per pause, with all memory free.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Line {
-    order: LineOrder,
+    /// how long one that waits is not overtaken
+    is_first_for: Duration,
     state: Mutex<LineState>,
 }
 
-/// Which of a line is served.
-#[derive(Clone, Copy, Debug, Default)]
-enum LineOrder {
-    /// the first, and when it has been, the next: all need the same
-    #[default]
-    Strict,
-    /// the first that there is room for
-    WhoFits,
+impl Default for Line {
+    fn default() -> Self {
+        Self { is_first_for: Duration::from_secs(1), state: Mutex::default() }
+    }
 }
 
 #[derive(Debug, Default)]
 struct LineState {
     tickets: u64,
-    /// ticket and bytes, in the order of coming
-    waiting: VecDeque<(u64, u64)>,
+    /// in the order of coming
+    waiting: VecDeque<Waiting>,
     /// served, and not yet taken by the query
     granted: Vec<(u64, Reservation)>,
 }
 
-impl LineState {
-    fn serve_who_fits(&mut self, budget: &MemoryBudget, what: &'static str) {
-        let granted = &mut self.granted;
-        self.waiting.retain(|(ticket, bytes)| match budget.reserve(what, *bytes) {
-            Ok(reserved) => {
-                granted.push((*ticket, reserved));
-                false
-            }
-            Err(_) => true,
-        });
-    }
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    bytes: u64,
+    may_be_overtaken: bool,
+}
 
+impl LineState {
+    /// Serves from the front on all that there is room for, up to one that may not be overtaken.
     fn serve(&mut self, budget: &MemoryBudget, what: &'static str) {
-        while let Some(&(ticket, bytes)) = self.waiting.front()
-            && let Ok(reserved) = budget.reserve(what, bytes)
-        {
-            self.waiting.pop_front();
-            self.granted.push((ticket, reserved));
-        }
+        let granted = &mut self.granted;
+        let mut is_open = true;
+        self.waiting.retain(|waiting| {
+            if !is_open {
+                return true;
+            }
+            match budget.reserve(what, waiting.bytes) {
+                Ok(reserved) => {
+                    granted.push((waiting.ticket, reserved));
+                    false
+                }
+                Err(_) => {
+                    is_open = waiting.may_be_overtaken;
+                    true
+                }
+            }
+        });
     }
 
     fn take(&mut self, ticket: u64) -> Option<Reservation> {
@@ -192,7 +200,7 @@ struct PlaceInLine<'a> {
 impl Line {
     /// Of those that need more and less: a small one does not wait for a large one that waits.
     pub fn of_all_sizes() -> Self {
-        Self { order: LineOrder::WhoFits, ..Self::default() }
+        Self { is_first_for: Duration::ZERO, ..Self::default() }
     }
 
     /// Reserves once all that came before are served and there is room, until `wait` is over;
@@ -209,14 +217,16 @@ impl Line {
         let place = self.join(bytes as u64);
         let mut begun = None;
         let mut looks = 0;
+        let mut waited = Duration::ZERO;
         loop {
-            if let Some(reserved) = place.look(budget, what) {
+            if let Some(reserved) = place.look(budget, what, waited) {
                 return Ok(reserved);
             }
             limits.check()?;
             // looks, not only time: a clock that stands still must not keep it here
-            let waited = begun.get_or_insert_with(Instant::now).elapsed();
-            if waited >= wait || looks * LOOK_NS >= wait.as_nanos() as u64 {
+            let looked = Duration::from_nanos(looks * LOOK_NS);
+            waited = begun.get_or_insert_with(Instant::now).elapsed().max(looked);
+            if waited >= wait {
                 return Err(Exceeded::Busy {
                     waited: wait,
                     least_bytes: bytes,
@@ -233,20 +243,23 @@ impl Line {
         let mut state = self.state.lock();
         let ticket = state.tickets;
         state.tickets += 1;
-        debug_assert!(state.waiting.back().is_none_or(|last| last.0 < ticket), "tickets ascend");
-        state.waiting.push_back((ticket, bytes));
+        debug_assert!(state.waiting.back().is_none_or(|last| last.ticket < ticket), "tickets ascend");
+        let may_be_overtaken = self.is_first_for.is_zero();
+        state.waiting.push_back(Waiting { ticket, bytes, may_be_overtaken });
         PlaceInLine { line: self, ticket }
     }
 }
 
 impl PlaceInLine<'_> {
-    /// Serves the line, and takes what is its own.
-    fn look(&self, budget: &MemoryBudget, what: &'static str) -> Option<Reservation> {
+    /// Serves the line, and takes what is its own. It has waited so long.
+    fn look(&self, budget: &MemoryBudget, what: &'static str, waited: Duration) -> Option<Reservation> {
         let mut state = self.line.state.lock();
-        match self.line.order {
-            LineOrder::Strict => state.serve(budget, what),
-            LineOrder::WhoFits => state.serve_who_fits(budget, what),
+        if waited >= self.line.is_first_for
+            && let Some(own) = state.waiting.iter_mut().find(|waiting| waiting.ticket == self.ticket)
+        {
+            own.may_be_overtaken = true;
         }
+        state.serve(budget, what);
         state.take(self.ticket)
     }
 }
@@ -254,7 +267,7 @@ impl PlaceInLine<'_> {
 impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
         let mut state = self.line.state.lock();
-        state.waiting.retain(|(ticket, _)| *ticket != self.ticket);
+        state.waiting.retain(|waiting| waiting.ticket != self.ticket);
         drop(state.take(self.ticket));
     }
 }
@@ -366,13 +379,15 @@ impl MemoryShare {
     }
 
     fn give_back(&self, bytes: usize) {
-        let inner = &*self.inner;
-        assert!(bytes <= inner.used.load(Ordering::Relaxed), "no more is given back than was taken");
-        let used = inner.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
         if bytes == 0 {
             return;
         }
+        let inner = &*self.inner;
+        // Before the bytes are subtracted: what another thread takes meanwhile must stay reserved.
         let mut reserved = inner.reserved.lock();
+        let before = inner.used.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "no more is given back than was taken");
+        let used = before - bytes;
         let keep = (used + self.step()).max(inner.shares.least);
         let spare = (reserved.bytes() as usize).saturating_sub(keep);
         reserved.shrink((spare / self.step() * self.step()) as u64);
@@ -477,7 +492,7 @@ mod tests {
     #[test]
     fn the_budget_gets_back_what_queries_took() {
         let budget = MemoryBudget::new(16 << 20);
-        let share = admit(Shares::with_worker(usize::MAX, 1 << 19), &budget).unwrap();
+        let share = admit(Shares::with_worker(usize::MAX, 1 << 19, usize::MAX), &budget).unwrap();
         assert_eq!(budget.used(), 1 << 20);
         let mut held = share.held();
         held.set(1 << 20, "test").unwrap();
@@ -495,7 +510,7 @@ mod tests {
     #[test]
     fn a_share_is_a_bound_of_its_own() {
         let budget = MemoryBudget::new(1 << 30);
-        let share = admit(Shares::with_worker(1000, 250), &budget).unwrap();
+        let share = admit(Shares::with_worker(1000, 250, 1000), &budget).unwrap();
         let mut held = share.held();
         assert!(held.is_tight(501) && !held.is_tight(500));
         assert!(matches!(held.set(1001, "test"), Err(Exceeded::Memory { share_bytes: 1000, .. })));
@@ -513,7 +528,7 @@ mod tests {
         // In the line, and about to look.
         let other = line.join(1 << 20);
         drop(begin().unwrap());
-        assert!(other.look(&budget, "test").is_some());
+        assert!(other.look(&budget, "test", Duration::ZERO).is_some());
         drop(other);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -532,7 +547,7 @@ mod tests {
     #[test]
     fn queries_wait_for_their_least_and_then_are_refused() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20, room: 4 << 20 };
         let first = admit(shares, &budget).unwrap();
         assert!(matches!(admit(shares, &budget), Err(Exceeded::Busy { free_bytes: 1048576, .. })));
         // what runs may take all that is left, but what can spill leaves it
@@ -547,7 +562,7 @@ mod tests {
     #[test]
     fn who_waits_is_not_overtaken() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20, room: 4 << 20 };
         let line = Line::default();
         let running = Mutex::new(Some(admit(shares, &budget).unwrap()));
         let wait = Duration::from_secs(1);
@@ -563,16 +578,49 @@ mod tests {
         drop(now(Duration::ZERO, &|| ()).unwrap());
     }
 
+    /// Memory that is held for long keeps out those that need more of it, and no others.
+    #[test]
+    fn one_that_waits_for_long_is_overtaken() {
+        let budget = MemoryBudget::new(4 << 20);
+        let line = Line::default();
+        let held = budget.reserve("a test", 2 << 20).unwrap();
+        let [large, small] = [3 << 20, 1 << 20].map(|bytes| line.join(bytes));
+        let look = |place: &PlaceInLine<'_>, waited| place.look(&budget, "test", waited).is_some();
+        assert!(!look(&large, Duration::from_millis(999)));
+        assert!(!look(&small, Duration::from_millis(998)));
+        assert!(!look(&large, Duration::from_secs(1)));
+        assert!(look(&small, Duration::from_secs(1)));
+        let later = line.join(2 << 20);
+        drop(held);
+        assert!(!look(&later, Duration::ZERO), "the large one is first as soon as there is room");
+        assert!(look(&large, Duration::from_secs(2)));
+        drop(large);
+        assert!(look(&later, Duration::ZERO));
+    }
+
+    #[test]
+    fn any_query_can_begin_on_an_idle_server() {
+        for total in [4u64 << 20, 8 << 20, 64 << 20, 1 << 30] {
+            let pool = total / 4 * 3;
+            for operators in 0..20 {
+                let shares = Shares::new(total, pool, None).gathering(operators);
+                // Caches and connections have some of what the pool leaves.
+                assert!(shares.least as u64 <= (total - pool) / 2, "{total} {operators}");
+                assert!(shares.least > 0);
+            }
+        }
+    }
+
     #[test]
     fn a_small_text_does_not_wait_for_a_large_one_that_waits() {
         let budget = MemoryBudget::new(64 << 20);
         let line = Line::of_all_sizes();
         let taken = budget.reserve("a test", 40 << 20).unwrap();
         let [large, small] = [48 << 20, 8 << 20].map(|bytes| line.join(bytes));
-        assert!(large.look(&budget, "test").is_none());
-        assert!(small.look(&budget, "test").is_some());
+        assert!(large.look(&budget, "test", Duration::ZERO).is_none());
+        assert!(small.look(&budget, "test", Duration::ZERO).is_some());
         drop(taken);
-        assert!(large.look(&budget, "test").is_some());
+        assert!(large.look(&budget, "test", Duration::ZERO).is_some());
         drop((large, small));
         assert_eq!(budget.used(), 0);
     }
@@ -590,7 +638,7 @@ mod tests {
     #[test]
     fn a_query_that_waits_lends_what_it_does_not_use() {
         let budget = MemoryBudget::new(4 << 20);
-        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20 };
+        let shares = Shares { share: 4 << 20, worker: 1 << 20, least: 3 << 20, room: 4 << 20 };
         let first = admit(shares, &budget).unwrap();
         let mut held = first.held();
         held.set(1 << 20, "test").unwrap();

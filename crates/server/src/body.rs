@@ -39,8 +39,10 @@ use crate::slots::Slot;
 const WHOLE_BYTES: usize = 64 * 1024;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
-/// How long a query whose client does not read keeps memory that others need.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a query whose client does not read keeps memory that others need. Progress is seen when
+/// a third of the send buffer is free, so a client that reads 11 KiB/s keeps its answer. Less than
+/// queries wait for memory.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// How long a query whose client reads on waits for the memory it has lent; then it goes on
 /// with what it can get.
 const LENT: Duration = Duration::from_secs(10);
@@ -101,6 +103,8 @@ enum Content {
     /// is seen as cut
     Stream {
         chunks: mpsc::Receiver<Sent>,
+        /// The trailer came: all else that ends the chunks has cut the answer.
+        is_ended: bool,
         #[expect(dead_code, reason = "held for its drop")]
         memory: Option<Reservation>,
     },
@@ -171,7 +175,16 @@ impl Body for AnswerBody {
         let body = self.get_mut();
         let frame = match &mut body.content {
             Content::Whole(bytes) => bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))),
-            Content::Stream { chunks, .. } => std::task::ready!(chunks.poll_recv(cx)),
+            Content::Stream { chunks, is_ended, .. } => match std::task::ready!(chunks.poll_recv(cx)) {
+                None if !*is_ended => {
+                    *is_ended = true;
+                    Some(Err(io::Error::other("the answer was cut")))
+                }
+                frame => {
+                    *is_ended |= !matches!(&frame, Some(Ok(frame)) if frame.is_data());
+                    frame
+                }
+            },
         };
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
             body.sent += data.len() as u64;
@@ -323,7 +336,7 @@ impl AnswerWriter {
             let (size, memory) = StreamSize::reserve(&self.budget);
             self.chunk_bytes = size.chunk_bytes;
             let (sender, chunks) = mpsc::channel(size.queued_chunks);
-            let body = AnswerBody::from_content(Content::Stream { chunks, memory });
+            let body = AnswerBody::from_content(Content::Stream { chunks, is_ended: false, memory });
             let headers = std::mem::take(&mut self.headers);
             let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
             head.send(Ok(begun)).map_err(|_| gone())?;
@@ -363,7 +376,7 @@ impl AnswerWriter {
             Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
             Err(mpsc::error::TrySendError::Full(frame)) => {
                 let sent = send_when_read(chunks, frame, &mut self.turn, &self.budget);
-                Handle::current().block_on(sent).ok_or_else(gone)
+                Handle::current().block_on(sent)
             }
         }
     }
@@ -389,26 +402,26 @@ impl Turn {
     }
 }
 
-/// Waits for the client to read, after a moment without its turn; `None` when it has gone, or has
+/// Waits for the client to read, after a moment without its turn; an error when it has gone, or has
 /// not read for long while memory is short.
 async fn send_when_read(
     chunks: &mpsc::Sender<Sent>,
     chunk: Sent,
     turn: &mut Turn,
     budget: &MemoryBudget,
-) -> Option<()> {
+) -> io::Result<()> {
     if let Ok(room) = tokio::time::timeout(STALL, chunks.reserve()).await {
-        room.ok()?.send(chunk);
-        return Some(());
+        room.map_err(|_| gone())?.send(chunk);
+        return Ok(());
     }
     turn.release();
     tokio::select! {
-        room = chunks.reserve() => room.ok()?.send(chunk),
-        () = out_of_patience(budget) => return None,
+        room = chunks.reserve() => room.map_err(|_| gone())?.send(chunk),
+        () = out_of_patience(budget) => return Err(mute()),
     }
     tokio::select! {
-        () = turn.take_again() => Some(()),
-        () = chunks.closed() => None,
+        () = turn.take_again() => Ok(()),
+        () = chunks.closed() => Err(gone()),
     }
 }
 
@@ -424,6 +437,11 @@ async fn out_of_patience(budget: &MemoryBudget) {
 
 fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "the client has closed the connection")
+}
+
+fn mute() -> io::Error {
+    let why = format!("the client read nothing for {} s while memory was short", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, why)
 }
 
 impl Write for AnswerWriter {
@@ -500,6 +518,31 @@ mod tests {
         assert_eq!(chunk.len(), WHOLE_BYTES);
         drop(begun);
         assert_eq!(writer.write_all(&vec![7; WHOLE_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// Whatever the writer ends by, a panic or a client that did not read its last chunk.
+    #[test]
+    fn an_answer_without_its_end_is_an_error() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        for is_finished in [true, false] {
+            let (mut writer, mut head) = writer(&MemoryBudget::new(64 << 20));
+            writer.write_all(&vec![7; WHOLE_BYTES]).unwrap();
+            let Ok(mut begun) = head.try_recv().unwrap() else { panic!("not an answer") };
+            match is_finished {
+                true => writer.finish(&Activity::default()).unwrap(),
+                false => drop(writer),
+            }
+            let frames = runtime.block_on(async {
+                let mut frames = Vec::new();
+                while let Some(frame) =
+                    std::future::poll_fn(|cx| Pin::new(&mut begun.body).poll_frame(cx)).await
+                {
+                    frames.push(frame.is_ok());
+                }
+                frames
+            });
+            assert_eq!(frames, [true, is_finished]);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -116,9 +117,11 @@ async fn begin(stream: TcpStream, tls: Option<Arc<Tls>>, patience: Duration) -> 
 async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stopping: watch::Receiver<bool>) {
     let link = Arc::new(Link::default());
     let io = Guarded::new(stream, Arc::clone(&link), service.limits());
+    let is_old = AtomicBool::new(false);
     let handler = hyper::service::service_fn(|request| {
         let (service, link) = (Arc::clone(&service), Arc::clone(&link));
         let connection = Arc::clone(&entered.connection);
+        is_old.fetch_or(is_ended_by_close(&request), Ordering::Relaxed);
         async move { service.respond(request, &link, &connection).await }
     });
     let mut http = http1::Builder::new();
@@ -126,17 +129,22 @@ async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stop
     http.half_close(false).header_read_timeout(None).max_buf_size(HEAD_BYTES);
     let mut connection = http.serve_connection(io, handler);
     let stop = async { stopping.wait_for(|stop| *stop).await.map(|_| ()) };
-    tokio::select! {
-        // A broken connection is the client's affair.
-        _ = &mut connection => {}
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
         _ = stop => {
             std::pin::Pin::new(&mut connection).graceful_shutdown();
-            let _ = (&mut connection).await;
+            (&mut connection).await
         }
-    }
+    };
+    // A broken connection is the client's affair, unless the answer was cut.
+    let is_cut = ended.is_err_and(|error| error.is_user());
     let guarded = connection.into_parts().io;
     let is_over = guarded.is_over();
     let (mut stream, gave_up) = guarded.into_stream();
+    if is_cut && is_old.load(Ordering::Relaxed) {
+        // Nothing but the end of the connection ends the answer, so it must not end as usual.
+        return stream.reset();
+    }
     match link.ended() {
         Some(Ended::Head) if !gave_up => {
             let answer = canned("408 Request Timeout", "", TOO_LATE);
@@ -148,6 +156,11 @@ async fn serve(stream: Stream, entered: Entered, service: Arc<Service>, mut stop
         _ => return,
     }
     linger(stream).await;
+}
+
+/// Whether the length of an answer of unknown length is told by the end of the connection alone.
+fn is_ended_by_close<B>(request: &hyper::Request<B>) -> bool {
+    request.version() < hyper::Version::HTTP_11
 }
 
 fn too_many(most: usize) -> String {

@@ -88,6 +88,17 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// Closes it so that the client sees a broken connection: with TLS the word of the end is
+    /// missing.
+    pub(crate) fn reset(self) {
+        if let Stream::Plain(stream) = self {
+            // Where it fails the connection is broken already.
+            let _ = stream.set_zero_linger();
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {

@@ -237,6 +237,20 @@ fn a_client_that_never_reads_is_closed() {
     assert!(!rest.ends_with(b"0\r\n\r\n"));
 }
 
+/// Over HTTP/1.0 nothing but the end of the connection ends an answer.
+#[test]
+fn a_cut_answer_to_an_old_client_ends_in_a_reset() {
+    let server = running(ServerLimits { timeout: Some(SHORT), ..patient() });
+    let mut old = server.connect();
+    let request = get(LARGE).replace("HTTP/1.1", "HTTP/1.0");
+    old.write_all(request.as_bytes()).unwrap();
+    // The query runs out of its time while nothing is read.
+    std::thread::sleep(2 * SHORT);
+    let mut rest = Vec::new();
+    let error = old.read_to_end(&mut rest).expect_err("the rows are not all there");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
 #[test]
 fn a_client_that_pauses_gets_all() {
     let server = running(ServerLimits { queries: 1, ..patient() });

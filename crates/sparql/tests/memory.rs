@@ -287,6 +287,33 @@ fn an_update_that_holds_its_quads_is_within_the_budget() {
     assert!(fixture.engine.graph().database().memory().peak() <= MEMORY);
 }
 
+/// Terms for which there is no memory are not answered as unbound, and no update goes by them.
+#[test]
+fn values_beyond_the_memory_of_a_query_are_an_error() {
+    let fixture = fixture(10);
+    let mut refused = 0;
+    for many in (500..5000).step_by(250) {
+        let values: String = (0..many).map(|i| format!("<e:a-term-that-is-not-stored-{i}> ")).collect();
+        let select = format!("SELECT ?x {{ VALUES ?x {{ {values} }} }} OFFSET {}", many - 100);
+        let options = QueryOptions { memory: Some(256 << 10), ..QueryOptions::default() };
+        let mut unbound = 0;
+        let answered = fixture
+            .engine
+            .query(&select, &options)
+            .and_then(|result| result.for_each(|row| unbound += u64::from(row[0].is_none())));
+        assert!(answered.is_err() || unbound == 0, "{unbound} of {many} are unbound");
+        refused += u64::from(answered.is_err_and(|error| names_a_limit(&error)));
+        let insert = format!("INSERT {{ ?x <e:q> {many} }} WHERE {{ {{ {select} }} }}");
+        let options = UpdateOptions { memory: Some(256 << 10), ..UpdateOptions::default() };
+        let inserted = fixture.engine.update(&insert, &options).map(|updated| updated.changed.inserted);
+        assert!(
+            inserted.as_ref().is_ok_and(|inserted| *inserted == 100) || inserted.is_err(),
+            "{inserted:?}"
+        );
+    }
+    assert!(refused > 0, "some are too many");
+}
+
 /// Not a measurement: a query that does not look at its limits for a second fails this,
 /// whatever the machine does.
 #[test]

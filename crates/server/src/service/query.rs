@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hyper::StatusCode;
 use snowmelt_database::Account;
-use snowmelt_sparql::{QueryKind, QueryOptions};
+use snowmelt_sparql::{QueryError, QueryKind, QueryOptions};
 use tokio::sync::oneshot;
 
 use super::answers::{Answered, begun, lost, typed};
@@ -178,8 +178,8 @@ impl QueryRun {
             Ok(written) => {
                 let account = options.account.as_ref();
                 let activity = account.map_or(written.activity, |account| account.activity());
-                drop(writer.finish(&activity));
-                self.log_if_slow(begun, written.rows, None);
+                let lost = writer.finish(&activity).err().map(|error| refusal(&QueryError::Write(error)));
+                self.log_if_slow(begun, written.rows, lost.as_ref());
             }
             Err(error) if thread.gives_up(&error) => {}
             Err(error) => {

@@ -263,7 +263,10 @@ impl QueryResult {
                 return Ok(None);
             }
             let run = &mut self.run;
-            let Some(mut batch) = self.root.with(|root| root.next(run))? else { return Ok(None) };
+            let next = self.root.with(|root| root.next(run))?;
+            // Terms that there was no memory for are unbound: no answer may come of them.
+            self.run.terms.fault()?;
+            let Some(mut batch) = next else { return Ok(None) };
             if self.kind == QueryKind::Boolean {
                 batch = Batch::unit();
             }

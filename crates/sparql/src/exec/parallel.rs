@@ -217,10 +217,15 @@ impl Parallel {
                     }
                 }
             };
-            let handle = std::thread::Builder::new().name("query".to_owned()).spawn(body);
-            handles.push(handle.map_err(QueryError::Write)?);
+            match std::thread::Builder::new().name("query".to_owned()).spawn(body) {
+                Ok(handle) => handles.push(handle),
+                // The parts are taken by those that there are.
+                Err(_) if !handles.is_empty() => {}
+                Err(error) => return Err(QueryError::Write(error)),
+            }
         }
-        run.source.session.count_forks(self.threads);
+        let forked = handles.len();
+        run.source.session.count_forks(forked);
         if let Some(profile) = &mut run.profile {
             profile.operators[self.node].threads = self.threads;
         }
