@@ -59,7 +59,7 @@ fn batch(number: u64) -> QuadBatch {
     batch
 }
 
-/// What a transaction sees may never be, and another one gets its number.
+/// The state that a transaction sees may never be, and another one gets its number.
 #[test]
 fn a_session_on_a_transaction_is_seen_by_no_other() {
     let dir = tempfile::tempdir().unwrap();

@@ -212,7 +212,7 @@ impl LoadError {
 mod tests {
     use super::*;
 
-    /// A server answers a want of memory with "try again", and a fault of the document with "mend it".
+    /// A server answers the one with "try again", and the other with "mend it".
     #[test]
     fn a_want_of_memory_is_no_fault_of_the_document() {
         let error = |setting| LoadError::Syntax {
