@@ -7,9 +7,9 @@
 //! | …     | the bytes, lz4                         |
 //!
 //! An operator has one space, however many runs or partitions it writes: each keeps a list of
-//! where its blocks are, and they share the buffers through which blocks are written. So what a
-//! spill needs in memory hardly grows with it; all of it is held by the query. The space is given
-//! back when the operator ends, however it ends.
+//! where its blocks are, and they share the buffers through which blocks are written. So a spill
+//! needs the place of each block in memory, held by the query, and checksums of 4 bytes for 8 KiB,
+//! which are not counted. The space is given back when the operator ends, however it ends.
 
 use std::sync::Arc;
 
