@@ -55,7 +55,7 @@ impl<S: LayerState> States<S> {
         let newest = self.newest.read().clone();
         // Its number is that of a commit which may never be, and it may see more at the next step.
         if snapshot.is_private() {
-            return Ok(Arc::new(Self::read(snapshot, snapshot.txn(), &newest)?));
+            return Ok(Arc::new(self.read(snapshot, snapshot.txn())?));
         }
         if newest.txn() == snapshot.txn() {
             return Ok(newest);
@@ -63,7 +63,7 @@ impl<S: LayerState> States<S> {
         let appended = self.appended.lock().get(&snapshot.txn()).cloned();
         let state = match appended {
             Some(state) => state,
-            None => Arc::new(Self::read(snapshot, snapshot.txn(), &newest)?),
+            None => Arc::new(self.read(snapshot, snapshot.txn())?),
         };
         let mut newest = self.newest.write();
         if newest.txn() < state.txn() {
@@ -91,12 +91,15 @@ impl<S: LayerState> States<S> {
         if newest.txn() == txn {
             return Ok(newest);
         }
-        Ok(Arc::new(Self::read(base, txn, &newest)?))
+        Ok(Arc::new(self.read(base, txn)?))
     }
 
-    fn read(snapshot: &Snapshot, txn: u64, earlier: &S) -> Result<S, S::Error> {
+    /// Reads a state, and takes over from the one before it.
+    fn read(&self, snapshot: &Snapshot, txn: u64) -> Result<S, S::Error> {
         let mut state = S::read(snapshot, txn)?;
-        state.take_over(earlier);
+        let newest = self.newest.read().clone();
+        let appended = self.appended.lock().range(..txn).next_back().map(|(_, state)| state.clone());
+        state.take_over(&appended.filter(|state| state.txn() > newest.txn()).unwrap_or(newest));
         Ok(state)
     }
 

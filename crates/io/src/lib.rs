@@ -78,6 +78,7 @@ pub use learn::writes::WriteCosts;
 pub use learn::{Belief, Beside, Evidence, SeenLoad};
 pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
+pub use measure::written::written_bytes;
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use snowmelt_io::{IoErrorKind, JobFile};
+use snowmelt_io::{IoErrorKind, JobFile, written_bytes};
 
 use crate::LabError;
 use crate::machine::BlockDevice;
@@ -57,8 +57,13 @@ impl Target {
                 crate::size::about(file.len() as f64)
             ));
         }
-        if meta.is_file() && meta.blocks() * 512 < meta.len() / 100 * 99 {
-            doubts.push("the file has holes, which are read without the device".into());
+        let written = written_bytes(path, file.len()).map_err(|e| LabError::file("look at", path, e))?;
+        if written < file.len() / 100 * 99 {
+            doubts.push(format!(
+                "{} of {} were ever written: the rest, holes and room that is only reserved, is read without the device",
+                crate::size::about(written as f64),
+                crate::size::about(file.len() as f64)
+            ));
         }
         Ok(Target { path: path.into(), len: file.len(), device, doubts })
     }
@@ -146,5 +151,21 @@ mod tests {
         assert!(message.contains("1048576") && message.contains("--range"), "{message}");
         assert!(target.doubts.iter().any(|d| d.contains("holes")), "{:?}", target.doubts);
         assert!(target.doubts.iter().any(|d| d.contains("1.00 MiB")));
+    }
+
+    #[test]
+    fn room_that_is_only_reserved_is_no_data() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let reserved = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 4 << 20);
+        let doubts = |file: &tempfile::NamedTempFile| Some(Target::look(file.path()).ok()?.doubts);
+        let Some(told) = doubts(&file).filter(|_| reserved.is_ok()) else {
+            println!("skipped: no block device, or no fallocate, below temporary files here");
+            return;
+        };
+        assert!(told.iter().any(|doubt| doubt.starts_with("0 B of 4.00 MiB were ever written")), "{told:?}");
+        std::fs::write(file.path(), vec![1; 4 << 20]).unwrap();
+        file.as_file().sync_all().unwrap();
+        let told = doubts(&file).unwrap();
+        assert!(!told.iter().any(|doubt| doubt.contains("ever written")), "{told:?}");
     }
 }

@@ -40,6 +40,14 @@ pub(crate) fn written_parts(path: &Path, len: u64) -> io::Result<Vec<(u64, u64)>
     Ok(parts)
 }
 
+/// Bytes of a file that have been written, holes and reserved room left out; of a block device all.
+///
+/// # Errors
+/// The file cannot be opened or asked.
+pub fn written_bytes(path: &Path, len: u64) -> io::Result<u64> {
+    Ok(written_parts(path, len)?.iter().map(|(_, bytes)| bytes).sum())
+}
+
 /// Blocks of one length in some parts of a file.
 pub(crate) struct WrittenBlocks {
     block: u64,
