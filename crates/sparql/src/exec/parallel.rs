@@ -227,7 +227,7 @@ impl Parallel {
         let forked = handles.len();
         run.source.session.count_forks(forked);
         if let Some(profile) = &mut run.profile {
-            profile.operators[self.node].threads = self.threads;
+            profile.operators[self.node].threads = forked;
         }
         Ok(())
     }
