@@ -40,9 +40,9 @@ const WHOLE_BYTES: usize = 64 * 1024;
 /// How long a query keeps its slot while its client does not read.
 const STALL: Duration = Duration::from_millis(100);
 /// How long a query whose client does not read keeps memory that others need. Progress is seen when
-/// a third of the send buffer is free, so a client that reads 11 KiB/s keeps its answer. Less than
-/// queries wait for memory.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// a third of the send buffer is free, so this takes the answer from clients that read less than
+/// some 50 KiB/s, too; they see it as cut.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a query whose client reads on waits for the memory it has lent; then it goes on
 /// with what it can get.
 const LENT: Duration = Duration::from_secs(10);
