@@ -209,6 +209,6 @@ mod tests {
             is_cuttable,
         };
         assert_eq!(told(cut(true)), "j: byte 4: it is short; --salvage opens what is before");
-        assert_eq!(told(cut(false)), "j: byte 4: it is short");
+        assert_eq!(told(cut(false)), "j: byte 4: it is short; restore the database from a copy");
     }
 }
