@@ -52,11 +52,11 @@ impl<S: LayerState> States<S> {
     /// # Errors
     /// A record that cannot be read.
     pub fn seen_by(&self, snapshot: &Snapshot) -> Result<Arc<S>, S::Error> {
-        let newest = self.newest.read().clone();
-        // Its number is that of a commit which may never be, and it may see more at the next step.
+        // Its number is that of a commit which may never be, or is another's.
         if snapshot.is_private() {
             return Ok(Arc::new(self.read(snapshot, snapshot.txn())?));
         }
+        let newest = self.newest.read().clone();
         if newest.txn() == snapshot.txn() {
             return Ok(newest);
         }

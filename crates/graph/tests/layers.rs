@@ -75,6 +75,7 @@ fn a_session_on_a_transaction_is_seen_by_no_other() {
         let within = graphs.session_at(txn.snapshot()).unwrap();
         assert_eq!(within.state().quads(), before + 1);
         assert_eq!(quads(&graphs), before);
+        let snapshot = txn.snapshot();
         if round % 2 == 0 {
             drop(txn);
             // Another layer gets the number.
@@ -82,6 +83,7 @@ fn a_session_on_a_transaction_is_seen_by_no_other() {
             add_row(&mut txn, round, &Arc::default());
             txn.commit().unwrap();
             assert_eq!(quads(&graphs), before);
+            assert_eq!(graphs.session_at(snapshot).unwrap().state().quads(), before + 1);
         } else {
             txn.commit().unwrap();
             assert_eq!(quads(&graphs), before + 1);
