@@ -130,6 +130,11 @@ pub fn active_scheduler(line: &str) -> &str {
 /// The directory in /sys/block of a device, the whole disk's for a partition.
 fn sys_dir(major: u32, minor: u32) -> Option<PathBuf> {
     let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    whole_disk(dir)
+}
+
+/// The directory of the disk that a partition's lies in; that of a whole disk itself.
+pub(crate) fn whole_disk(dir: PathBuf) -> Option<PathBuf> {
     if dir.join("partition").exists() { dir.parent().map(Path::to_path_buf) } else { Some(dir) }
 }
 

@@ -240,8 +240,7 @@ impl Line {
         let ticket = state.tickets;
         state.tickets += 1;
         debug_assert!(state.waiting.back().is_none_or(|last| last.ticket < ticket), "tickets ascend");
-        let may_be_overtaken = self.is_first_for.is_zero();
-        state.waiting.push_back(Waiting { ticket, bytes, may_be_overtaken });
+        state.waiting.push_back(Waiting { ticket, bytes, may_be_overtaken: false });
         PlaceInLine { line: self, ticket }
     }
 }
@@ -251,9 +250,9 @@ impl PlaceInLine<'_> {
     fn look(&self, budget: &MemoryBudget, what: &'static str, waited: Duration) -> Option<Reservation> {
         let mut state = self.line.state.lock();
         if waited >= self.line.is_first_for
-            && let Some(own) = state.waiting.iter_mut().find(|waiting| waiting.ticket == self.ticket)
+            && let Ok(at) = state.waiting.binary_search_by_key(&self.ticket, |waiting| waiting.ticket)
         {
-            own.may_be_overtaken = true;
+            state.waiting[at].may_be_overtaken = true;
         }
         state.serve(budget, what);
         state.take(self.ticket)

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::LabError;
-use crate::machine::BlockDevice;
+use crate::machine::{BlockDevice, whole_disk};
 use crate::undo::{Step, Undo, living, state_dir};
 
 /// How often a command that waits looks again.
@@ -61,15 +61,10 @@ impl Busy {
 
 /// The folder of a device, and those of all that it is made of.
 fn with_parts(device: &Path) -> Vec<PathBuf> {
-    // Of a partition that is a part of another device, the disk.
-    let whole = |dir: PathBuf| match dir.join("partition").exists() {
-        true => dir.parent().map_or(dir.clone(), Path::to_path_buf),
-        false => dir,
-    };
     let Ok(device) = fs::canonicalize(device) else { return Vec::new() };
     let parts = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
-    let below = parts.filter_map(|part| fs::canonicalize(part.path()).ok());
-    let mut all: Vec<PathBuf> = below.flat_map(|part| with_parts(&whole(part))).collect();
+    let below = parts.filter_map(|part| whole_disk(fs::canonicalize(part.path()).ok()?));
+    let mut all: Vec<PathBuf> = below.flat_map(|disk| with_parts(&disk)).collect();
     all.push(device);
     all
 }

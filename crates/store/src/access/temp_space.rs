@@ -84,13 +84,7 @@ impl Store {
             true => Backing::unlinked_file()?,
             false => Backing::Extents { store: self.clone(), taken: RwLock::default() },
         };
-        let gathered = Gathered { buffer: AlignedBuf::new(0), len: 0 };
-        Ok(TempSpace {
-            backing,
-            written: AtomicU64::new(0),
-            checksums: RwLock::default(),
-            gathered: Mutex::new(gathered),
-        })
+        Ok(TempSpace::from_backing(backing))
     }
 }
 
@@ -114,6 +108,16 @@ impl Backing {
 impl TempSpace {
     /// Bytes of memory that a space takes.
     pub const BUFFER_BYTES: usize = WRITE_BYTES;
+
+    fn from_backing(backing: Backing) -> TempSpace {
+        let gathered = Gathered { buffer: AlignedBuf::new(0), len: 0 };
+        TempSpace {
+            backing,
+            written: AtomicU64::new(0),
+            checksums: RwLock::default(),
+            gathered: Mutex::new(gathered),
+        }
+    }
 
     /// Appends bytes, given in parts, and returns where they begin.
     ///
@@ -305,13 +309,7 @@ mod tests {
     /// Rows that a sort put aside come back as they were, or the query ends with an error.
     #[test]
     fn bytes_that_changed_are_an_error() {
-        let gathered = Mutex::new(Gathered { buffer: AlignedBuf::new(0), len: 0 });
-        let space = TempSpace {
-            backing: Backing::unlinked_file().unwrap(),
-            written: AtomicU64::new(0),
-            checksums: RwLock::default(),
-            gathered,
-        };
+        let space = TempSpace::from_backing(Backing::unlinked_file().unwrap());
         let bytes: Vec<u8> = (0..3 * WRITE_BYTES + 100).map(|i| (i / 7) as u8).collect();
         assert_eq!(space.append(&[&bytes]).unwrap(), 0);
         assert_eq!(&*space.read(0, bytes.len()).unwrap(), &bytes[..]);
