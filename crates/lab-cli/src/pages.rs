@@ -2,7 +2,11 @@
 //!
 //! 1. The pages `command-line.md` and `command-line-lab.md` are made from the definitions of the
 //!    commands. `SNOWMELT_WRITE=1 cargo test -p snowmelt-lab-cli pages` writes them again.
-//! 2. Each command in a code block of any page is one that its program takes.
+//! 2. Each command in a code block of the book or of a README is one that its program takes, and
+//!    each that stands within a sentence.
+//! 3. `forms`: each switch can be written as its table shows it.
+
+mod forms;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -145,9 +149,15 @@ fn switch(arg: &Arg) -> String {
     let long = arg.get_long().map(|long| format!("--{long}"));
     let short = arg.get_short().map(|short| format!("-{short}"));
     let name = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
-    match arg.get_value_names() {
-        Some([value, ..]) if arg.get_action().takes_values() => format!("`{name} {value}`"),
-        _ => format!("`{name}`"),
+    let Some([value, ..]) = arg.get_value_names().filter(|_| arg.get_action().takes_values()) else {
+        return format!("`{name}`");
+    };
+    let is_optional = arg.get_num_args().is_some_and(|number| number.min_values() == 0);
+    match (arg.is_require_equals_set(), is_optional) {
+        (true, true) => format!("`{name}[={value}]`"),
+        (true, false) => format!("`{name}={value}`"),
+        (false, true) => format!("`{name} [{value}]`"),
+        (false, false) => format!("`{name} {value}`"),
     }
 }
 
@@ -282,28 +292,94 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The book's pages, and those that readers see before it.
+fn documents() -> Vec<PathBuf> {
+    let root = book().join("../..");
+    let front = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "crates/python/README.md"];
+    pages(&book()).into_iter().chain(front.map(|page| root.join(page))).collect()
+}
+
+/// Commands of ours within a sentence: code between single backticks, which may go on in the next
+/// line.
+fn mentions_of(page: &str) -> Vec<Vec<String>> {
+    let is_text = |line: &&str| !line.starts_with("    ");
+    let mut in_fence = false;
+    let text: Vec<&str> = page
+        .lines()
+        .filter(|line| {
+            in_fence ^= line.trim_start().starts_with("```");
+            !in_fence && !line.trim_start().starts_with("```")
+        })
+        .filter(is_text)
+        .map(str::trim)
+        .collect();
+    let paragraphs = text.split(|line| line.is_empty()).map(|lines| lines.join(" "));
+    let spans = |paragraph: String| -> Vec<String> {
+        paragraph.split('`').skip(1).step_by(2).map(|span| span.replace("\\|", "|")).collect()
+    };
+    paragraphs.flat_map(spans).flat_map(|span| shell_commands(&span)).filter_map(ours).collect()
+}
+
+/// Why a program refuses a command; nothing if it takes it.
+fn refusal(programs: &[Command], words: &[String]) -> Option<clap::Error> {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+    let program = programs.iter().find(|program| program.get_name() == words[0]);
+    let error = program.expect("it is one of ours").clone().try_get_matches_from(words).err()?;
+    // A folder of the example is not on this machine.
+    let is_absent = error.to_string().contains("No such file");
+    (!is_absent && !matches!(error.kind(), DisplayHelp | DisplayVersion)).then_some(error)
+}
+
+/// True where a command or a switch is only named, or has a word in capitals to be replaced.
+fn is_named_only(words: &[String], error: &clap::Error) -> bool {
+    use clap::error::ErrorKind as Kind;
+    let is_placeholder = |word: &String| {
+        let has_lowercase = word.chars().any(|c| c.is_ascii_lowercase());
+        word.contains('…') || word.contains("...") || (word.len() > 1 && !has_lowercase)
+    };
+    let is_short = match error.kind() {
+        Kind::MissingRequiredArgument
+        | Kind::MissingSubcommand
+        | Kind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+        Kind::InvalidValue => error.to_string().contains("but none was supplied"),
+        _ => false,
+    };
+    is_short || words.iter().any(is_placeholder)
+}
+
 #[test]
 fn every_command_of_the_book_is_one() {
     let programs = [snowmelt_cli::command(), crate::command()].map(built);
     let mut wrong = Vec::new();
-    let mut count = 0;
-    for path in pages(&book()) {
+    let mut counts = (0, 0);
+    for path in documents() {
         let is_made = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("command-line"));
         let text = std::fs::read_to_string(&path).unwrap();
-        for words in commands_of(&text).into_iter().filter(|_| !is_made) {
-            count += 1;
-            let program = programs.iter().find(|program| program.get_name() == words[0]);
-            let program = program.expect("it is one of ours").clone();
-            let Err(error) = program.try_get_matches_from(&words) else { continue };
-            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
-            // A folder of the example is not on this machine.
-            let is_absent = error.to_string().contains("No such file");
-            if !is_absent && !matches!(error.kind(), DisplayHelp | DisplayVersion) {
-                let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
-                wrong.push(format!("{}: {}: {reason}", path.display(), words.join(" ")));
+        let (examples, mentions) = (commands_of(&text), mentions_of(&text));
+        let mut refused = |words: Vec<String>, error: clap::Error| {
+            let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
+            wrong.push(format!("{}: {}: {reason}", path.display(), words.join(" ")));
+        };
+        for words in examples.into_iter().filter(|_| !is_made) {
+            counts.0 += 1;
+            if let Some(error) = refusal(&programs, &words) {
+                refused(words, error);
+            }
+        }
+        for words in mentions.into_iter().filter(|_| !is_made) {
+            counts.1 += 1;
+            if let Some(error) = refusal(&programs, &words).filter(|error| !is_named_only(&words, error)) {
+                refused(words, error);
             }
         }
     }
-    assert!(count > 50, "only {count} commands found");
+    assert!(counts.0 > 50 && counts.1 > 50, "only {counts:?} commands found");
     assert!(wrong.is_empty(), "{} commands are refused:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn commands_are_found_within_sentences() {
+    let page = "Ask `snowmelt\nstats db --meters` or `ls`.\n\n    `snowmelt no`\n\n| `snowmelt-lab read F` | `x` |\n";
+    let found: Vec<String> = mentions_of(page).iter().map(|words| words.join(" ")).collect();
+    assert_eq!(found, ["snowmelt stats db --meters", "snowmelt-lab read F"]);
 }
