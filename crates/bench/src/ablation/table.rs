@@ -2,7 +2,7 @@
 
 use snowmelt_store::Rule;
 
-use super::{Cell, Conditions, Figures, QueryLoad, Setting};
+use super::{Cell, Conditions, Figures, QueryLoad, Setting, conditions};
 use snowmelt_base::text_table::TextTable;
 
 /// All cells of an ablation, and judgements about them.
@@ -52,6 +52,10 @@ pub struct Worth {
     pub helps: Vec<(Conditions, f64)>,
     /// Those under which both are worse.
     pub hurts: usize,
+    /// Conditions under which it was compared in at least one of the two ways.
+    pub compared: usize,
+    /// Conditions under which it was compared in both ways.
+    pub in_both_ways: usize,
 }
 
 impl<'a> Outcome<'a> {
@@ -120,16 +124,18 @@ impl<'a> Outcome<'a> {
     }
 
     fn worth_of(&self, rule: Rule) -> Worth {
-        let mut worth = Worth { rule, helps: Vec::new(), hurts: 0 };
+        let mut worth = Worth { rule, helps: Vec::new(), hurts: 0, compared: 0, in_both_ways: 0 };
         for conditions in self.all_conditions() {
             let compare = |with: &str, without: &str| {
                 Some(ratio(&conditions, self.seconds(conditions, with)?, self.seconds(conditions, without)?))
             };
-            let alone = compare(rule.name(), "none").unwrap_or(1.0);
-            let among = compare("all", &format!("all -{}", rule.name())).unwrap_or(1.0);
-            if alone.min(among) < HELPS {
-                worth.helps.push((conditions, 1.0 / alone.min(among)));
-            } else if alone.min(among) > 1.0 / HELPS {
+            let ways = [compare(rule.name(), "none"), compare("all", &format!("all -{}", rule.name()))];
+            let Some(best) = ways.into_iter().flatten().reduce(f64::min) else { continue };
+            worth.compared += 1;
+            worth.in_both_ways += usize::from(ways.iter().all(Option::is_some));
+            if best < HELPS {
+                worth.helps.push((conditions, 1.0 / best));
+            } else if best > 1.0 / HELPS {
                 worth.hurts += 1;
             }
         }
@@ -167,12 +173,58 @@ impl<'a> Outcome<'a> {
         table.render()
     }
 
+    /// What each rule is worth, as far as settings that show it were among those compared.
+    fn rules(&self) -> String {
+        let (compared, others): (Vec<Worth>, Vec<Worth>) =
+            self.worth().into_iter().partition(|worth| worth.compared > 0);
+        let mut out = String::new();
+        if !compared.is_empty() {
+            out.push_str("\nwhat each rule is worth (alone against none, or all against all without it)\n");
+        }
+        compared.iter().for_each(|worth| out.push_str(&format!("  {}\n", worth.text())));
+        if !others.is_empty() {
+            let names: Vec<&str> = others.iter().map(|worth| worth.rule.name()).collect();
+            out.push_str(&format!(
+                "\nnothing is said of {}: that takes the settings none and RULE, or all and 'all -RULE'\n",
+                names.join(", ")
+            ));
+        }
+        out
+    }
+
     /// `auto` under all conditions, and what every rule is worth.
     pub fn summary(&self) -> String {
+        let mut out = self.against_fixed();
+        out.push_str(&self.turned());
+        out.push_str(&self.one_by_one());
+        out.push_str(&self.rules());
+        let costs = self.worth_of_device_costs();
+        if !costs.is_empty() {
+            out.push_str("\nwhat device times in plans are worth (auto -warm-list: time with warm plans by time with them)\n");
+        }
+        for (conditions, times) in costs {
+            out.push_str(&format!("  {times:.2} × ({conditions}, {})\n", conditions.load.name()));
+        }
+        if let Some(share) = self.extent_share() {
+            out.push_str(&format!(
+                "\npages from read-ahead batches, extent rule alone on the HDD: {:.0} % (Virtuoso in 2011, second read within 20 s: 89 %)\n",
+                100.0 * share
+            ));
+        }
+        out
+    }
+
+    /// `auto` and the best fixed setting; nothing where both were not run.
+    fn against_fixed(&self) -> String {
+        let judgements: Vec<Judgement> =
+            self.judgements().into_iter().chain(self.judgements_of_learned()).collect();
+        if judgements.is_empty() {
+            return String::new();
+        }
         let mut out =
             String::from("\nauto against the best fixed setting (without a warm list: of those without)\n");
         let mut table = TextTable::new(&["conditions", "setting", "s", "best fixed", "s", "ratio"]);
-        for j in self.judgements().into_iter().chain(self.judgements_of_learned()) {
+        for j in judgements {
             table.row(vec![
                 j.conditions.to_string(),
                 j.auto.clone(),
@@ -183,23 +235,6 @@ impl<'a> Outcome<'a> {
             ]);
         }
         out.push_str(&table.render());
-        out.push_str(&self.turned());
-        out.push_str(&self.one_by_one());
-        out.push_str("\nwhat each rule is worth (alone against none, or all against all without it)\n");
-        let total = self.all_conditions().len();
-        for worth in self.worth() {
-            out.push_str(&format!("  {}\n", worth.text(total)));
-        }
-        out.push_str("\nwhat device times in plans are worth (auto -warm-list: time with warm plans by time with them)\n");
-        for (conditions, times) in self.worth_of_device_costs() {
-            out.push_str(&format!("  {times:.2} × ({conditions}, {})\n", conditions.load.name()));
-        }
-        if let Some(share) = self.extent_share() {
-            out.push_str(&format!(
-                "\npages from read-ahead batches, extent rule alone on the HDD: {:.0} % (Virtuoso in 2011, second read within 20 s: 89 %)\n",
-                100.0 * share
-            ));
-        }
         out
     }
 
@@ -283,8 +318,13 @@ impl<'a> Outcome<'a> {
 }
 
 impl Worth {
-    fn text(&self, conditions: usize) -> String {
-        let name = self.rule.name();
+    /// True where it is shown to be of no use: compared in both ways under all conditions there are.
+    fn is_useless(&self) -> bool {
+        self.helps.is_empty() && self.in_both_ways >= conditions().len()
+    }
+
+    fn text(&self) -> String {
+        let (name, conditions) = (self.rule.name(), self.compared);
         let best = self.helps.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         match best {
             Some((at, times)) => format!(
@@ -292,10 +332,65 @@ impl Worth {
                 self.helps.len(),
                 self.hurts
             ),
-            None => format!(
-                "{name}: helps nowhere, hurts in {} of {conditions} conditions: to be removed",
-                self.hurts
-            ),
+            None => {
+                let advice = if self.is_useless() { ": to be removed" } else { "" };
+                format!(
+                    "{name}: helps in none of {conditions} conditions compared, hurts in {}{advice}",
+                    self.hurts
+                )
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(conditions: Conditions, setting: &str, seconds: f64) -> Cell {
+        let figures = Figures {
+            to_full_s: Some(seconds),
+            seconds,
+            warm_s: seconds,
+            reads: 1,
+            bytes: 1,
+            requests: 1,
+            depth: 1.0,
+            ahead_share: 0.0,
+            used_share: 0.0,
+            disk: 1,
+            spec_disk: 0,
+            demand_p99_s: 1.0,
+            own_p99_s: 1.0,
+            digest: 1,
+        };
+        Cell { conditions, setting: Setting::parse(setting).unwrap(), figures }
+    }
+
+    #[test]
+    fn nothing_is_said_of_rules_that_were_not_compared() {
+        let own = |of: Conditions| ["none", "extent"].map(|setting| cell(of, setting, 3.0));
+        let cells: Vec<Cell> = conditions().into_iter().flat_map(own).collect();
+        let summary = Outcome::new(&cells).summary();
+        assert!(!summary.contains("to be removed"), "{summary}");
+        let count =
+            format!("extent: helps in none of {} conditions compared, hurts in 0\n", conditions().len());
+        assert!(summary.contains(&count), "{summary}");
+        let others = Rule::ALL.into_iter().filter(|rule| *rule != Rule::Extent).map(Rule::name);
+        let others: Vec<&str> = others.collect();
+        assert!(summary.contains(&format!("nothing is said of {}", others.join(", "))), "{summary}");
+        assert!(!summary.contains("device times") && !summary.contains("best fixed"), "{summary}");
+    }
+
+    #[test]
+    fn a_rule_is_to_be_removed_where_all_conditions_show_it() {
+        let ways = ["none", "extent", "all", "all -extent"];
+        let of = |all: Vec<Conditions>| -> String {
+            let cells: Vec<Cell> =
+                all.into_iter().flat_map(|c| ways.map(|setting| cell(c, setting, 3.0))).collect();
+            Outcome::new(&cells).summary()
+        };
+        assert!(of(conditions()).contains("hurts in 0: to be removed"));
+        assert!(!of(conditions()[1..].to_vec()).contains("to be removed"), "one was left out");
     }
 }
