@@ -2,7 +2,8 @@
 //! at once from the first moment.
 //!
 //! 1. Evict and prove it.
-//! 2. Open, and run until the rules of the warm-up seem to hold: the cold phase.
+//! 2. Open, and run until the rules of the warm-up seem to hold or its mixes or seconds are
+//!    through: the cold phase.
 //! 3. Run the measured mixes, the same as without `--cold`: the warm throughput.
 //! 4. Full speed is where the first stretch of about a second's queries began that ran at 90 %
 //!    of the warm throughput. `warm_up` has the other figures.
@@ -10,6 +11,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -84,7 +86,7 @@ pub struct Plan<'a> {
     pub bandwidth: Option<Bandwidth>,
     /// Caps of the volume under each stripe, for the least time.
     pub caps: Option<Caps>,
-    /// Most seconds of the cold phase.
+    /// Most seconds of the cold phase, that of opening included.
     pub most_seconds: u64,
     /// Measured mixes.
     pub mixes: u64,
@@ -117,7 +119,8 @@ impl Plan<'_> {
         let bandwidth = self.bandwidth.or_else(|| Bandwidth::of_store(&store));
         let rules = self.warm;
         let seems_warm = |samples: &[Sample], per_mix: usize| rules.seem_kept(samples, per_mix);
-        let until = Until::enough(&seems_warm, self.most_seconds);
+        let left = Duration::from_secs(self.most_seconds).saturating_sub(Duration::from_secs_f64(open_s));
+        let until = Until::enough(&seems_warm, rules.most_mixes(), left);
         let (first, samples) = bench.run(until, 1.0, self.stop, self.on_sample)?;
         let cold_meters = store.report();
         store.reset_meters();
@@ -221,5 +224,53 @@ impl ColdReport {
     /// As JSON.
     pub fn json(&self) -> Value {
         json!(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
+    use snowmelt_graph::load::LoadOptions;
+    use snowmelt_sparql::PlanCosts;
+    use snowmelt_store::StoreConfig;
+    use snowmelt_workload::dataset::generate_and_load;
+
+    #[test]
+    fn the_cold_phase_ends_with_its_mixes_or_its_seconds() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = dir.path().join("db");
+        let options = StoreConfig { memory_bytes: 128 << 20, ..StoreConfig::default() };
+        let stop = AtomicBool::new(false);
+        let load = LoadOptions { store: options.clone(), threads: 1, ..LoadOptions::default() };
+        generate_and_load(70, WordLists::synthetic(), &db, &load, &(), &stop).unwrap();
+        let run = |mixes: u64, most_seconds: u64| {
+            let plan = Plan {
+                db: &db,
+                options: &options,
+                load: ClientLoad {
+                    products: 70,
+                    seed: DEFAULT_SEED,
+                    use_case: UseCase::Explore,
+                    clients: 2,
+                    threads: 1,
+                    costs: PlanCosts::default(),
+                },
+                warm: WarmRules { mixes, ..WarmRules::PUBLISHED },
+                bandwidth: None,
+                caps: None,
+                most_seconds,
+                mixes: 3,
+                stop: &stop,
+                on_proof: &|_| {},
+                on_sample: &|_| {},
+            };
+            plan.run().unwrap().cold
+        };
+        let by_mixes = run(7, 300);
+        assert_eq!((by_mixes.cold_mixes, by_mixes.warm_up.mixes), (7, 7));
+        assert!(by_mixes.warm_up.warm_s.is_some(), "7 mixes are warm by the rule of mixes: {by_mixes:?}");
+        let by_seconds = run(1_000_000_000, 1);
+        assert!(by_seconds.cold_mixes > 7 && by_seconds.cold_s < 3.0, "{by_seconds:?}");
     }
 }

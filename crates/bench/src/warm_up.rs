@@ -66,6 +66,11 @@ impl WarmRules {
         plateau_cpus.map(by_cpu).into_iter().chain([WarmRule::Mixes(mixes)]).collect()
     }
 
+    /// Mixes after which a warm-up is over whatever else holds; with a steady state there are none.
+    pub fn most_mixes(&self) -> u64 {
+        if self.steady.is_some() { u64::MAX } else { self.mixes }
+    }
+
     /// True when a warm-up can end. The plateau is not known yet: once throughput is steady, the
     /// processor use of the last samples stands for it.
     pub fn seem_kept(&self, samples: &[Sample], queries_per_mix: usize) -> bool {

@@ -82,9 +82,9 @@ impl<'a> Until<'a> {
         Self { mixes: u64::MAX, time: Some(Duration::from_secs(seconds)), steady: true, enough: None }
     }
 
-    /// Ends when `enough` says so, at the latest after `seconds`.
-    pub fn enough(enough: Enough<'a>, seconds: u64) -> Self {
-        Self { steady: false, enough: Some(enough), ..Self::steady(seconds) }
+    /// Ends when `enough` says so, at the latest after `mixes` mixes or after `time`.
+    pub fn enough(enough: Enough<'a>, mixes: u64, time: Duration) -> Self {
+        Self { mixes, time: Some(time), steady: false, enough: Some(enough) }
     }
 
     /// Ends after this time.
