@@ -15,6 +15,7 @@ mod e4;
 mod e5;
 mod emulated;
 mod finding;
+mod room;
 mod server;
 mod steps;
 
@@ -76,6 +77,8 @@ struct Chapter {
 /// # Errors
 /// A step failed, with the end of what it said; an interruption. What was set up is taken down.
 pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn(&str)) -> Result<PathBuf> {
+    let instead = "name a folder on another disk with --out";
+    snowmelt_lab::room::check(run.path(), room::needed(plan.experiment, plan.is_quick), instead)?;
     let undo = Undo::open("repeat")?;
     let mut steps = Steps::new(plan, run.path(), stop, &undo, tell)?;
     let chapter = match plan.experiment {

@@ -213,3 +213,60 @@ fn what_cannot_be_measured_is_refused_in_one_line_and_changes_nothing() {
     }
     assert_eq!(std::fs::read(path.join("precious")).unwrap(), b"data");
 }
+
+/// A file system of a few MiB, unmounted when dropped.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// `None`, said, where this user may not mount one.
+    fn mount(bytes: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let size = format!("size={bytes}");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(dir.path()).output();
+        if !mount.is_ok_and(|output| output.status.success()) {
+            println!("skipped: a file system can be mounted by root only");
+            return None;
+        }
+        Some(Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_disk_without_room_is_told_before_anything_is_written() {
+    let Some(disk) = SmallDisk::mount("80m") else { return };
+    let path = disk.0.path();
+    for line in [
+        &["bsbm", "generate", "--products", "2785", "-o", "data.nt"][..],
+        &[
+            "bsbm",
+            "generate",
+            "--products",
+            "2785",
+            "--update-transactions",
+            "2700",
+            "-o",
+            "/dev/null",
+            "--update-output",
+            "u.nt",
+        ],
+        &["bsbm", "scale", "--products", "2785", "--dir", "."],
+        &["write", "file", "--size", "1g"],
+        &["scan", ".", "--table", "1g"],
+        &["device", "create", "test-no-room", "--model", "ssd", "--size", "1g", "--backing", "disk"],
+        &["repeat", "e2", "--quick", "--out", "e2"],
+    ] {
+        let output = lab(path, line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {said}");
+        assert!(said.contains("are needed and") && said.contains("80.0 MiB free"), "{line:?}: {said}");
+        let left: Vec<_> = std::fs::read_dir(path).unwrap().flatten().map(|entry| entry.path()).collect();
+        assert!(left.is_empty(), "{line:?} left {left:?}");
+    }
+    ok(path, &["bsbm", "generate", "--products", "100", "-o", "data.nt"]);
+}

@@ -9,7 +9,7 @@
 //! | module   | holds                                                                        |
 //! |----------|------------------------------------------------------------------------------|
 //! | `undo`   | the journal of everything a command changes, and the signals that undo it    |
-//! | `error`, `stats`, `http` | errors; percentiles and spread; GET of a server               |
+//! | `error`, `stats`, `http`, `room` | errors; percentiles and spread; GET of a server; free room |
 //! | `machine` | processors, block devices, their counters, programs                         |
 //! | `report` | figures and tables as one page, SVG and PNG                                  |
 //! | `run`    | run folders, cells in turns, arguments in common, two runs compared          |
@@ -34,6 +34,7 @@ pub mod machine;
 pub mod read;
 pub mod report;
 pub mod restore;
+pub mod room;
 mod run;
 pub mod scan;
 pub mod stats;

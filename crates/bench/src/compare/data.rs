@@ -15,7 +15,8 @@ const TEXT_BYTES: u64 = 260;
 const STORED_BYTES: u64 = 450;
 /// Bytes of an engine with an empty database, logs and indexes begun.
 const ENGINE_BYTES: u64 = 256 << 20;
-const TRIPLES_PER_PRODUCT: u64 = 360;
+/// Triples of the benchmark's data set for each product, about.
+pub const TRIPLES_PER_PRODUCT: u64 = 360;
 /// Bytes of TPC-H's tables at scale 1: as CSV, and most that an engine stores while it loads them
 /// and makes their indexes.
 const TABLES_BYTES: f64 = 1.1e9;
@@ -30,6 +31,11 @@ pub struct DataSet {
     pub items: u64,
     /// Its bytes.
     pub bytes: u64,
+}
+
+/// Bytes of the benchmark's data set of `products` products as N-Triples, about.
+pub fn text_bytes(products: u32) -> u64 {
+    u64::from(products) * TRIPLES_PER_PRODUCT * TEXT_BYTES
 }
 
 /// Bytes that a data set and its databases need.

@@ -12,7 +12,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use snowmelt_base::output::Stdout;
 use snowmelt_base::tell;
+use snowmelt_bench::compare::data::text_bytes;
 use snowmelt_bsbm::{Config, Error, Generator, Summary, WordLists};
+use snowmelt_lab::room;
 
 /// Write a BSBM data set as N-Triples.
 #[derive(Debug, clap::Args)]
@@ -48,6 +50,7 @@ pub fn run(args: BsbmGenerateArgs) -> Result<()> {
     let config = Config { products: args.products, words, update_transactions: args.update_transactions };
     let generator = Generator::new(config)?;
     let update_path = args.update_transactions.map(|_| update_path(&args)).transpose()?;
+    check_room(&args, update_path.as_deref())?;
     let mut data = Target::create(&args.output)?;
     let mut updates = update_path.as_deref().map(Target::create).transpose()?;
 
@@ -96,6 +99,26 @@ impl Target {
         {
             tell!("the incomplete file {} could not be removed: {error}", path.display());
         }
+    }
+}
+
+/// Refuses a data set that the disks of its files have no room for. The update set is counted with
+/// the data set where both lie in one folder.
+fn check_room(args: &BsbmGenerateArgs, update_path: Option<&Path>) -> Result<()> {
+    let moved = args.update_transactions.unwrap_or(0).min(args.products);
+    let check = |path: &Path, products: u32| -> Result<()> {
+        let is_file = path != Path::new("-") && (!path.exists() || path.is_file());
+        let instead = "name a file on another disk with --output, or fewer --products";
+        Ok(if is_file {
+            room::check(path, text_bytes(products), instead)?
+        })
+    };
+    match update_path {
+        Some(updates) if updates.parent() != args.output.parent() => {
+            check(updates, moved)?;
+            check(&args.output, args.products - moved)
+        }
+        _ => check(&args.output, args.products),
     }
 }
 

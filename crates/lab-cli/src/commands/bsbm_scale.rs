@@ -9,12 +9,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use snowmelt_base::output::Stdout;
-use snowmelt_base::{say, signals, tell};
+use snowmelt_base::{say, signals, size, tell};
 use snowmelt_bench::scale::room::{self, Kept};
 use snowmelt_bench::scale::{Profiler, ScalePlan, ScaleRun, growth_text, growths, scale_text};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::LoadOptions;
+use snowmelt_lab::room::bytes_free as free_room;
 use snowmelt_sparql::PlanCosts;
 use snowmelt_workload::bench::{ClientLoad, count_products};
 use snowmelt_workload::dataset;
@@ -72,15 +73,14 @@ pub fn run(args: BsbmScaleArgs) -> Result<()> {
     let place = Place::new(args.dir.as_deref())?;
     let missing: Vec<u32> = scales.iter().copied().filter(|n| !place.db(*n).exists()).collect();
     let needed = room::bytes_at_once(&missing, place.kept());
-    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
     args.say(&machine())?;
     args.say(&format!(
-        "{} of {} databases to make in {}: {:.1} GiB needed, {:.1} GiB free",
+        "{} of {} databases to make in {}: {} needed, {} free",
         missing.len(),
         scales.len(),
         place.path().display(),
-        gib(needed),
-        gib(room::bytes_free(place.path())?)
+        size::about(needed as f64),
+        free_room(place.path())?.map_or_else(|| "unknown room".into(), |free| size::about(free as f64))
     ))?;
     room::check(place.path(), needed)?;
     let mut runs: Vec<ScaleRun> = Vec::new();

@@ -14,7 +14,7 @@ use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
 use super::state::{self, Record};
 use super::{hung, remove};
 use crate::undo::{Step, Undo, abort, process_start, state_dir};
-use crate::{LabError, size};
+use crate::{LabError, room, size};
 
 /// Make an emulated device.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,6 +36,10 @@ pub struct CreateArgs {
     /// The backing file exists: its contents may be overwritten
     #[arg(long)]
     pub destroy: bool,
+    /// With --backing: its file system may have less room than the device; a write that finds it
+    /// full then fails
+    #[arg(long, requires = "backing")]
+    pub sparse: bool,
     /// Memory for what is written; half of what is free when not given
     #[arg(long, value_parser = size::parse)]
     pub memory: Option<u64>,
@@ -96,6 +100,10 @@ impl CreateArgs {
             )));
         }
         let backing = self.backing.as_deref().map(|path| absolute(path, self.destroy)).transpose()?;
+        if let Some(path) = backing.as_deref().filter(|_| !self.sparse) {
+            let instead = "name a smaller --size or another --backing, or --sparse if less will be written";
+            room::check(path, size_bytes, instead)?;
+        }
         let device_depth = if disk { 32 } else { LOOP_DEPTH };
         let scheduler = if disk { "mq-deadline" } else { "none" };
         Ok(Spec {

@@ -6,16 +6,17 @@ use std::path::Path;
 
 use snowmelt_base::random::fill;
 
-use crate::LabError;
 use crate::undo::{Step, Undo};
+use crate::{LabError, room};
 
 /// Makes a file of `len` bytes that do not compress, journalled (it is removed in the end) and
 /// synced. All of it is written: holes and unwritten extents cost other times than data that is
 /// there.
 ///
 /// # Errors
-/// The file is there already, or cannot be written.
+/// The file is there already, there is no room for it, or it cannot be written.
 pub fn make(path: &Path, len: u64, seed: u64, undo: &Undo) -> Result<(), LabError> {
+    room::check(path, len, "name a smaller --size, or a file on another disk")?;
     let step = Step::RemoveFile { path: path.to_path_buf() };
     let (_, mut file) = undo.make(step, || File::create_new(path))?;
     let failed = |e: std::io::Error| LabError::file("write", path, e);
