@@ -6,11 +6,14 @@
 //!    query's share of the time: what the benchmark's rate is made of.
 //! 3. `growth`: a figure that is multiplied by b when the data is multiplied by a has the
 //!    exponent log b ÷ log a: 0 for a look-up, 1 for a scan.
-//! 4. `profile`: where the processors are in steady state, as a flame graph (`flame`).
-//! 5. `text`: all of it as tables.
+//! 4. `profile`: where the processors are in steady state, as a flame graph (`flame`), and as
+//!    shares of functions (`functions`). Where perf cannot record, the figures come without it.
+//! 5. `text`: all of it as tables; `page`: the same to look at.
 
 pub mod flame;
+mod functions;
 mod growth;
+mod page;
 mod profile;
 pub mod room;
 mod text;
@@ -21,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use snowmelt_database::OpenOptions;
+use snowmelt_lab::functions::FunctionShare;
 use snowmelt_store::{Activity, Report, Store};
 
 use super::report::{self, Throughput};
@@ -28,7 +32,9 @@ use snowmelt_workload::bench::{Bench, ClientLoad, Until};
 use snowmelt_workload::cold::{self, Proof};
 use snowmelt_workload::drive::{Record, Run};
 
-pub use growth::{Growth, GrowthFigure, exponent, growths};
+pub use functions::{function_changes, function_text};
+pub use growth::{Growth, GrowthFigure, exponent, figures_of, growths};
+pub use page::scale_page;
 pub use profile::Profiler;
 pub use text::{growth_text, scale_text};
 
@@ -47,6 +53,18 @@ pub struct ScaleRun {
     pub cold: Phase,
     /// After that, with meters from zero.
     pub steady: Phase,
+    /// Where the processors were in steady state, if that was asked for.
+    pub profile: Option<Profile>,
+}
+
+/// Where the processors were.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Functions, those that run most themselves first.
+    Functions(Vec<FunctionShare>),
+    /// There is none, for this reason.
+    Missing(String),
 }
 
 /// Figures of some mixes.
@@ -123,7 +141,8 @@ impl ScalePlan<'_> {
     ///
     /// # Errors
     /// The database is no data set of the benchmark, a query fails, the files cannot be made
-    /// cold, perf fails, or it was stopped.
+    /// cold, the flame graph cannot be written, or it was stopped. That perf fails is none: it is
+    /// told in the figures.
     pub fn run(&self) -> Result<ScaleRun> {
         let proof = cold::make_cold(self.db)?;
         let mut options = self.options.clone();
@@ -132,16 +151,25 @@ impl ScalePlan<'_> {
         let store = bench.database.database().store().clone();
         let first = self.phase(&mut bench, self.warmup, &store)?;
         store.reset_meters();
-        let profiler = self.flame.map(|_| Profiler::attach()).transpose()?;
+        let profiler = self.flame.map(|_| Profiler::attach());
         let steady = self.phase(&mut bench, self.mixes, &store)?;
-        if let (Some(profiler), Some(file)) = (profiler, self.flame) {
-            let stacks = profiler.stacks()?;
-            let title = format!("{} products, {} mixes in steady state", self.load.products, steady.mixes);
-            std::fs::write(file, flame::svg(&stacks, &title))
-                .with_context(|| format!("cannot write {}", file.display()))?;
-        }
+        let profile = match (profiler.map(|attached| attached.and_then(Profiler::stacks)), self.flame) {
+            (Some(Ok(stacks)), Some(file)) => {
+                let title =
+                    format!("{} products, {} mixes in steady state", self.load.products, steady.mixes);
+                std::fs::write(file, flame::svg(&stacks, &title))
+                    .with_context(|| format!("cannot write {}", file.display()))?;
+                Some(Profile::Functions(functions::shares(
+                    &format!("{} products", self.load.products),
+                    &stacks,
+                )))
+            }
+            (Some(Err(why)), _) => Some(Profile::Missing(format!("{why:#}"))),
+            _ => None,
+        };
         let quads = bench.database.session()?.state().quads();
-        Ok(ScaleRun { products: self.load.products, quads, bytes: proof.bytes, proof, cold: first, steady })
+        let (products, bytes) = (self.load.products, proof.bytes);
+        Ok(ScaleRun { products, quads, bytes, proof, cold: first, steady, profile })
     }
 
     fn phase(&self, bench: &mut Bench, mixes: u64, store: &Store) -> Result<Phase> {

@@ -48,6 +48,7 @@ pub use device::{Behind, server_of as device_server_of};
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;
+pub use run::functions;
 pub use run::{JsonLines, Run};
 pub use snowmelt_base::size;
 pub use undo::signals;

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `NAME.jsonl` | raw results, one JSON object per line |
+//! | `NAME.jsonl` | raw results, one JSON object per line; `functions.jsonl`: profiles |
 //! | `settings.json` | kind, command line, settings, keys and measures by which runs are compared, doubts |
 //! | `machine.json` | the machine, the device's queue and interrupts, how busy the machine was meanwhile |
 //! | `report.json` | the figures, from which the page can be written again |
@@ -12,6 +12,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod compare;
+pub mod functions;
 pub(crate) mod grid;
 pub(crate) mod turns;
 

@@ -97,7 +97,7 @@ impl Drawing {
 }
 
 /// The end of a path: `Pool::quick` of `snowmelt_store::pool::Pool::quick`.
-fn short(name: &str) -> &str {
+pub(super) fn short(name: &str) -> &str {
     let plain = name.find(['<', '(', ' ', '{']).map_or(name, |at| &name[..at]);
     let last = plain.rfind("::").and_then(|at| plain[..at].rfind("::"));
     last.map_or(name, |at| &name[at + 2..])

@@ -57,6 +57,12 @@ const FIGURES: [Figure; 9] = [
     ("planning per mix", |run| mix_seconds(&run.steady) * run.steady.planning_share),
 ];
 
+/// The figures of one scale, and the mean times of its queries, by name.
+pub fn figures_of(run: &ScaleRun) -> Vec<(String, f64)> {
+    let figures = FIGURES.iter().map(|(name, of)| ((*name).to_owned(), of(run)));
+    figures.chain(run.steady.queries.iter().map(|q| (format!("time of Q{}", q.query), q.mean_s))).collect()
+}
+
 /// Time of a mix's queries.
 fn mix_seconds(phase: &Phase) -> f64 {
     phase.queries.iter().map(|q| q.mean_s * q.count as f64).sum::<f64>() / phase.mixes.max(1) as f64

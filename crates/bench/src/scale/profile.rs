@@ -3,13 +3,20 @@
 //! Stacks are unwound by the debug information (`dwarf`), since the program has no frame
 //! pointers. perf copies 8 KiB of stack for a sample; 199 samples a second leave the measured
 //! queries as fast as they were, to a percent or so.
+//!
+//! perf takes from a tenth of a second to many seconds to attach, by the load of the machine. So it
+//! begins switched off, and is switched on through a pipe on which it says when it is (`--control`).
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::flame::Stacks;
@@ -18,8 +25,8 @@ use snowmelt_workload::scratch_dir::ScratchDir;
 /// Samples each second of a thread's time.
 const FREQUENCY: &str = "199";
 
-/// How long perf takes to attach to all threads.
-const ATTACHED: Duration = Duration::from_millis(500);
+/// perf that has not attached by then never does.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A `perf record` that is attached to this process.
 #[derive(Debug)]
@@ -29,15 +36,23 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Attaches. Threads that are started afterwards are sampled as well.
+    /// Attaches. Samples are taken once this returns, of threads that are started afterwards as
+    /// well.
     ///
     /// # Errors
-    /// There is no perf, or it may not sample.
+    /// There is no perf, or it may not sample; the error says what allows it.
     pub fn attach() -> Result<Self> {
+        Self::attach_by("perf")
+    }
+
+    fn attach_by(program: &str) -> Result<Self> {
         let dir = ScratchDir::new("snowmelt-profile")?;
-        let mut perf = Command::new("perf");
-        perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,8192", "--pid"])
+        let [control, said] = ["control", "said"].map(|name| dir.path().join(name));
+        let [mut control_end, mut said_end] = [pipe(&control)?, pipe(&said)?];
+        let mut perf = Command::new(program);
+        perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,8192", "--delay=-1", "--pid"])
             .arg(std::process::id().to_string())
+            .arg(format!("--control=fifo:{},{}", control.display(), said.display()))
             .arg("--output")
             .arg(dir.path().join("perf.data"))
             .stdin(Stdio::null())
@@ -45,9 +60,15 @@ impl Profiler {
             .stderr(Stdio::piped());
         let child = perf.spawn().map_err(not_there)?;
         let mut profiler = Self { child, dir };
-        std::thread::sleep(ATTACHED);
-        if profiler.child.try_wait().context("cannot wait for perf")?.is_some() {
-            bail!("perf record: {}", profiler.complaint());
+        control_end.write_all(b"enable\n").context("cannot switch perf on")?;
+        let begun = Instant::now();
+        while !has_said(&mut said_end)? {
+            if profiler.child.try_wait().context("cannot wait for perf")?.is_some() {
+                bail!("perf record ended: {}{}", profiler.complaint(), remedy());
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("perf record has not attached within {} s", PATIENCE.as_secs());
+            }
         }
         Ok(profiler)
     }
@@ -63,7 +84,7 @@ impl Profiler {
     /// Ends the recording and reads it.
     ///
     /// # Errors
-    /// perf fails, or its records cannot be read.
+    /// perf fails, has no samples, or its records cannot be read.
     pub fn stacks(mut self) -> Result<Stacks> {
         kill_process(Pid::from_child(&self.child), Signal::INT).context("cannot end perf record")?;
         // Its own status says that it was ended by a signal.
@@ -76,8 +97,11 @@ impl Profiler {
             .output()
             .map_err(not_there)?;
         let stacks = fold(&String::from_utf8_lossy(&script.stdout));
-        if !script.status.success() || stacks.is_empty() {
-            bail!("perf recorded nothing: {complaint} {}", String::from_utf8_lossy(&script.stderr).trim());
+        if !script.status.success() {
+            bail!("perf script failed: {}", String::from_utf8_lossy(&script.stderr).trim());
+        }
+        if stacks.is_empty() {
+            bail!("perf took no sample ({complaint}): let the steady state last longer, with more --mixes");
         }
         Ok(stacks)
     }
@@ -97,6 +121,35 @@ impl Drop for Profiler {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Both ends of a pipe with a name, so that perf finds it whenever it comes to open it.
+fn pipe(path: &Path) -> Result<File> {
+    let named = || format!("cannot make the pipe {}", path.display());
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).with_context(named)?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty()).map(File::from).with_context(named)?)
+}
+
+/// True once perf has said that it is switched on; looks for a moment.
+fn has_said(pipe: &mut File) -> Result<bool> {
+    let moment = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    let readable =
+        poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&moment)).context("cannot wait for perf")?;
+    let mut word = [0; 16];
+    Ok(readable > 0 && pipe.read(&mut word).context("cannot hear perf")? > 0)
+}
+
+/// A way to be allowed to sample, where that may be the reason.
+fn remedy() -> String {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    match level.trim().parse::<i32>() {
+        Ok(level) if level > 1 && !rustix::process::geteuid().is_root() => format!(
+            " (kernel.perf_event_paranoid is {level}: as root, `sysctl kernel.perf_event_paranoid=1`; in a \
+             container, add the capability PERFMON)"
+        ),
+        _ => String::new(),
     }
 }
 
@@ -139,6 +192,35 @@ fn frame(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_perf_that_cannot_record_is_told_with_its_own_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf");
+        std::fs::write(&path, "#!/bin/sh\necho 'No permission to enable cycles event.' >&2\nexit 1\n")
+            .unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let error = Profiler::attach_by(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("No permission to enable cycles event."), "{error}");
+        let error = Profiler::attach_by("no-such-perf").unwrap_err().to_string();
+        assert!(error.contains("apt install"), "{error}");
+    }
+
+    #[test]
+    fn samples_are_taken_from_the_moment_it_is_attached() {
+        let profiler = match Profiler::attach() {
+            Ok(profiler) => profiler,
+            Err(why) => return println!("skipped: {why:#}"),
+        };
+        let work = || {
+            let from = snowmelt_workload::process::thread_cpu_ns();
+            while snowmelt_workload::process::thread_cpu_ns() < from + 200_000_000 {}
+        };
+        std::thread::Builder::new().name("begun-after".into()).spawn(work).unwrap().join().unwrap();
+        let stacks = profiler.stacks().unwrap();
+        let samples: u64 = stacks.iter().filter(|(stack, _)| stack[0] == "begun-after").map(|(_, n)| n).sum();
+        assert!(samples >= 10, "200 ms of work, a sample each 5 ms: {samples} of {stacks:?}");
+    }
 
     #[test]
     fn samples_are_folded_from_the_outermost_frame_on() {

@@ -4,7 +4,7 @@ use snowmelt_base::text_table::TextTable;
 use snowmelt_store::Short;
 
 use super::growth::{Growth, GrowthFigure};
-use super::{Phase, ScaleRun};
+use super::{Phase, Profile, ScaleRun};
 
 /// Both phases of a scale.
 pub fn scale_text(run: &ScaleRun) -> String {
@@ -17,6 +17,9 @@ pub fn scale_text(run: &ScaleRun) -> String {
     );
     out.push_str(&format!("from cold, {}\n{}", head(&run.cold), trees(&run.cold)));
     out.push_str(&format!("steady, {}\n{}{}", head(&run.steady), trees(&run.steady), queries(&run.steady)));
+    if let Some(Profile::Missing(why)) = &run.profile {
+        out.push_str(&format!("no flame graph: {why}\n"));
+    }
     out
 }
 

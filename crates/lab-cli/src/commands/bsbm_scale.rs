@@ -11,11 +11,15 @@ use serde_json::json;
 use snowmelt_base::output::Stdout;
 use snowmelt_base::{say, signals, size, tell};
 use snowmelt_bench::scale::room::{self, Kept};
-use snowmelt_bench::scale::{Profiler, ScalePlan, ScaleRun, growth_text, growths, scale_text};
+use snowmelt_bench::scale::{
+    Profile, Profiler, ScalePlan, ScaleRun, figures_of, function_changes, function_text, growth_text,
+    growths, scale_page, scale_text,
+};
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::load::LoadOptions;
 use snowmelt_lab::room::bytes_free as free_room;
+use snowmelt_lab::{Run, functions};
 use snowmelt_sparql::PlanCosts;
 use snowmelt_workload::bench::{ClientLoad, count_products};
 use snowmelt_workload::dataset;
@@ -51,9 +55,14 @@ pub struct BsbmScaleArgs {
     #[arg(long, value_name = "DIR")]
     words: Option<PathBuf>,
     /// Draw where the processors are in steady state into this file, as a flame graph; with
-    /// several data sets their products come into the name. Needs perf
+    /// several data sets their products come into the name, and a table says which functions'
+    /// shares changed. Where perf cannot record, the figures come without it, and the reason
     #[arg(long, value_name = "FILE.svg")]
     flame: Option<PathBuf>,
+    /// Run folder, new or empty, with the figures, the functions of the flame graph and a page,
+    /// for `compare` [default: none]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Result format
     #[arg(long, default_value = "table")]
     format: ReportFormat,
@@ -64,8 +73,10 @@ pub struct BsbmScaleArgs {
 /// Runs the command.
 pub fn run(args: BsbmScaleArgs) -> Result<()> {
     let stop = signals::stop_flag()?;
-    if args.flame.is_some() {
-        Profiler::is_there()?;
+    let folder = args.out.as_deref().map(|out| Run::create("bsbm-scale", Some(out))).transpose()?;
+    let can_draw = args.flame.as_ref().map(|_| Profiler::is_there());
+    if let Some(Err(why)) = can_draw {
+        tell!("{why:#}; the figures come without it");
     }
     let mut scales = args.products.clone();
     scales.sort_unstable();
@@ -91,10 +102,49 @@ pub fn run(args: BsbmScaleArgs) -> Result<()> {
     }
     let growths = growths(&runs);
     args.say(&growth_text(&growths))?;
+    let changed = function_changes(&runs);
+    args.say(&function_text(&changed))?;
     if args.format == ReportFormat::Json {
-        say!("{:#}", json!({ "machine": machine(), "scales": runs, "growth": growths }));
+        let functions: Vec<_> = changed
+            .iter()
+            .map(|(from, to, changes)| json!({ "from": from, "to": to, "functions": changes }))
+            .collect();
+        let all = json!({ "machine": machine(), "scales": runs, "growth": growths, "functions": functions });
+        say!("{all:#}");
+    }
+    if let Some(folder) = folder {
+        args.say(&keep(folder, &args, &runs)?.display().to_string())?;
     }
     Ok(())
+}
+
+/// Writes the run folder; the path of its page.
+fn keep(mut folder: Run, args: &BsbmScaleArgs, runs: &[ScaleRun]) -> Result<PathBuf> {
+    folder.settings(&json!({
+        "products": runs.iter().map(|run| run.products).collect::<Vec<_>>(),
+        "mixes": args.mixes,
+        "warmup": args.warmup,
+        "clients": args.clients,
+        "seed": args.seed,
+    }));
+    folder.show_by("figures", &["products", "figure"], &["value"]);
+    let mut lines = folder.lines("figures")?;
+    for run in runs {
+        for (figure, value) in figures_of(run) {
+            lines.write(&json!({ "products": run.products, "figure": figure, "value": value }))?;
+        }
+    }
+    let mut lines = folder.lines(functions::FILE)?;
+    for run in runs {
+        match &run.profile {
+            Some(Profile::Functions(shares)) => shares.iter().try_for_each(|share| lines.write(share))?,
+            Some(Profile::Missing(why)) => {
+                folder.doubt(format!("{} products: no flame graph: {why}", run.products))
+            }
+            None => {}
+        }
+    }
+    Ok(folder.finish(scale_page(runs))?)
 }
 
 impl BsbmScaleArgs {

@@ -9,9 +9,11 @@
 //!
 //! 1. `loaded` reads the two folders.
 //! 2. `judge` pairs their cells and finds a verdict for each measure.
-//! 3. `cell_names` names the cells; `page` writes and draws.
+//! 3. `cell_names` names the cells; `page` writes and draws; `functions`: profiles of both, beside
+//!    each other.
 
 mod cell_names;
+mod functions;
 mod judge;
 mod loaded;
 mod page;
@@ -51,7 +53,8 @@ pub fn run(args: &CompareArgs) -> Result<(), LabError> {
     }
     key_alike(&mut before, &mut after);
     let judged = Judged::new(&before, &after);
-    if judged.pairs.is_empty() && judged.shown.is_empty() {
+    let profiles = functions::compare(&args.before, &args.after)?;
+    if judged.pairs.is_empty() && judged.shown.is_empty() && profiles.is_empty() {
         return Err(LabError::Argument(format!(
             "{} and {} have no cell in common",
             before.path.display(),
@@ -60,7 +63,9 @@ pub fn run(args: &CompareArgs) -> Result<(), LabError> {
     }
     let page = Page::new(&before, &after, &judged);
     page.rows().for_each(|row| crate::say!("{row}"));
-    let report = page.report();
+    let mut report = page.report();
+    profiles.iter().flat_map(functions::lines).for_each(|line| crate::say!("{line}"));
+    report.sections.extend(functions::section(&profiles));
     report.summary.iter().for_each(|line| crate::say!("{line}"));
     let mut run = Run::create("compare", args.out.as_deref())?;
     run.untimed();
