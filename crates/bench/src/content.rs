@@ -5,7 +5,7 @@
 //! distinct triples); neither order nor the names of blank nodes count. *Rows*: the same for
 //! answers in SQL, whose numbers engines print in different lengths.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
@@ -37,6 +37,57 @@ pub fn rows(_: QueryKind, answer: &[u8], _: u64) -> Result<Content> {
     let snowmelt_tpch::answers::Digest { rows, hash } =
         snowmelt_tpch::answers::digest(std::str::from_utf8(answer)?.lines());
     Ok(Content { rows, digest: hash })
+}
+
+/// The rows of an answer of either language: a hash by which equal ones are known, and their text.
+///
+/// # Errors
+/// It is malformed, or no text.
+pub fn row_texts(answer: &[u8]) -> Result<Vec<(u64, String)>> {
+    let text = std::str::from_utf8(answer)?;
+    let keyed = |texts: Vec<String>| texts.into_iter().map(|text| (hash(&text), text)).collect();
+    if text.contains("sparql-results#") {
+        return solution_texts(answer).map(keyed);
+    }
+    if text.contains("RDF") && text.trim_start().starts_with('<') {
+        return triple_texts(answer).map(keyed);
+    }
+    let line = |line: &str| (snowmelt_tpch::answers::digest([line].into_iter()).hash, line.to_owned());
+    Ok(text.lines().map(line).collect())
+}
+
+/// The solutions as text, their variables in order.
+fn solution_texts(answer: &[u8]) -> Result<Vec<String>> {
+    let solutions = match QueryResultsParser::from_format(QueryResultsFormat::Xml).for_slice(answer)? {
+        SliceQueryResultsParserOutput::Solutions(solutions) => solutions,
+        SliceQueryResultsParserOutput::Boolean(value) => return Ok(vec![value.to_string()]),
+    };
+    let mut texts = Vec::new();
+    for solution in solutions {
+        let mut bindings = Vec::new();
+        for (variable, term) in &solution? {
+            let mut text = format!("{variable} = ");
+            append(term.as_ref(), &mut text);
+            bindings.push(text.trim_end().to_owned());
+        }
+        bindings.sort();
+        texts.push(bindings.join(", "));
+    }
+    Ok(texts)
+}
+
+/// The distinct triples as text.
+fn triple_texts(answer: &[u8]) -> Result<Vec<String>> {
+    let mut texts = BTreeSet::new();
+    for quad in RdfParser::from_format(RdfFormat::RdfXml).for_slice(answer) {
+        let quad = quad?;
+        let mut text = String::new();
+        append(Term::from(quad.subject).as_ref(), &mut text);
+        append(quad.predicate.as_ref().into(), &mut text);
+        append(quad.object.as_ref(), &mut text);
+        texts.insert(text.trim_end().to_owned());
+    }
+    Ok(texts.into_iter().collect())
 }
 
 fn solutions(answer: &[u8]) -> Result<Content> {

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((q.len(), q[0].count, q[1].max_rows), (2, 2, 300));
         assert!((q[0].aqet - 0.1).abs() < 1e-9);
         assert_eq!(q[0].digest, format!("{:016x}", 2));
-        let run = Run { from_ns: 0, to_ns: 300_000_000, records };
+        let run = Run { from_ns: 0, to_ns: 300_000_000, records, ..Run::default() };
         let t = Throughput::new(&run, 2);
         assert!((t.qmph_query_time - 3600.0 * 2.0 / 0.4).abs() < 1e-6);
         assert!((t.qmph_wall - 3600.0 * 2.0 / 0.3).abs() < 1e-6);

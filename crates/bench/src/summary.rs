@@ -1,12 +1,17 @@
 //! Everything a measurement of the benchmark comes to, as data: printed as JSON, as the original
 //! driver's XML (`xml`), and as a page (`page`).
 
+mod cost;
 mod page;
+mod repeats;
 mod xml;
 
 use serde::Serialize;
 use snowmelt_bsbm::{QueryKind, UseCase};
 use snowmelt_lab::stats::{Latencies, LatencySummary};
+
+pub use cost::{MOST_SHARE, OwnCost, PublishedRate};
+pub use repeats::RepeatFigures;
 
 use super::measure::Measured;
 use super::report::{MixTimes, QueryReport, Throughput, mix_times, queries};
@@ -31,6 +36,10 @@ pub struct Setup {
     pub clients: usize,
     /// Mixes before those that count.
     pub warmup: u64,
+    /// Mixes that count, in each repeat.
+    pub mixes: u64,
+    /// Times that they are measured.
+    pub repeats: u32,
     /// Queries per second of an open loop.
     pub rate: Option<f64>,
     /// Time limit of a query.
@@ -54,6 +63,8 @@ pub struct DriverWork {
     pub connect_s: f64,
     /// Delays of the starts of an open loop.
     pub lateness: Option<LatencySummary>,
+    /// Its own cost for a query.
+    pub own: OwnCost,
 }
 
 /// Executions without an answer.
@@ -91,6 +102,10 @@ pub struct Summary {
     pub failures: Failures,
     /// The driver's part.
     pub driver: DriverWork,
+    /// Each repeat.
+    pub repeats: Vec<RepeatFigures>,
+    /// Held against a published rate.
+    pub published: Option<PublishedRate>,
     /// Comparison of the answers with others.
     pub verification: Option<Verification>,
     /// The warm-up before, if that was measured.
@@ -98,25 +113,43 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds up a measurement.
-    pub fn new(setup: Setup, load: &ClientLoad, measured: &Measured) -> Self {
-        let Measured { run, cpu_s } = measured;
+    /// Adds up a measurement: its repeats, and all of them together.
+    pub fn new(setup: Setup, load: &ClientLoad, repeats: &[Measured]) -> Self {
+        let Measured { run, cpu_s } = &Measured::joined(repeats);
         let queries_per_mix = load.queries_per_mix();
         let throughput = Throughput::new(run, queries_per_mix);
         let is_closed = setup.rate.is_none();
+        let qmph = |of: Throughput| if is_closed { of.qmph(setup.clients) } else { of.qmph_wall };
+        let figures = |(repeat, Measured { run, .. }): (u32, &Measured)| RepeatFigures {
+            repeat,
+            qmph: qmph(Throughput::new(run, queries_per_mix)),
+            seconds: run.seconds(),
+            mix: mix_times(&run.records, queries_per_mix),
+            own: OwnCost::new(run, setup.in_process),
+            queries: queries(&run.records),
+        };
         Self {
-            qmph: if is_closed { throughput.qmph(setup.clients) } else { throughput.qmph_wall },
+            qmph: qmph(throughput),
+            repeats: (1..).zip(repeats).map(figures).collect(),
+            published: None,
             throughput,
             queries_per_mix,
             seconds: run.seconds(),
             mix: mix_times(&run.records, queries_per_mix),
             queries: queries(&run.records),
             failures: Failures::count(&run.records),
-            driver: DriverWork::new(run, *cpu_s, !is_closed),
+            driver: DriverWork::new(run, *cpu_s, &setup),
             verification: None,
             warm_up: None,
             setup,
         }
+    }
+
+    /// Holds the rate against a published one.
+    pub fn hold_against(&mut self, published: f64) {
+        let Failures { timeouts, limits, broken, .. } = self.failures;
+        let failed = timeouts + limits + broken;
+        self.published = Some(PublishedRate::hold(published, self.qmph, &self.driver.own, failed));
     }
 
     /// Executions of all queries.
@@ -152,11 +185,15 @@ impl Summary {
                 "without an answer: {timeouts} timeouts, {limits} other limits, {broken} broken; the first: {example}"
             ));
         }
+        lines.extend(repeats::line(&self.repeats));
+        lines.extend(self.published.as_ref().map(PublishedRate::line));
         lines.push(self.driver.line(self.setup.in_process));
+        lines.push(self.driver.own.line());
         if let Some(line) = self.driver.lateness.as_ref().map(late_line) {
             lines.push(line);
         }
         lines.extend(self.verification.iter().map(Verification::line));
+        lines.extend(self.verification.iter().flat_map(Verification::difference_lines));
         lines
     }
 
@@ -181,10 +218,10 @@ impl Summary {
 }
 
 impl DriverWork {
-    fn new(run: &Run, cpu_s: f64, is_open: bool) -> Self {
+    fn new(run: &Run, cpu_s: f64, setup: &Setup) -> Self {
         let connects: Vec<u64> = run.records.iter().map(|r| r.connect_ns).filter(|ns| *ns > 0).collect();
         let connect_s = connects.iter().sum::<u64>() as f64 / 1e9 / connects.len().max(1) as f64;
-        let lateness = is_open.then(|| {
+        let lateness = setup.rate.map(|_| {
             let mut late = Latencies::default();
             run.records.iter().for_each(|record| late.add(record.late_ns()));
             late.summary()
@@ -195,6 +232,7 @@ impl DriverWork {
             connections: connects.len(),
             connect_s,
             lateness,
+            own: OwnCost::new(run, setup.in_process),
         }
     }
 

@@ -4,12 +4,17 @@
 //! Rows and digests are compared ([`terms`](crate::content::terms)). A text that has two answers
 //! within one run is unstable and not compared: the engine may choose among rows of equal order, or
 //! the data changed meanwhile.
+//!
+//! `shown`: the differing answers themselves.
+
+mod shown;
 
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+pub use shown::{ShownAnswers, differences_table};
 use snowmelt_workload::drive::{Record, Stream, text_hash};
 
 /// The answer to a query text.
@@ -46,6 +51,8 @@ pub struct Difference {
     pub other_digest: String,
     /// The text, once it is known.
     pub text: String,
+    /// The answers themselves.
+    pub shown: Option<ShownAnswers>,
 }
 
 /// Outcome of a comparison.
@@ -121,6 +128,7 @@ impl Verification {
                 digest: here.digest.clone(),
                 other_digest: there.digest.clone(),
                 text: here.text.clone(),
+                shown: None,
             });
         }
     }

@@ -13,6 +13,7 @@ use crate::measure::{Measured, Streams};
 use crate::warm_up::WarmRules;
 use crate::warm_up::course::Course;
 use snowmelt_workload::drive::{Drive, Mixes, Record, Rules, Run};
+use snowmelt_workload::kept::KeptAnswers;
 use snowmelt_workload::process::cpu_seconds;
 use snowmelt_workload::sampler::{Counts, End, Sample, Sampler};
 use snowmelt_workload::target::Target;
@@ -31,6 +32,8 @@ pub struct WarmRun<'a> {
     pub queries_per_mix: usize,
     /// Mixes that count.
     pub mixes: u64,
+    /// Keeps answers of the mixes that count.
+    pub kept: Option<&'a KeptAnswers>,
     /// Counters of the target.
     pub counts: &'a (dyn Fn() -> Counts + Sync),
     /// Called for each second of the warm-up.
@@ -84,6 +87,7 @@ impl WarmRun<'_> {
         on_sample: &(dyn Fn(&Sample) + Sync),
     ) -> Result<(Run, Vec<Sample>)> {
         let queries = AtomicU64::new(0);
+        let kept = self.kept.filter(|_| ends.is_none());
         let sampler = Sampler {
             counts: self.counts,
             devices: &Vec::new,
@@ -96,7 +100,8 @@ impl WarmRun<'_> {
         let count = |_: &Record| {
             queries.fetch_add(1, Ordering::Relaxed);
         };
-        let drive = Drive::new(self.target, clock, self.clients).rules(self.rules).on_query(&count);
+        let drive =
+            Drive::new(self.target, clock, self.clients).rules(self.rules).keeping(kept).on_query(&count);
         let (run, samples) = sampler.during(|| drive.run(mixes));
         Ok((run?, samples))
     }

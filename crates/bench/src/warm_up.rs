@@ -6,12 +6,13 @@
 //!    processor use in the measured mixes.
 //! 3. This file: figures from both. `doubt`: reasons not to trust them. `text` and `page` show
 //!    them.
-//! 4. `server`: counters of a server's processes.
+//! 4. `server`: counters of a server's processes; `meters`: what a Snowmelt server tells itself.
 //!
 //! Figures that a target does not provide are absent.
 
 pub mod course;
 mod doubt;
+pub mod meters;
 mod page;
 pub mod rule;
 pub mod server;

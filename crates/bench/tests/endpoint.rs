@@ -91,7 +91,8 @@ fn rules(rate: Option<f64>, keeps_going: bool) -> Rules {
 fn drive(url: &str, clients: usize, rules: Rules, protocol: Protocol) -> Result<Measured> {
     let target = Endpoint::new(url, protocol)?;
     let stop = AtomicBool::new(false);
-    let measurement = Measurement { target: &target, clients, rules, warmup: 1, mixes: 4, stop: &stop };
+    let measurement =
+        Measurement { target: &target, clients, rules, warmup: 1, mixes: 4, kept: None, stop: &stop };
     measurement.run(Streams::new(&load(clients), None)?)
 }
 
@@ -103,12 +104,14 @@ fn summary(measured: &Measured, clients: usize, rate: Option<f64>) -> Summary {
         seed: DEFAULT_SEED,
         clients,
         warmup: 1,
+        mixes: 4,
+        repeats: 1,
         rate,
         timeout_ms: None,
         connection_per_query: false,
         in_process: false,
     };
-    Summary::new(setup, &load(clients), measured)
+    Summary::new(setup, &load(clients), std::slice::from_ref(measured))
 }
 
 #[test]

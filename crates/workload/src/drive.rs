@@ -20,6 +20,8 @@ use twox_hash::XxHash3_64;
 
 use super::curve::Curve;
 use super::digest::{Reading, as_written};
+use super::kept::KeptAnswers;
+use super::process::thread_cpu_ns;
 use super::target::{Answered, Failure, Target};
 
 /// One execution of one query.
@@ -198,6 +200,32 @@ pub struct Drive<'a> {
     pub on_query: &'a (dyn Fn(&Record) + Sync),
     /// Closed loop, answers digested as they are written, unless set.
     pub rules: Rules,
+    /// Keeps answers.
+    pub kept: Option<&'a KeptAnswers>,
+}
+
+/// Processor time of the clients' threads, in nanoseconds; none in virtual time. Two looks at a
+/// thread's clock around each query, outside of its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientWork {
+    /// Between two queries: parameters are drawn, records kept.
+    pub drawing_ns: u64,
+    /// A query is sent and its answer received; of an engine in this process, its work in the
+    /// client's thread.
+    pub asking_ns: u64,
+    /// Answers become rows and digests.
+    pub reading_ns: u64,
+}
+
+impl ClientWork {
+    /// Both.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            drawing_ns: self.drawing_ns + other.drawing_ns,
+            asking_ns: self.asking_ns + other.asking_ns,
+            reading_ns: self.reading_ns + other.reading_ns,
+        }
+    }
 }
 
 /// All records of a run.
@@ -209,6 +237,8 @@ pub struct Run {
     pub to_ns: u64,
     /// Client by client.
     pub records: Vec<Record>,
+    /// Processor time of all clients.
+    pub work: ClientWork,
 }
 
 impl Run {
@@ -236,7 +266,12 @@ impl Run {
 impl<'a> Drive<'a> {
     /// A drive of `target` by `clients` clients.
     pub fn new(target: &'a dyn Target, clock: &'a Clock, clients: usize) -> Self {
-        Self { target, clock, clients, on_query: &|_| {}, rules: Rules::default() }
+        Self { target, clock, clients, on_query: &|_| {}, rules: Rules::default(), kept: None }
+    }
+
+    /// Keeps answers there.
+    pub fn keeping(self, kept: Option<&'a KeptAnswers>) -> Self {
+        Self { kept, ..self }
     }
 
     /// Calls `on_query` after every query, from the client's thread.
@@ -261,7 +296,7 @@ impl Drive<'_> {
     pub fn run_beside(&self, mixes: &Mixes<'_>, work: Option<&(dyn Fn() + Sync)>) -> Result<Run> {
         let failed = AtomicBool::new(false);
         let from_ns = self.clock.now_ns();
-        let results: Vec<Result<Vec<Record>>> = thread::scope(|scope| {
+        let results: Vec<Result<(Vec<Record>, ClientWork)>> = thread::scope(|scope| {
             // Places are reserved in order before the first thread starts, so that virtual time
             // does not depend on which thread is faster.
             let mut tickets = self.clock.reserve(usize::from(work.is_some()) + self.clients);
@@ -284,18 +319,32 @@ impl Drive<'_> {
             let clients: Vec<_> = tickets.into_iter().map(client).collect();
             clients.into_iter().map(|client| client.join().expect("a client thread panicked")).collect()
         });
-        let records = results.into_iter().collect::<Result<Vec<_>>>()?.concat();
-        Ok(Run { from_ns, to_ns: self.clock.now_ns(), records })
+        let (records, work): (Vec<_>, Vec<_>) =
+            results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let work = work.into_iter().fold(ClientWork::default(), ClientWork::plus);
+        Ok(Run { from_ns, to_ns: self.clock.now_ns(), records: records.concat(), work })
     }
 
-    fn client(&self, mixes: &Mixes<'_>, from_ns: u64, failed: &AtomicBool) -> Result<Vec<Record>> {
-        let mut client = Client { drive: self, records: Vec::new(), answer: Vec::with_capacity(1 << 16) };
+    fn client(
+        &self,
+        mixes: &Mixes<'_>,
+        from_ns: u64,
+        failed: &AtomicBool,
+    ) -> Result<(Vec<Record>, ClientWork)> {
+        let mut client = Client {
+            drive: self,
+            records: Vec::new(),
+            answer: Vec::with_capacity(1 << 16),
+            work: ClientWork::default(),
+            looked_ns: 0,
+        };
+        client.looked_ns = client.cpu_ns();
         let over = || mixes.over(self.clock) || failed.load(Ordering::Relaxed);
         match self.rules.rate {
             None => client.closed_loop(mixes, &over)?,
             Some(rate) => client.open_loop(mixes, from_ns, rate, &over)?,
         }
-        Ok(client.records)
+        Ok((client.records, client.work))
     }
 
     /// Sleeps until shortly before `due_ns`, then looks at the clock; false if the run is over
@@ -326,9 +375,22 @@ struct Client<'a> {
     drive: &'a Drive<'a>,
     records: Vec<Record>,
     answer: Vec<u8>,
+    work: ClientWork,
+    /// The thread's processor time at the last look.
+    looked_ns: u64,
 }
 
 impl Client<'_> {
+    fn cpu_ns(&self) -> u64 {
+        if self.drive.clock.is_virtual() { 0 } else { thread_cpu_ns() }
+    }
+
+    /// Processor time since the last look.
+    fn worked_ns(&mut self) -> u64 {
+        let now_ns = self.cpu_ns();
+        now_ns - std::mem::replace(&mut self.looked_ns, now_ns)
+    }
+
     fn closed_loop(&mut self, mixes: &Mixes<'_>, over: &dyn Fn() -> bool) -> Result<()> {
         while !over() {
             let Some(mix) = mixes.take() else { break };
@@ -364,10 +426,12 @@ impl Client<'_> {
         let Drive { target, clock, rules, .. } = self.drive;
         let query = &task.query;
         self.answer.clear();
+        self.work.drawing_ns += self.worked_ns();
         let begun_ns = clock.now_ns();
         let Answered { mut rows, work_ns, planning_ns, connect_ns, mut failed } =
             target.answer(query, &mut self.answer)?;
         let end_ns = clock.now_ns();
+        self.work.asking_ns += self.worked_ns();
         let start_ns = begun_ns + connect_ns;
         let mut digest = 0;
         if failed.is_none() {
@@ -376,13 +440,18 @@ impl Client<'_> {
                 Err(error) => failed = Some(Failure::Broken(format!("malformed answer: {error}"))),
             }
         }
+        self.work.reading_ns += self.worked_ns();
+        let text = text_hash(&query.text);
+        if let Some(kept) = self.drive.kept.filter(|_| failed.is_none() && query.kind != QueryKind::Update) {
+            kept.offer(text, (rows, digest), &self.answer);
+        }
         if let (Some(Failure::Broken(why)), false) = (&failed, rules.keeps_going) {
             bail!("query {} of mix {}: {why}", query.number, task.mix);
         }
         let record = Record {
             number: query.number,
             mix: task.mix,
-            text: text_hash(&query.text),
+            text,
             is_update: query.kind == QueryKind::Update,
             due_ns: due_ns.unwrap_or(start_ns),
             start_ns,
@@ -463,6 +532,38 @@ mod tests {
         for (i, record) in (0..).zip(&busy.records) {
             assert_eq!((record.late_ns(), record.seconds()), (i * 1_000_000, (i + 2) as f64 / 1e3));
         }
+    }
+
+    #[test]
+    fn the_clients_own_work_is_told_by_its_kind() {
+        /// Is busy for 2 ms to ask, and for 1 ms to read.
+        fn busy(ms: u64) {
+            let from = thread_cpu_ns();
+            while thread_cpu_ns() < from + ms * 1_000_000 {}
+        }
+        struct Busy;
+        impl Target for Busy {
+            fn answer(&self, _: &Query, answer: &mut Vec<u8>) -> Result<Answered> {
+                busy(2);
+                answer.extend_from_slice(b"answer");
+                Ok(Answered::default())
+            }
+        }
+        let reading: Reading = |_, _, rows| {
+            busy(1);
+            Ok(super::super::digest::Content { rows, digest: 7 })
+        };
+        let workload = Workload::new(100, DEFAULT_SEED, UseCase::Explore).unwrap();
+        let mixes = Mixes::new(Stream::Drawn(Box::new(workload)), 2, &[]);
+        let (clock, kept) = (Clock::real(), KeptAnswers::new(1 << 20));
+        let rules = Rules { reading, ..Rules::default() };
+        let run = Drive::new(&Busy, &clock, 2).rules(rules).keeping(Some(&kept)).run(&mixes).unwrap();
+        let ClientWork { drawing_ns, asking_ns, reading_ns } = run.work;
+        assert!((100_000_000..150_000_000).contains(&asking_ns), "50 queries of 2 ms: {:?}", run.work);
+        assert!((50_000_000..75_000_000).contains(&reading_ns), "{:?}", run.work);
+        assert!(drawing_ns > 0 && drawing_ns < reading_ns, "{:?}", run.work);
+        assert!(run.records.iter().all(|record| kept.get(record.text) == Some(b"answer".to_vec())));
+        assert_eq!(self::run(1, 1, None, false).work, ClientWork::default(), "nothing in virtual time");
     }
 
     #[test]

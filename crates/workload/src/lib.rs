@@ -3,9 +3,10 @@
 //!
 //! 1. `target`: what answers; `in_process`: the engine in this process, with a `cpu_model` in
 //!    virtual time; `digest`: rows and digest of an answer.
-//! 2. `curve`: throughput over time, and the time to full speed; `drive`: clients take mixes from
-//!    one stream, run their queries, and keep a record of each.
-//! 3. `process`, `beliefs`, `sampler`: counters second by second, and the learned costs of the
+//! 2. `curve`: throughput over time, and the time to full speed; `process`: processor time of this
+//!    process; `kept`: answers as they came; `drive`: clients take mixes from one stream, run their
+//!    queries, and keep a record of each.
+//! 3. `beliefs`, `sampler`: counters second by second, and the learned costs of the
 //!    devices.
 //! 4. `dataset`, `cold`, `scratch_dir`: data generated into a database; cold files, and proof that
 //!    they are; a folder for all that.
@@ -27,6 +28,7 @@ pub mod digest;
 pub mod drawing;
 pub mod drive;
 pub mod in_process;
+pub mod kept;
 pub mod plot;
 pub mod process;
 pub mod race;

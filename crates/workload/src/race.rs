@@ -101,7 +101,7 @@ mod tests {
         let record = |end: f64| Record { number: 1, end_ns: (end * 1e9) as u64, ..Record::default() };
         let records: Vec<Record> = ends.map(record).collect();
         let to_ns = records.last().map_or(0, |r| r.end_ns);
-        Entry { title: title.into(), begun_ns: 0, run: Run { from_ns: 0, to_ns, records } }
+        Entry { title: title.into(), begun_ns: 0, run: Run { from_ns: 0, to_ns, records, ..Run::default() } }
     }
 
     /// One query a second for `slow` seconds, then a hundred a second for five.

@@ -5,6 +5,8 @@
 //! sides about equally. There is a verdict from three repetitions on, and only if the
 //! ratios of all of them lie on one side of 1 and their median is more than 3 % from it.
 
+use std::path::Path;
+
 use serde::Serialize;
 use snowmelt_lab::stats::{median, spread};
 
@@ -217,6 +219,24 @@ impl Standings {
         numbers
     }
 
+    /// Writes answers that differ from the first engine's below `folder`, those of both.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn show_answers(&mut self, folder: &Path) -> anyhow::Result<()> {
+        let first = self.first().map(|entry| entry.engine.clone()).unwrap_or_default();
+        let kept = |engine: &str| self.turns.iter().find(|turn| turn.engine == engine)?.kept.clone();
+        for entry in &mut self.entries {
+            let (Some(verification), Some(here), Some(there)) =
+                (&mut entry.verification, kept(&entry.engine), kept(&first))
+            else {
+                continue;
+            };
+            verification.show_answers(folder, &format!("{}-", entry.engine), &here, &there)?;
+        }
+        Ok(())
+    }
+
     /// Puts query texts in place of their hashes in differences.
     pub fn tell_texts(&mut self, questions: &Questions) {
         for verification in self.entries.iter_mut().filter_map(|entry| entry.verification.as_mut()) {
@@ -338,6 +358,7 @@ pub(super) mod tests {
             warm_queries: Vec::new(),
             cold_course: vec![1.0, 2.0],
             answers: Vec::new(),
+            kept: None,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::compare::field::{Skipped, skip_line};
 use crate::compare::outcome::{Quantity, REPEATS, Ratio, Standing, Standings};
 use crate::compare::workload::Questions;
 use crate::verify::Verification;
+use crate::verify::differences_table;
 
 /// Everything the page is made from.
 pub struct Page<'a> {
@@ -279,6 +280,10 @@ impl Page<'_> {
             rows: self.outcome.entries.iter().filter_map(row).collect(),
         };
         let mut section = Section::new("Answers", vec![Figure::Table(table)]);
+        for entry in &self.outcome.entries {
+            let differing = entry.verification.as_ref().filter(|v| !v.differences.is_empty());
+            section.figures.extend(differing.map(|v| differences_table(&entry.title, v)));
+        }
         if self.questions.known() > 0 {
             section = section.with_text(self.known_answers());
         }

@@ -7,6 +7,7 @@
 //!    every engine gets the same queries. A phase ends at its time limit.
 
 use std::fs;
+use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::compare::field::Entrant;
 use crate::report::{QueryReport, Throughput, queries};
 use crate::verify::{AnswerLine, answers};
 use snowmelt_workload::drive::{Drive, Mixes, Record, Rules, Run};
+use snowmelt_workload::kept::KeptAnswers;
 use snowmelt_workload::target::Target;
 
 /// The figures of a turn.
@@ -66,7 +68,13 @@ pub struct Turn {
     /// Answers of both phases.
     #[serde(skip)]
     pub answers: Vec<AnswerLine>,
+    /// The answers themselves, of the first repetition.
+    #[serde(skip)]
+    pub kept: Option<Arc<KeptAnswers>>,
 }
+
+/// Bytes of answers that are kept of each engine.
+const KEPT_BYTES: usize = 16 << 20;
 
 impl Turn {
     /// The turn in a line.
@@ -88,6 +96,7 @@ struct TurnPhase<'a> {
     comparison: &'a Comparison<'a>,
     target: &'a dyn Target,
     clock: &'a Clock,
+    kept: Option<&'a KeptAnswers>,
 }
 
 impl TurnPhase<'_> {
@@ -97,7 +106,8 @@ impl TurnPhase<'_> {
         let until = self.clock.now_ns() + plan.most_seconds * 1_000_000_000;
         let mixes = Mixes::new(questions.after(from), mixes, &[stop]).until(until);
         let rules = Rules { rate: None, reading: questions.reading(), keeps_going: true };
-        let run = Drive::new(self.target, self.clock, plan.clients).rules(rules).run(&mixes)?;
+        let drive = Drive::new(self.target, self.clock, plan.clients).rules(rules).keeping(self.kept);
+        let run = drive.run(&mixes)?;
         if self.comparison.is_interrupted() {
             anyhow::bail!("interrupted");
         }
@@ -114,7 +124,8 @@ impl Comparison<'_> {
         let begun_ns = clock.now_ns();
         let server = entrant.engine.start()?;
         let target = entrant.target(Some(plan.timeout()))?;
-        let phase = TurnPhase { comparison: self, target: &*target, clock: &clock };
+        let kept = (repeat == 1).then(|| Arc::new(KeptAnswers::new(KEPT_BYTES)));
+        let phase = TurnPhase { comparison: self, target: &*target, clock: &clock, kept: kept.as_deref() };
         let cold = phase.run(0, plan.cold_mixes)?;
         phase.run(plan.cold_mixes, plan.warmup)?;
         let warm = phase.run(plan.cold_mixes + plan.warmup, plan.mixes)?;
@@ -154,6 +165,7 @@ impl Comparison<'_> {
             warm_queries: queries(&warm.records),
             cold_course: course(&cold, since),
             answers: answers(&all),
+            kept,
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use snowmelt_lab::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Section, Series, Table, Unit};
 
-use super::Summary;
+use super::{Summary, repeats};
 use crate::report::QueryReport;
-use crate::verify::Verification;
+use crate::verify::{Verification, differences_table};
 use crate::warm_up::WarmUp;
 use snowmelt_workload::drive::Run;
 
@@ -26,8 +26,9 @@ impl Summary {
             setup.products, setup.seed, setup.clients
         ));
         report.summary.extend(self.lines());
+        let throughput = [course(run)].into_iter().chain(repeats::table(&self.repeats));
         report.sections = vec![
-            Section::new("Throughput", vec![course(run)]),
+            Section::new("Throughput", throughput.collect()),
             Section::new("Times", vec![self.times(), self.table()]).with_text(
                 "A query's time ends with the last byte of its answer. It begins when the query is sent, \
                  in an open loop when it should have been.",
@@ -113,24 +114,9 @@ fn course(run: &Run) -> Figure {
     })
 }
 
+/// Answers that differ; what was compared where none does.
 fn differences(verification: &Verification) -> Section {
-    let names = ["query", "mix", "rows here", "rows there", "digest here", "digest there", "text"];
-    let row = |d: &crate::verify::Difference| {
-        vec![
-            format!("Q{}", d.query),
-            d.mix.to_string(),
-            d.rows.to_string(),
-            d.other_rows.to_string(),
-            d.digest.clone(),
-            d.other_digest.clone(),
-            d.text.clone(),
-        ]
-    };
-    let table = Table {
-        title: "Different answers".into(),
-        note: String::new(),
-        columns: names.into_iter().map(Column::text).collect(),
-        rows: verification.differences.iter().take(100).map(row).collect(),
-    };
-    Section::new("Verification", vec![Figure::Table(table)]).with_text(verification.line())
+    let differing =
+        (!verification.differences.is_empty()).then(|| differences_table("this run", verification));
+    Section::new("Verification", differing.into_iter().collect()).with_text(verification.line())
 }

@@ -147,8 +147,13 @@ mod tests {
     fn phases_follow_each_other_and_short_ends_are_taken_in() {
         const S: u64 = 1_000_000_000;
         let record = |end_ns| Record { number: 3, due_ns: end_ns - S / 2, end_ns, ..Record::default() };
-        let first = Run { from_ns: 11 * S, to_ns: 13 * S, records: vec![record(13 * S), record(12 * S)] };
-        let second = Run { from_ns: 14 * S, to_ns: 15 * S, records: vec![record(15 * S)] };
+        let first = Run {
+            from_ns: 11 * S,
+            to_ns: 13 * S,
+            records: vec![record(13 * S), record(12 * S)],
+            ..Run::default()
+        };
+        let second = Run { from_ns: 14 * S, to_ns: 15 * S, records: vec![record(15 * S)], ..Run::default() };
         let mut course = Course::default();
         course.add_phase(10 * S, &first, &[sample(1.0, 1.0, 2.0), sample(1.25, 0.25, 1.0)], 25);
         course.add_phase(10 * S, &second, &[sample(0.125, 0.125, 4.0)], 25);

@@ -4,10 +4,12 @@
 //! 1. The target is an endpoint or a database in this process; its products are counted.
 //! 2. Warm-up, then the measured mixes (`snowmelt_bench::measure`, as `bsbm run`). With
 //!    --warm-up the warm-up is measured, too (`warm`).
-//! 3. The answers are compared with a stored run or another endpoint.
-//! 4. A run folder: `result.json`, `result.xml`, `queries.jsonl`, `answers.jsonl` and the page.
+//! 3. The answers are compared with a stored run or another endpoint (`other`).
+//! 4. A run folder: `result.json`, `result.xml`, `queries.jsonl` (each repeat), `answers.jsonl`,
+//!    `kept.jsonl` (answers as they came) and the page.
 
 mod options;
+mod other;
 mod warm;
 
 use std::fs;
@@ -22,8 +24,8 @@ use snowmelt_bench::content;
 use snowmelt_bench::http::{Endpoint, Protocol};
 use snowmelt_bench::measure::{Measured, Measurement, Streams, inserts_per_mix};
 use snowmelt_bench::report;
-use snowmelt_bench::summary::{Setup, Summary};
-use snowmelt_bench::verify::{AnswerLine, Verification, answers, read_answers};
+use snowmelt_bench::summary::{RepeatFigures, Setup, Summary};
+use snowmelt_bench::verify::{AnswerLine, Verification, answers};
 use snowmelt_bsbm::{UseCase, read_update_transactions};
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::GraphDatabase;
@@ -33,10 +35,12 @@ use snowmelt_store::{MemoryBudget, Store};
 use snowmelt_workload::bench::{ClientLoad, products_of};
 use snowmelt_workload::drive::{Rules, Run as Records};
 use snowmelt_workload::in_process::InProcess;
+use snowmelt_workload::kept::KeptAnswers;
 use snowmelt_workload::target::Target;
 
 use options::Output;
 pub use options::{BsbmDriveArgs, long_names};
+use other::Other;
 
 /// Runs the command.
 pub fn run(args: &BsbmDriveArgs) -> Result<()> {
@@ -45,41 +49,48 @@ pub fn run(args: &BsbmDriveArgs) -> Result<()> {
     let other = args.verify.as_deref().map(|with| Other::new(args, with)).transpose()?;
     let transactions = args.transactions()?;
     let Opened { target, store } = args.open(&args.target)?;
-    let products = match (args.products, &transactions) {
-        (Some(products), _) => products,
-        // One product in each transaction, unless the generator was told otherwise.
-        (None, transactions) => {
-            let stored = products_of(&*target).with_context(|| args.target.clone())?;
-            stored + transactions.as_ref().map_or(0, Vec::len) as u32
-        }
-    };
+    let products = args.products(&*target, transactions.as_deref())?;
     let load = args.load(products);
-    let mixes = mixes(args, transactions.as_deref());
-    let mut folder = Run::create("bsbm", args.out.as_deref())?;
-    args.say(&args.settings_line(products, mixes));
-    let streams = Streams::new(&load, transactions.clone())?;
-    let (measured, warm_up) = if args.warm_up {
-        let (measured, warm_up) = warm::measure(args, &*target, store.as_ref(), &load, streams, &stop)?;
-        (measured, Some(warm_up))
-    } else {
-        (args.measure(&*target, mixes, streams, &stop)?, None)
-    };
-    let mut setup = args.setup(products);
-    if let Some(warm_up) = &warm_up {
-        setup.warmup = warm_up.mixes as u64;
+    let mut setup = args.setup(products, mixes(args, transactions.as_deref()));
+    if let Some(other) = &other {
+        other.refuse_another_size(&setup, &*target)?;
     }
+    let mut folder = Run::create("bsbm", args.out.as_deref())?;
+    args.say(&args.settings_line(&setup));
+    let kept = KeptAnswers::new(args.keep_answers as usize);
+    let streams = Streams::new(&load, transactions.clone())?;
+    let (repeats, warm_up) = if args.warm_up {
+        let phase = warm::Warming { target: &*target, store: store.as_ref(), load: &load, kept: &kept };
+        let (measured, warm_up) = phase.measure(args, streams, &stop)?;
+        setup.warmup = warm_up.mixes as u64;
+        (vec![measured], Some(warm_up))
+    } else {
+        (args.measure(&*target, setup.mixes, streams, &kept, &stop)?, None)
+    };
     folder.settings(&setup);
-    let mut summary = Summary::new(setup, &load, &measured);
+    let mut summary = Summary::new(setup, &load, &repeats);
     summary.warm_up = warm_up;
-    let here = answers(&measured.run.records);
+    if let Some(published) = args.published {
+        summary.hold_against(published);
+    }
+    let records = Measured::joined(&repeats).run;
+    let here = answers(&records.records);
     if let Some(other) = other {
-        let there = other.answers(args, mixes, Streams::new(&load, transactions.clone())?, &stop)?;
+        let streams = || Streams::new(&load, transactions.clone());
+        let (there, theirs) = other.answers(args, summary.setup.mixes, streams()?, &here, &stop)?;
         let mut verification = Verification::new(other.name(), &here, &there);
-        verification.tell_texts(Streams::new(&load, transactions)?.measured(args.warmup));
+        verification.show_answers(folder.path(), "", &kept, &theirs)?;
+        verification.tell_texts(streams()?.measured(args.warmup));
         summary.verification = Some(verification);
     }
     args.print(&summary);
-    let page = keep(folder, args, &summary, &measured.run, &here)?;
+    if transactions.is_none()
+        && let Some(doubt) = args.size_doubt(&*target)
+    {
+        args.say(&format!("doubt: {doubt}"));
+        folder.doubt(doubt);
+    }
+    let page = keep(folder, args, &summary, &records, &here, &kept)?;
     args.say(&page.display().to_string());
     match &summary.verification {
         Some(verification) if !verification.differences.is_empty() => bail!("{}", verification.line()),
@@ -87,12 +98,14 @@ pub fn run(args: &BsbmDriveArgs) -> Result<()> {
     }
 }
 
-/// Mixes to measure: as many as are wanted and the transactions suffice for.
+/// Mixes to measure in each repeat: as many as are wanted and the transactions suffice for.
 fn mixes(args: &BsbmDriveArgs, transactions: Option<&[String]>) -> u64 {
     let Some(transactions) = transactions else { return args.mixes };
-    let mixes = args.mixes.min((transactions.len() / inserts_per_mix(args.use_case)) as u64);
+    let all = (transactions.len() / inserts_per_mix(args.use_case)) as u64;
+    let mixes = args.mixes.min(all / u64::from(args.repeats));
     if mixes < args.mixes {
-        args.say(&format!("{} transactions are enough for {mixes} mixes", transactions.len()));
+        let each = if args.repeats > 1 { " in each repeat" } else { "" };
+        args.say(&format!("{} transactions are enough for {mixes} mixes{each}", transactions.len()));
     }
     mixes
 }
@@ -113,6 +126,24 @@ impl BsbmDriveArgs {
             threads: 0,
             costs: PlanCosts::default(),
         }
+    }
+
+    /// The products of the data set, and of the transactions that are still to come.
+    fn products(&self, target: &dyn Target, transactions: Option<&[String]>) -> Result<u32> {
+        if let Some(products) = self.products {
+            return Ok(products);
+        }
+        // One product in each transaction, unless the generator was told otherwise.
+        let stored = products_of(target).with_context(|| self.target.clone())?;
+        Ok(stored + transactions.map_or(0, <[String]>::len) as u32)
+    }
+
+    /// The products that were given are not those of the data set: many queries then ask for what
+    /// is not there, and are answered fast. Counted after the measurement, which it would disturb.
+    fn size_doubt(&self, target: &dyn Target) -> Option<String> {
+        let (given, found) = (self.products?, products_of(target).ok()?);
+        (given != found)
+            .then(|| format!("queries were drawn for {given} products, and {} has {found}", self.target))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -173,20 +204,22 @@ impl BsbmDriveArgs {
         target: &dyn Target,
         mixes: u64,
         streams: Streams,
+        kept: &KeptAnswers,
         stop: &AtomicBool,
-    ) -> Result<Measured> {
+    ) -> Result<Vec<Measured>> {
         let measurement = Measurement {
             target,
             clients: self.clients.get(),
             rules: Rules { rate: self.rate, reading: content::terms, keeps_going: self.keep_going },
             warmup: self.warmup,
             mixes,
+            kept: Some(kept),
             stop,
         };
-        measurement.run(streams)
+        measurement.repeats(streams, self.repeats)
     }
 
-    fn setup(&self, products: u32) -> Setup {
+    fn setup(&self, products: u32, mixes: u64) -> Setup {
         Setup {
             target: self.target.clone(),
             use_case: self.use_case.to_string(),
@@ -194,6 +227,8 @@ impl BsbmDriveArgs {
             seed: self.seed,
             clients: self.clients.get(),
             warmup: self.warmup,
+            mixes,
+            repeats: self.repeats,
             rate: self.rate,
             timeout_ms: self.timeout().map(|_| self.timeout_ms),
             connection_per_query: self.connection_per_query,
@@ -223,11 +258,13 @@ impl BsbmDriveArgs {
         }
     }
 
-    fn settings_line(&self, products: u32, mixes: u64) -> String {
+    fn settings_line(&self, setup: &Setup) -> String {
+        let Setup { products, mixes, repeats, .. } = setup;
+        let times = if *repeats > 1 { format!(", {repeats} times") } else { String::new() };
         let loop_kind = self.rate.map_or("closed loop".to_owned(), |rate| format!("{rate} queries/s"));
         let after = if self.warm_up { "warming".to_owned() } else { format!("{} of warm-up", self.warmup) };
         format!(
-            "{}; {}, {products} products, seed {}, {} clients, {loop_kind}, {mixes} mixes after {after}",
+            "{}; {}, {products} products, seed {}, {} clients, {loop_kind}, {mixes} mixes after {after}{times}",
             self.target, self.use_case, self.seed, self.clients
         )
     }
@@ -235,63 +272,6 @@ impl BsbmDriveArgs {
 
 fn is_url(name: &str) -> bool {
     name.contains("://")
-}
-
-/// The side that a run is verified with.
-enum Other {
-    Endpoint(String, Box<dyn Target>),
-    Stored(PathBuf, Vec<AnswerLine>),
-}
-
-impl Other {
-    /// Looks at it before anything is measured.
-    fn new(args: &BsbmDriveArgs, with: &str) -> Result<Self> {
-        if is_url(with) {
-            if args.use_case == UseCase::ExploreAndUpdate && args.clients.get() > 1 {
-                bail!(
-                    "several clients update in no certain order: --verify with an endpoint needs --clients 1"
-                );
-            }
-            return Ok(Self::Endpoint(with.to_owned(), Box::new(args.endpoint(with)?)));
-        }
-        let path = Path::new(with).join("answers.jsonl");
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("{with} is no run of bsbm drive: cannot read {}", path.display()))?;
-        let lines = read_answers(&text).with_context(|| path.display().to_string())?;
-        Ok(Self::Stored(with.into(), lines))
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Self::Endpoint(url, _) => url,
-            Self::Stored(path, _) => path.to_str().unwrap_or("the stored run"),
-        }
-    }
-
-    /// Its answers to the queries of the run: an endpoint is asked, one mix after the other.
-    fn answers(
-        &self,
-        args: &BsbmDriveArgs,
-        mixes: u64,
-        streams: Streams,
-        stop: &AtomicBool,
-    ) -> Result<Vec<AnswerLine>> {
-        let (url, target) = match self {
-            Self::Stored(_, lines) => return Ok(lines.clone()),
-            Self::Endpoint(url, target) => (url, target),
-        };
-        let measurement = Measurement {
-            target: &**target,
-            clients: 1,
-            rules: Rules { rate: None, reading: content::terms, keeps_going: args.keep_going },
-            warmup: 0,
-            mixes,
-            stop,
-        };
-        let same = Streams::only(streams.measured(args.warmup));
-        let there = measurement.run(same).with_context(|| format!("verifying with {url}"))?;
-        Ok(answers(&there.run.records))
-    }
 }
 
 fn json(summary: &Summary) -> String {
@@ -305,13 +285,22 @@ fn keep(
     summary: &Summary,
     run: &Records,
     answers: &[AnswerLine],
+    kept: &KeptAnswers,
 ) -> Result<PathBuf> {
-    let measures = [("aqet", false), ("aqet_geometric", false), ("p50", false), ("p99", false)];
+    let measures = [
+        ("qmph", true),
+        ("cqet", false),
+        ("aqet", false),
+        ("aqet_geometric", false),
+        ("p50", false),
+        ("p99", false),
+    ];
     folder.compare_by("queries", &["query"], &measures);
     let mut lines = folder.lines("queries")?;
-    summary.queries.iter().try_for_each(|query| lines.write(query))?;
+    summary.repeats.iter().flat_map(RepeatFigures::lines).try_for_each(|line| lines.write(&line))?;
     let mut lines = folder.lines("answers")?;
     answers.iter().try_for_each(|answer| lines.write(answer))?;
+    other::write_kept(&folder, kept)?;
     let write = |path: &Path, text: &str| {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     };

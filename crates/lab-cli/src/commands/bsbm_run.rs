@@ -334,6 +334,7 @@ fn endpoint(
         rules: Rules::default(),
         warmup: args.warmup,
         mixes,
+        kept: None,
         stop,
     };
     let run = measurement.run(Streams::new(&load, transactions)?)?.run;

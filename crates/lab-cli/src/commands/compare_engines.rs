@@ -140,6 +140,7 @@ pub fn run(args: &CompareEnginesArgs) -> Result<()> {
     comparison.load(&mut field, &data)?;
     let mut lines = run.lines("turns")?;
     let mut outcome = comparison.run(&mut field, &mut lines)?;
+    outcome.show_answers(run.path())?;
     outcome.tell_texts(&questions);
     let shown =
         Page { plan: &plan, questions: &questions, data: &data, outcome: &outcome, skipped: &skipped };

@@ -25,6 +25,10 @@ pub struct BsbmDriveArgs {
     /// Mixes to measure (-runs)
     #[arg(long, visible_alias = "runs", value_name = "M", default_value = "500")]
     pub(super) mixes: u64,
+    /// Times that the mixes are measured, one after the other: from three on, `compare` can judge
+    /// two runs by them. The same queries each time; with updates, those that follow
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) repeats: u32,
     /// Mixes before that, not measured (-w)
     #[arg(long, visible_alias = "w", value_name = "W", default_value = "50")]
     pub(super) warmup: u64,
@@ -62,6 +66,14 @@ pub struct BsbmDriveArgs {
     /// Compare the answers with those of a stored run, or ask another endpoint the same queries
     #[arg(long, value_name = "RUN|URL")]
     pub(super) verify: Option<String>,
+    /// Answers that the run folder keeps as they came, for a later --verify to show what differs:
+    /// the first of each query text, up to so many bytes; 0 keeps none
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size_or_none)]
+    pub(super) keep_answers: u64,
+    /// A published rate: the run's is told as its multiple, unless the driver's own cost is more
+    /// than 10 % of a query's time
+    #[arg(long, value_name = "QMPH", value_parser = rate)]
+    pub(super) published: Option<f64>,
     /// Memory of a database in this process [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(super) memory: Option<u64>,
@@ -73,7 +85,7 @@ pub struct BsbmDriveArgs {
     pub(super) xml: Option<PathBuf>,
     /// Measure how the target warms, from now on: it must be cold. The warm-up ends when it is warm
     /// by the rules below, not after --warmup mixes. Counting products would warm it
-    #[arg(long, requires = "products", conflicts_with_all = ["rate", "warmup", "verify"], help_heading = "Warming")]
+    #[arg(long, requires = "products", conflicts_with_all = ["rate", "warmup", "verify", "repeats"], help_heading = "Warming")]
     pub(super) warm_up: bool,
     /// With --warm-up: the server's process [default: the one on this machine that listens on the
     /// port of the address]
@@ -121,10 +133,14 @@ fn use_case(text: &str) -> Result<UseCase, String> {
     name.parse().map_err(|error: snowmelt_bsbm::Error| error.to_string())
 }
 
+fn size_or_none(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { size::parse(text) }
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
-        _ => Err("use a number of queries per second above 0".into()),
+        _ => Err("use a number above 0".into()),
     }
 }
 
