@@ -213,7 +213,7 @@ fn a_missing_engine_is_skipped_visibly_unless_it_is_required() {
 fn engines_are_measured_in_turns_and_their_answers_compared() {
     let stage = Stage::new();
     let (mut field, _) = stage.find(&[("one", "same"), ("two", "same"), ("three", "other")], &[]).unwrap();
-    let outcome = stage.compare(&mut field, 3);
+    let mut outcome = stage.compare(&mut field, 3);
     let order: Vec<_> = outcome.turns.iter().map(|turn| (turn.engine.as_str(), turn.repeat)).collect();
     let expected = [
         ("one", 1),
@@ -242,8 +242,16 @@ fn engines_are_measured_in_turns_and_their_answers_compared() {
     assert!(three.differences.len() > 50 && three.differences.iter().all(|d| d.query != 9 && d.query != 12));
     let doubts = fs::read_to_string(stage.dir.path().join("doubts")).unwrap();
     assert!(doubts.contains("answers of Engine three differ") && !doubts.contains("Engine two"), "{doubts}");
-    let stored = fs::read_to_string(stage.dir.path().join("run/turns.jsonl")).unwrap();
+    let run = stage.dir.path().join("run");
+    let stored = fs::read_to_string(run.join("turns.jsonl")).unwrap();
     assert_eq!(stored.lines().count(), 9);
+    outcome.show_answers(&run).unwrap();
+    let three = outcome.entries[2].verification.as_ref().unwrap();
+    let shown = three.differences[0].shown.as_ref().unwrap();
+    assert!(shown.why_not.is_none() && shown.only_here > 0 && shown.first_there.is_some(), "{shown:?}");
+    let [here, there] = [0, 1].map(|side| fs::read_to_string(run.join(&shown.files[side])).unwrap());
+    assert!(shown.files[0].starts_with("differences/three-Q"), "{shown:?}");
+    assert!(here.contains("other") && there.contains("same"), "{here} {there}");
 }
 
 #[test]

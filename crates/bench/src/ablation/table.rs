@@ -173,7 +173,7 @@ impl<'a> Outcome<'a> {
         table.render()
     }
 
-    /// What each rule is worth, as far as settings that show it were among those compared.
+    /// The worth of each rule, as far as settings that show it were among those compared.
     fn rules(&self) -> String {
         let (compared, others): (Vec<Worth>, Vec<Worth>) =
             self.worth().into_iter().partition(|worth| worth.compared > 0);
@@ -318,7 +318,7 @@ impl<'a> Outcome<'a> {
 }
 
 impl Worth {
-    /// True where it is shown to be of no use: compared in both ways under all conditions there are.
+    /// True where it is shown to be of no use: compared in both ways under all conditions.
     fn is_useless(&self) -> bool {
         self.helps.is_empty() && self.in_both_ways >= conditions().len()
     }

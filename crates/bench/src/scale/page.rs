@@ -1,9 +1,10 @@
 //! The scales as a page.
 
 use snowmelt_lab::functions::table;
-use snowmelt_lab::report::{Column, Figure, Report, Section, Table};
+use snowmelt_lab::report::{Column, Figure, Report, Section, Table, Unit};
 
 use super::growth::{GrowthFigure, figures_of, growths};
+use super::text::four;
 use super::{Profile, ScaleRun, function_changes};
 
 /// Functions of each comparison.
@@ -46,27 +47,33 @@ fn summary(run: &ScaleRun) -> String {
 /// Each figure of growth, at each scale.
 fn figures(runs: &[ScaleRun]) -> Figure {
     let mut columns = vec![Column::text("figure")];
-    columns.extend(runs.iter().map(|run| Column::number(&format!("{} products", run.products))));
+    columns.extend(runs.iter().map(|run| Column::number(format!("{} products", run.products))));
     let all: Vec<_> = runs.iter().map(figures_of).collect();
     let row = |(name, _): &(String, f64)| {
         let value = |figures: &Vec<(String, f64)>| {
             let found = figures.iter().find(|(other, _)| other == name);
-            found.map_or("–".to_owned(), |(_, value)| format!("{value:.6}"))
+            found.map_or("–".to_owned(), |(name, value)| shown(name, *value))
         };
         [name.clone()].into_iter().chain(all.iter().map(value)).collect()
     };
     Figure::Table(Table {
         title: "In steady state, unless said otherwise".into(),
-        note: "Times in seconds.".into(),
         columns,
         rows: all.first().map_or(Vec::new(), |first| first.iter().map(row).collect()),
+        ..Table::default()
     })
+}
+
+/// A figure with its unit: times, and counts for a mix or a second.
+fn shown(name: &str, value: f64) -> String {
+    let is_time = name.starts_with("time ") || name.starts_with("planning ");
+    if is_time { Unit::Seconds.show(value) } else { four(value) }
 }
 
 fn growth(runs: &[ScaleRun]) -> Figure {
     let growths = growths(runs);
     let mut columns = vec![Column::text("figure")];
-    columns.extend(growths.iter().map(|g| Column::number(&format!("{} to {}", g.from, g.to))));
+    columns.extend(growths.iter().map(|g| Column::number(format!("{} to {}", g.from, g.to))));
     let row = |at: usize| {
         let exponent = |figure: Option<&GrowthFigure>| {
             figure.and_then(|figure| figure.exponent).map_or("–".to_owned(), |x| format!("{x:.2}"))

@@ -5,7 +5,8 @@
 //! queries as fast as they were, to a percent or so.
 //!
 //! perf takes from a tenth of a second to many seconds to attach, by the load of the machine. So it
-//! begins switched off, and is switched on through a pipe on which it says when it is (`--control`).
+//! begins switched off, and is switched on through a pipe; on another it says that it is
+//! (`--control`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -129,7 +130,7 @@ fn pipe(path: &Path) -> Result<File> {
     let named = || format!("cannot make the pipe {}", path.display());
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).with_context(named)?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(open(path, flags, Mode::empty()).map(File::from).with_context(named)?)
+    open(path, flags, Mode::empty()).map(File::from).with_context(named)
 }
 
 /// True once perf has said that it is switched on; looks for a moment.

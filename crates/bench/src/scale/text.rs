@@ -54,7 +54,7 @@ fn activity(phase: &Phase) -> String {
 }
 
 /// Four significant digits; small numbers, as means of counts are, with decimals.
-fn four(n: f64) -> String {
+pub(super) fn four(n: f64) -> String {
     match n {
         n if n >= 1000.0 => Short(n.round() as u64).to_string(),
         n if n >= 100.0 => format!("{n:.1}"),

@@ -1,5 +1,5 @@
-//! The answers behind a difference: both as they came, in files of the run folder, and the first row
-//! that only one of them has.
+//! The answers behind a difference: both as they came, in files of the run folder, and the first
+//! row that only one of them has.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Meters of a Snowmelt server, by its `/stats`. The kernel tells none of them: its I/O wait is that
-//! of the whole machine, and zero of a server whose other threads keep the processors busy.
+//! Meters of a Snowmelt server, by its `/stats`. The kernel tells none of them: its I/O wait is
+//! that of the whole machine, and zero of a server whose other threads keep the processors busy.
 
 use std::time::Duration;
 

@@ -109,9 +109,10 @@ fn check_room(args: &BsbmGenerateArgs, update_path: Option<&Path>) -> Result<()>
     let check = |path: &Path, products: u32| -> Result<()> {
         let is_file = path != Path::new("-") && (!path.exists() || path.is_file());
         let instead = "name a file on another disk with --output, or fewer --products";
-        Ok(if is_file {
-            room::check(path, text_bytes(products), instead)?
-        })
+        if is_file {
+            room::check(path, text_bytes(products), instead)?;
+        }
+        Ok(())
     };
     match update_path {
         Some(updates) if updates.parent() != args.output.parent() => {

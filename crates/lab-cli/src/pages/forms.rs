@@ -45,7 +45,7 @@ fn examples(arg: &Arg) -> Vec<String> {
 /// Why a form does not reach its switch.
 fn failure(command: &Command, arg: &Arg, form: &Form) -> Option<String> {
     let words = [command.get_name().to_owned()].into_iter().chain(form.words.clone());
-    // What the command needs beside the switch is not of interest.
+    // Errors about other arguments of the command are not of interest.
     let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
     let id = arg.get_id().as_str();
     let is_given = matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);

@@ -1,5 +1,5 @@
-//! The other side of `bsbm drive --verify`: an endpoint that is asked the same queries, or a run that
-//! was stored. One of another size has other answers, and is refused.
+//! The other side of `bsbm drive --verify`: an endpoint that is asked the same queries, or a run
+//! that was stored. One of another size has other answers, and is refused.
 
 use std::collections::HashMap;
 use std::fs;
