@@ -49,6 +49,7 @@ pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;
 pub use run::{JsonLines, Run};
 pub use snowmelt_base::size;
+pub use target::held::Busy;
 pub use undo::signals;
 
 /// Measure what storage really does, under this machine's kernel and any program.

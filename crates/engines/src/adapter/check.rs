@@ -159,6 +159,7 @@ mod tests {
             ("seconds = 5", "seconds = \"5\"", "x.toml, line 8: invalid type"),
             ("tcp = \"127.0.0.1:{port}\", ", "", "x.toml, line 8: ready needs tcp, http or command"),
             ("[\"x\", \"{port}\"]", "[]", "x.toml, line 6: start is empty"),
+            ("[load]", "[find]\nleast = \"ten\"\n[load]", "x.toml, line 10: \"ten\" is no version"),
             (
                 "endpoint = \"http://127.0.0.1:{port}/\"\n",
                 "",

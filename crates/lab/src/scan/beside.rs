@@ -32,11 +32,32 @@ const SORT_RUN: u64 = 4 << 20;
 /// The least scratch file that a sort can do with: two runs, and their result.
 pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
 
-/// Runs the load of `setup` beside the scan until it is over. Returns the times of its requests.
+/// Does the work of a scan with the load of `setup` beside it, which ends with the work. Returns the
+/// times of the load's requests as well.
 ///
 /// # Errors
-/// A file cannot be opened, read or written.
-pub(super) fn beside(
+/// The work fails, or a file of the load cannot be opened, read or written.
+pub(super) fn with_beside<T>(
+    table: &ScanTable,
+    setup: &Setup,
+    scratch: Option<&Path>,
+    work: impl FnOnce() -> Result<T, LabError>,
+) -> Result<(T, LatencySummary), LabError> {
+    if setup.beside == Beside::Nothing {
+        return Ok((work()?, LatencySummary::default()));
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| beside(table, setup, scratch, &over));
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        let times = load.join().expect("it does not panic");
+        Ok((done?, times?))
+    })
+}
+
+/// Runs the load of `setup` until the scan is over. Returns the times of its requests.
+fn beside(
     table: &ScanTable,
     setup: &Setup,
     scratch: Option<&Path>,

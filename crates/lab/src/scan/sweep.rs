@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use snowmelt_io_experiments::TunedPolicy;
 
+use super::beside::with_beside;
 use super::cell::ScanCell;
 use super::measure::{asked_at_once, counts, disagreements, not_at_once, work};
 use super::plan::{Lists, Setup, order};
@@ -110,8 +111,11 @@ impl Sweep<'_> {
         if let Some(command) = &self.args.before {
             self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
         }
+        let command = self.args.command();
+        // Direct reads take nothing from the page cache. A command may read in any way.
+        let uses_cache = command.is_some() || !setup.direct.is_on();
         let further = files_below(&self.args.cold)?;
-        for path in table.files.iter().chain(&further) {
+        for path in table.files.iter().filter(|_| uses_cache).chain(&further) {
             let file = std::fs::File::open(path).map_err(|e| LabError::file("open", path, e))?;
             cached_pages += make_cold(&file, path)?;
         }
@@ -125,13 +129,14 @@ impl Sweep<'_> {
         let before = counts(&self.targets)?;
         let ticks = CpuTicks::now();
         let begun = Instant::now();
-        let command = self.args.command();
+        let scratch = self.scratch.as_deref();
         let scanned = match &command {
-            None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
+            None => scan(&table, setup, dop, scratch, stop.flag())?,
             Some(command) => {
-                let elapsed_s =
-                    self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
-                Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() }
+                let command = fill_in(command, dop, setup.queue, &table.files[0]);
+                let work = || self.shell(&command, stop, &mut doubts);
+                let (elapsed_s, beside) = with_beside(&table, setup, scratch, work)?;
+                Scanned { elapsed_s, user_s: vec![elapsed_s], beside, ..Scanned::default() }
             }
         };
         let span_s = begun.elapsed().as_secs_f64();
