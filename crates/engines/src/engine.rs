@@ -153,6 +153,11 @@ impl Engine {
         &self.folder
     }
 
+    /// Folders of its programs beside the PATH.
+    pub fn folders(&self) -> &[String] {
+        &self.folders
+    }
+
     /// The folder or file of its stored data.
     pub fn data(&self) -> PathBuf {
         self.values.fill(&self.adapter.data).into()

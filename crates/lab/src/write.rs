@@ -33,7 +33,8 @@ use crate::target::{Target, data_file};
 use crate::undo::{Undo, signals};
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
-use crate::write::rung::{RungResult, SyncPolicy, WriteBench, name_of};
+pub(crate) use crate::write::rung::{RungResult, name_of};
+use crate::write::rung::{SyncPolicy, WriteBench};
 use crate::{LabError, Run, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or

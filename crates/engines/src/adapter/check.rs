@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::values::{KNOWN, placeholders};
 
 /// Placeholders that callers of a named command give.
-const OF_COMMANDS: [&str; 4] = ["text", "file", "database", "mark"];
+const OF_COMMANDS: [&str; 7] = ["text", "file", "database", "mark", "scale", "clients", "seconds"];
 
 /// An adapter from its text. `file` names it in errors.
 pub fn parse(text: &str, file: &str, beside: Option<PathBuf>) -> Result<Adapter, EngineError> {
