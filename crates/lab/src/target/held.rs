@@ -91,14 +91,15 @@ fn refuse_leftovers(disks: &BTreeSet<PathBuf>, journals: &Path) -> Result<(), La
 /// Commands that measure the disks which another one only looks at: reasons to doubt what it sees.
 pub(crate) struct Neighbours {
     disks: BTreeSet<PathBuf>,
-    /// A process whose own measurement it is, with what it has started.
-    own: Option<u32>,
+    /// Processes whose own measurements they are, with what they have started.
+    own: Vec<u32>,
     seen: BTreeSet<String>,
 }
 
 impl Neighbours {
     /// Looks at the disks of some devices. What this process or `own` started is none.
     pub fn look(devices: &[BlockDevice], own: Option<u32>) -> Neighbours {
+        let own = own.into_iter().chain([std::process::id()]).collect();
         let mut neighbours = Neighbours { disks: disks_of(devices), own, seen: BTreeSet::new() };
         neighbours.look_again();
         neighbours
@@ -110,8 +111,8 @@ impl Neighbours {
         if held.is_empty() {
             return; // the usual case, without a look at all processes
         }
-        let roots: Vec<u32> = self.own.into_iter().chain([std::process::id()]).collect();
-        let own = |pid: u32| roots.iter().any(|root| *root == pid || processes_below(*root).contains(&pid));
+        let own =
+            |pid: u32| self.own.iter().any(|root| *root == pid || processes_below(*root).contains(&pid));
         let others = held.into_iter().filter(|(_, holder)| !own(holder.pid));
         self.seen.extend(
             others.map(|(disk, holder)| format!("{} measures {} meanwhile", holder.show(), name_of(disk))),
@@ -290,25 +291,14 @@ mod tests {
             return;
         };
         let devices = [disk];
-        let program =
-            ["sh", "-c", "exec 9</sys/block/$0 && flock -x 9 && echo held && cat", &devices[0].name];
-        let spawned = std::process::Command::new(program[0])
-            .args(&program[1..])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn();
-        let mut other = spawned.unwrap();
-        let mut said = [0; 5];
-        let held = std::io::Read::read_exact(other.stdout.as_mut().unwrap(), &mut said).is_ok();
-        // A child's measurement is this process's own; one of its parent's is not.
-        let own: Vec<String> = Neighbours::look(&devices, None).doubts().collect();
-        let holders: Vec<u32> = disks_of(&devices).iter().filter_map(|d| Some(holder(d)?.pid)).collect();
-        drop(other.stdin.take());
-        other.wait().unwrap();
-        if !held {
-            return println!("skipped: no flock(1) here");
-        }
-        assert!(!own.iter().any(|doubt| doubt.contains(&format!("process {}", other.id()))), "{own:?}");
-        assert!(!holders.is_empty(), "the table of locks does not show it");
+        let dir = tempfile::tempdir().unwrap();
+        let undo = Undo::open_in(dir.path(), "test").unwrap();
+        Busy { waits: true }.hold(&devices, &undo, &AtomicBool::new(false)).unwrap();
+        let it = format!("(process {}) measures {} meanwhile", std::process::id(), devices[0].name);
+        let names_it = |neighbours: Neighbours| neighbours.doubts().any(|doubt| doubt.contains(&it));
+        let is_foreign = Neighbours { disks: disks_of(&devices), own: Vec::new(), seen: BTreeSet::new() };
+        let told = [Neighbours::look(&devices, None), is_foreign].map(names_it);
+        undo.undo().unwrap();
+        assert_eq!(told, [false, true], "its own is none");
     }
 }
