@@ -315,6 +315,7 @@ mod tests {
                 "{kind}: {text}"
             );
         }
+        assert!(!report.contains("busy"), "one was not taken down before the next was made: {report}");
         assert!(cells.iter().all(|cell| cell["per_s"].as_f64().unwrap() > 0.0), "{text}");
         assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "the file of the loop device is gone");
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();

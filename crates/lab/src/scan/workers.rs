@@ -152,7 +152,7 @@ pub fn scan(
     let workers = workers(table, setup, dop)?;
     let work = || all_work(workers, table, setup, dop, stop);
     let (mut scanned, beside) = with_beside(table, setup, scratch, work)?;
-    scanned.beside = beside;
+    scanned.beside = beside.times;
     Ok(scanned)
 }
 

@@ -149,7 +149,8 @@ fn with_parts(device: &Path) -> Vec<PathBuf> {
 /// The disk that has the file of a loop device.
 fn behind_loop(device: &Path) -> Option<BlockDevice> {
     let text = fs::read_to_string(device.join("loop/backing_file")).ok()?;
-    let file = Path::new(text.trim_end_matches('\n').trim_end_matches(" (deleted)"));
+    // Of a file that was removed since, and is called so, the folder tells as well.
+    let file = Path::new(text.trim_end());
     let place = file.ancestors().find(|place| place.exists())?;
     BlockDevice::find(place).ok()?
 }
