@@ -12,7 +12,8 @@
 //! 5. `scale`: what grows how with the data, and a flame graph of where the processors are.
 //! 6. `ablation`: every read-ahead rule on and off, on modelled devices, in virtual time.
 //! 7. `compare`: several engines with the same data, memory and queries, in turns.
-//! 8. `repeat`: the published experiments.
+//! 8. `oltp`: transactions beside a scan of the same disk.
+//! 9. `repeat`: the published experiments.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod content;
 pub mod http;
 pub mod measure;
 pub mod modelled;
+pub mod oltp;
 pub mod optimum;
 pub mod repeat;
 pub mod report;

@@ -20,6 +20,7 @@
 
 mod built_in;
 mod check;
+mod version;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use serde::Deserialize;
 
 use crate::error::EngineError;
 pub use built_in::names;
+pub use version::Version;
 
 /// A language that an engine answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -105,7 +107,7 @@ pub struct Find {
     /// Programs on the PATH or in `folders`, and paths of files.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Folders of programs beside the PATH.
+    /// Folders of programs beside the PATH; a `*` is any one name, later versions first.
     #[serde(default)]
     pub folders: Vec<String>,
     /// A command that succeeds if it is installed and tells its version.
@@ -114,6 +116,10 @@ pub struct Find {
     /// The line of its output that has the version begins so; otherwise its first.
     #[serde(default)]
     pub version_line: String,
+    /// The oldest version that the adapter is for.
+    pub least: Option<Version>,
+    /// The first version that it is not for any more.
+    pub below: Option<Version>,
 }
 
 /// A part of the memory or threads, in units.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use snowmelt_lab::undo::Undo;
 
-use crate::adapter::{Action, Adapter, Language, ServerState, Whole};
+use crate::adapter::{Action, Adapter, Find, Language, ServerState, Version, Whole};
 use crate::cold::bytes_on_disk;
 use crate::error::EngineError;
 use crate::process::{Process, Runner, UserAccount, find_program};
@@ -82,9 +82,17 @@ pub struct Found {
     pub version: String,
 }
 
+/// Why there is no version.
+enum Absent {
+    Program(String),
+    Fails(String),
+}
+
 /// An adapter in a folder.
 pub struct Engine {
     adapter: Adapter,
+    /// Folders of its programs beside the PATH.
+    folders: Vec<String>,
     values: Values,
     folder: PathBuf,
     account: Option<UserAccount>,
@@ -126,7 +134,8 @@ impl Engine {
             };
             values.set(name, ((whole * share.share / share.unit) as u64).max(1));
         }
-        Ok(Self { adapter, values, folder, account, work })
+        let folders = folders_of(&adapter.find);
+        Ok(Self { adapter, folders, values, folder, account, work })
     }
 
     /// Its adapter.
@@ -142,6 +151,11 @@ impl Engine {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Folders of its programs beside the PATH.
+    pub fn folders(&self) -> &[String] {
+        &self.folders
     }
 
     /// The folder or file of its stored data.
@@ -162,39 +176,77 @@ impl Engine {
         self.adapter.endpoint.as_deref().map(|url| self.values.fill(url))
     }
 
-    /// Looks whether it is installed.
+    /// Looks whether it is installed, in a version that the adapter is for.
     ///
     /// # Errors
-    /// A part is missing; the message says how it is installed.
+    /// A part is missing, does not run, or is of another version; the message says how it is
+    /// installed.
     pub fn find(&self) -> Result<Found, EngineError> {
-        let find = &self.adapter.find;
-        let missing = |missing: String| EngineError::Missing {
-            engine: self.adapter.title.clone(),
-            missing,
-            install: self.values.fill(&self.adapter.install_line()),
-        };
-        for need in self.values.fill_all(&find.needs) {
-            find_program(&need, &find.folders).ok_or_else(|| missing(format!("no {need}")))?;
+        // The version first: an old one lacks parts, and is no missing engine for that.
+        let version = self.version();
+        if let Ok(Some(line)) = &version {
+            self.check_version(line)?;
         }
+        let needs = self.values.fill_all(&self.adapter.find.needs);
+        if let Some(need) = needs.iter().find(|need| find_program(need, &self.folders).is_none()) {
+            return Err(self.missing(format!("no {need}")));
+        }
+        let is_there = !needs.is_empty();
+        match version {
+            Ok(version) => Ok(Found { version: version.unwrap_or_default() }),
+            Err(Absent::Program(name)) => Err(self.missing(format!("no {name}"))),
+            Err(Absent::Fails(why)) if is_there => {
+                let (engine, install) = (self.adapter.title.clone(), self.install());
+                Err(EngineError::Unusable { engine, why, install })
+            }
+            Err(Absent::Fails(why)) => Err(self.missing(why)),
+        }
+    }
+
+    /// The line with its version, as it prints it; none where the adapter does not ask for one.
+    fn version(&self) -> Result<Option<String>, Absent> {
+        let find = &self.adapter.find;
         let words = self.values.fill_all(&find.version);
-        let Some((name, rest)) = words.split_first() else { return Ok(Found { version: String::new() }) };
-        let program = find_program(name, &find.folders).ok_or_else(|| missing(format!("no {name}")))?;
-        let environment = self.environment();
-        let output = Command::new(program).args(rest).envs(environment).output();
-        let output = output.map_err(|error| missing(format!("`{}`: {error}", words.join(" "))))?;
+        let Some((name, rest)) = words.split_first() else { return Ok(None) };
+        let program = find_program(name, &self.folders).ok_or_else(|| Absent::Program(name.clone()))?;
+        let output = Command::new(program).args(rest).envs(self.environment()).output();
+        let output = output.map_err(|error| Absent::Fails(format!("`{}`: {error}", words.join(" "))))?;
         let text =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines.find(|line| line.starts_with(&find.version_line)).unwrap_or_default().to_owned();
         // Some print their version and fail.
         if !output.status.success() && (line.is_empty() || find.version_line.is_empty()) {
-            return Err(missing(format!(
-                "`{}` failed: {}",
-                words.join(" "),
-                text.lines().last().unwrap_or("no output")
-            )));
+            let last = text.lines().last().unwrap_or("no output");
+            return Err(Absent::Fails(format!("`{}` failed: {last}", words.join(" "))));
         }
-        Ok(Found { version: line })
+        Ok(Some(line))
+    }
+
+    fn check_version(&self, line: &str) -> Result<(), EngineError> {
+        let Find { least, below, .. } = &self.adapter.find;
+        let Some(found) = Version::first_in(line) else { return Ok(()) };
+        if least.as_ref().is_none_or(|least| found >= *least)
+            && below.as_ref().is_none_or(|below| found < *below)
+        {
+            return Ok(());
+        }
+        let from = least.as_ref().map(|least| format!("{least} or later"));
+        let until = below.as_ref().map(|below| format!("a version before {below}"));
+        Err(EngineError::Version {
+            engine: self.adapter.title.clone(),
+            found: found.to_string(),
+            wanted: from.into_iter().chain(until).collect::<Vec<_>>().join(" and "),
+            install: self.install(),
+        })
+    }
+
+    fn missing(&self, missing: String) -> EngineError {
+        EngineError::Missing { engine: self.adapter.title.clone(), missing, install: self.install() }
+    }
+
+    fn install(&self) -> String {
+        self.values.fill(&self.adapter.install_line())
     }
 
     /// Makes its folder anew, writes its files, and makes an empty database.
@@ -330,7 +382,7 @@ impl Engine {
     pub(crate) fn runner(&self) -> Runner<'_> {
         Runner {
             engine: &self.adapter.title,
-            folders: &self.adapter.find.folders,
+            folders: &self.folders,
             folder: &self.folder,
             account: self.account,
             environment: self.environment(),
@@ -364,6 +416,26 @@ impl Engine {
         let Some(UserAccount { uid, gid }) = self.account else { return Ok(()) };
         chown(path, Some(uid), Some(gid)).map_err(|e| EngineError::file("change the owner of", path, e))
     }
+}
+
+/// The folders of an adapter, of later versions first; those that have all its programs before
+/// others, which may be of a client alone.
+fn folders_of(find: &Find) -> Vec<String> {
+    let mut folders: Vec<String> = Vec::new();
+    for pattern in &find.folders {
+        let Some((before, after)) = pattern.split_once('*') else {
+            folders.push(pattern.clone());
+            continue;
+        };
+        let entries = fs::read_dir(before).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_by_key(|name| std::cmp::Reverse((Version::first_in(name), name.clone())));
+        folders.extend(names.iter().map(|name| format!("{before}{name}{after}")));
+    }
+    let has_all = |folder: &String| find.needs.iter().all(|need| Path::new(folder).join(need).is_file());
+    folders.sort_by_key(|folder| !has_all(folder));
+    folders
 }
 
 /// Two ports that are free now.

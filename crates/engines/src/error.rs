@@ -33,6 +33,28 @@ pub enum EngineError {
         /// The commands that install it.
         install: String,
     },
+    /// It is installed, in another version than the adapter is for.
+    #[error("{engine} {found} is installed, and the laboratory needs {wanted}; install it: {install}")]
+    Version {
+        /// The engine.
+        engine: String,
+        /// The version that was found.
+        found: String,
+        /// The versions that can be used.
+        wanted: String,
+        /// The commands that install it.
+        install: String,
+    },
+    /// It is installed and does not run.
+    #[error("{engine} is installed and cannot be used ({why}); install it anew: {install}")]
+    Unusable {
+        /// The engine.
+        engine: String,
+        /// Its own words.
+        why: String,
+        /// The commands that install it.
+        install: String,
+    },
     /// Its port is taken.
     #[error(
         "port {port} of 127.0.0.1 is in use, {engine} cannot be started on it; \

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -257,6 +258,52 @@ fn a_missing_engine_is_told_with_its_install_line() {
         assert!(matches!(error, EngineError::Missing { .. }), "{error}");
         assert!(error.to_string().ends_with("install it: cargo test"), "{error}");
     }
+}
+
+#[test]
+fn another_version_and_a_program_that_fails_are_not_called_missing() {
+    let stage = Stage::new();
+    let find = |find: &str, version: &str| {
+        let text = Stage::adapter("good").replace("[find]", &format!("[find]\n{find}"));
+        stage.engine(&text.replace("echo stub 1.2", version), None).find().map(|found| found.version)
+    };
+    assert_eq!(find("least = \"1.2\"\nbelow = \"1.3\"", "echo stub 1.2").unwrap(), "stub 1.2");
+    // The version is told although a part of later ones is missing.
+    for (bounds, wanted) in [
+        ("least = \"1.10\"\nneeds = [\"no-such-part\"]", "1.10 or later"),
+        ("below = \"1.2\"", "a version before 1.2"),
+    ] {
+        let error = find(bounds, "echo stub 1.2").unwrap_err();
+        assert!(matches!(error, EngineError::Version { .. }), "{error}");
+        let error = error.to_string();
+        assert!(error.contains("The stub 1.2 is installed") && error.contains(wanted), "{error}");
+        assert!(error.ends_with("install it: cargo test"), "{error}");
+    }
+    let error = find("needs = [\"sh\"]", "echo Java is too old >&2; exit 1").unwrap_err();
+    assert!(matches!(error, EngineError::Unusable { .. }), "{error}");
+    assert!(error.to_string().contains("cannot be used") && error.to_string().contains("too old"), "{error}");
+}
+
+#[test]
+fn programs_are_those_of_the_latest_version_that_has_all() {
+    let stage = Stage::new();
+    let place = stage.dir.path().join("versions");
+    for (version, programs) in [("9.2", vec!["old"]), ("9.10", vec!["old", "new"]), ("10", vec!["old"])] {
+        let folder = place.join(version).join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        for program in programs {
+            let path = folder.join(program);
+            fs::write(&path, format!("#!/bin/sh\necho version {version}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    let version = |needs: &str| {
+        let folders = format!("[find]\nneeds = [{needs}]\nfolders = [\"{}/*/bin\"]", place.display());
+        let text = Stage::adapter("good").replace("[find]", &folders);
+        stage.engine(&text.replace("[\"sh\", \"-c\", \"echo stub 1.2\"]", "[\"old\"]"), None).find()
+    };
+    assert_eq!(version("\"old\"").unwrap().version, "version 10");
+    assert_eq!(version("\"old\", \"new\"").unwrap().version, "version 9.10");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod bsbm_generate;
 pub mod bsbm_run;
 pub mod bsbm_scale;
 pub mod compare_engines;
+pub mod oltp;
 pub mod repeat;
 pub mod scan_index;
 

@@ -16,7 +16,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use snowmelt_switches::program;
 
 use commands::{
-    believed, bsbm_drive, bsbm_generate, bsbm_run, bsbm_scale, compare_engines, repeat, scan_index,
+    believed, bsbm_drive, bsbm_generate, bsbm_run, bsbm_scale, compare_engines, oltp, repeat, scan_index,
 };
 
 const NAME: &str = "snowmelt-lab";
@@ -44,6 +44,8 @@ enum Command {
     CompareEngines(Box<compare_engines::CompareEnginesArgs>),
     /// Run queries derived from TPC-H on PostgreSQL, and watch what the device gets
     Tpch(Box<snowmelt_tpch::TpchArgs>),
+    /// Measure transactions beside a scan of the same disk: each alone and both, by scheduler
+    Oltp(oltp::OltpArgs),
     /// Repeat a published experiment, and hold the findings against the published ones
     Repeat(repeat::RepeatArgs),
     /// Read a quad index from end to end with threads that share the scan
@@ -88,6 +90,7 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
         Command::Bsbm(Bsbm::Drive(args)) => bsbm_drive::run(&args),
         Command::CompareEngines(args) => compare_engines::run(&args),
         Command::Tpch(args) => snowmelt_tpch::run(&args).map_err(anyhow::Error::new),
+        Command::Oltp(args) => oltp::run(&args),
         Command::Repeat(args) => repeat::run(&args),
         Command::ScanIndex(args) => scan_index::run(args),
         Command::Believed(args) => believed::run(&args),

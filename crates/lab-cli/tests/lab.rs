@@ -1,5 +1,7 @@
 //! The laboratory as a user without root meets it.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -123,16 +125,50 @@ fn a_disk_is_measured_by_one_command_at_a_time() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let holder = format!("is being measured by `snowmelt-lab read` (process {})", first.id());
+    let holder = format!("(process {})", first.id());
     let refused = (0..100).find_map(|_| {
         let (done, said) = quick(&[]);
-        (!done && said.contains(&holder)).then_some(said)
+        let names = said.contains("is being measured by `snowmelt-lab read file") && said.contains(&holder);
+        (!done && names).then_some(said)
     });
     assert!(refused.is_some_and(|said| said.contains("--wait")), "{holder}");
     first.kill().unwrap();
     first.wait().unwrap();
     let (done, said) = quick(&["--wait"]);
     assert!(done, "the kernel gives the disk free with its holder: {said}");
+}
+
+#[test]
+fn a_user_who_may_only_read_a_file_scans_it_past_the_page_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return println!("skipped: only root can be another user for once");
+    }
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    std::fs::write(dir.path().join("table"), vec![1; 2 << 20]).unwrap();
+    std::fs::create_dir(dir.path().join("runs")).unwrap();
+    open(dir.path(), 0o755);
+    open(&dir.path().join("runs"), 0o777);
+    let scan = |direct: &str| {
+        let line = [
+            "scan", "../table", "--dop", "1", "--repeat", "1", "--wait", "--direct", direct, "--out", direct,
+        ];
+        let output = command(&dir.path().join("runs"), &line).uid(65534).gid(65534).output();
+        let output = match output {
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err("skipped".into()),
+            output => output.unwrap(),
+        };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(said) }
+    };
+    match scan("on") {
+        Err(said) if said == "skipped" || said.contains("O_DIRECT") => return println!("skipped: {said}"),
+        scanned => scanned.unwrap(),
+    }
+    let said = scan("off").unwrap_err();
+    assert!(said.contains("only to its owner") && said.contains("--direct on needs no proof"), "{said}");
 }
 
 #[test]
@@ -170,6 +206,12 @@ fn runs_on_a_model_are_compared_and_drawn() {
         assert!(number("total_ios") > 0 && cell["iops"].as_f64().unwrap() > 0.0, "{cell}");
     }
     ok(path, &["compare", "one", "two", "--out", "both"]);
+    ok(path, &["gallery", ".", "--out", "all.html"]);
+    ok(&path.join("one"), &["gallery", "..", "--out", "../all-2.html"]);
+    for page in ["all.html", "all-2.html"] {
+        let page = std::fs::read_to_string(path.join(page)).unwrap();
+        assert!(page.contains("href=\"one/report.html\"") && page.contains("href=\"two/report.html\""));
+    }
     ok(path, &["report", "one", "--svg", "svg", "--png", "png"]);
     let drawn = |folder: &str| std::fs::read_dir(path.join(folder)).unwrap().count();
     assert!(drawn("svg") > 0 && drawn("svg") == drawn("png"));

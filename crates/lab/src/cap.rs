@@ -17,7 +17,9 @@ use crate::LabError;
 use crate::cap::processes::Held;
 use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
 use crate::group::{Limited, ProgramLimits, ROOT, io_folder};
+use crate::machine::BlockDevice;
 use crate::machine::program::Program;
+use crate::target::held::Neighbours;
 use crate::undo::Undo;
 use crate::undo::signals::stop_on_signal;
 
@@ -71,6 +73,8 @@ pub fn run(args: &CapArgs) -> Result<u8, LabError> {
         ));
     }
     let device = CapDevice::find(&args.device)?;
+    let disk = BlockDevice::find(&args.device)?;
+    Neighbours::look(disk.as_slice(), None).doubts().for_each(|other| crate::tell!("note: {other}"));
     let undo = Undo::open("cap")?;
     let code = match (&args.cgroup, args.pid.as_slice(), args.command.as_slice()) {
         (Some(path), ..) => hold_group(path, &device, &caps, &undo).map(|()| 0),

@@ -39,7 +39,7 @@ pub enum LabError {
         error: std::io::Error,
     },
     /// Ctrl-C or SIGTERM; everything changed was restored.
-    #[error("stopped by a signal; what was measured before is in the run folder")]
+    #[error("stopped by a signal; what was measured until then, if anything was, is in the run folder")]
     Stopped,
 }
 

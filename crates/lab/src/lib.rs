@@ -18,6 +18,7 @@
 //! | `device` | emulated devices                                                             |
 //! | `trace`  | block events of the kernel, matched and added up                             |
 //! | `read`, `write`, `scan`, `cap`, `watch`, `restore` | the other commands                 |
+//! | `file_systems` | the same reads and writes on several file systems                      |
 //!
 //! The crate stands on `snowmelt_io` alone: nothing here knows what a database is.
 
@@ -28,6 +29,7 @@ pub(crate) use snowmelt_base::{say, tell};
 pub mod cap;
 mod device;
 mod error;
+mod file_systems;
 pub mod group;
 pub mod http;
 pub mod machine;
@@ -44,6 +46,7 @@ pub mod undo;
 pub mod watch;
 mod write;
 
+pub use device::scheduler::{Scheduler, SchedulerChoice, chosen as chosen_schedulers};
 pub use device::{Behind, server_of as device_server_of};
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
@@ -51,6 +54,8 @@ pub use run::arguments::OnOff;
 pub use run::functions;
 pub use run::{JsonLines, Run};
 pub use snowmelt_base::size;
+pub use target::data_file::make as make_file;
+pub use target::held::Busy;
 pub use undo::signals;
 
 /// Measure what storage really does, under this machine's kernel and any program.
@@ -76,6 +81,8 @@ pub enum Command {
     Cap(cap::CapArgs),
     /// Scan a table in parallel under every scheduler
     Scan(Box<scan::ScanArgs>),
+    /// Compare file systems: the same reads and writes on each, made anew on one device
+    FileSystems(Box<file_systems::FileSystemsArgs>),
     /// Emulate a device as a block device that any program can use
     Device(device::DeviceArgs),
     /// Undo what killed commands left behind
@@ -98,6 +105,7 @@ pub fn run(command: Command) -> Result<u8, LabError> {
         Command::Trace(args) => trace::run(&args),
         Command::Mark(args) => watch::mark::run(&args),
         Command::Scan(args) => scan::run(&args),
+        Command::FileSystems(args) => file_systems::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Restore(args) => Ok(restore::run(&args)?),
     }?;

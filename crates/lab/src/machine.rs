@@ -97,8 +97,9 @@ impl BlockDevice {
         let block = std::os::unix::fs::FileTypeExt::is_block_device(&meta.file_type());
         let dev = if block { meta.rdev() } else { meta.dev() };
         let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
-        let Some(queue_dir) = sys_dir(major, minor) else { return Ok(None) };
-        let mut device = BlockDevice { dev: (major, minor), ..BlockDevice::default() };
+        let own = sys_dir(major, minor).map(|dir| ((major, minor), dir));
+        let Some((dev, queue_dir)) = own.or_else(|| behind_btrfs(path)) else { return Ok(None) };
+        let mut device = BlockDevice { dev, ..BlockDevice::default() };
         device.name = queue_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         device.size_bytes = number(&queue_dir.join("size")).unwrap_or(0) * 512;
         device.mount = if block { String::new() } else { mount_of(major, minor).unwrap_or_default() };
@@ -131,6 +132,29 @@ pub fn active_scheduler(line: &str) -> &str {
 fn sys_dir(major: u32, minor: u32) -> Option<PathBuf> {
     let dir = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
     whole_disk(dir)
+}
+
+/// Number and directory in /sys/block of the device that the btrfs of a path is mounted from: its
+/// files have device numbers of their own. Of several devices it is the first.
+fn behind_btrfs(path: &Path) -> Option<((u32, u32), PathBuf)> {
+    let path = fs::canonicalize(path).ok()?;
+    let source = btrfs_source(&fs::read_to_string("/proc/self/mountinfo").ok()?, &path)?;
+    let dev = fs::metadata(source).ok()?.rdev();
+    let dev = (rustix::fs::major(dev), rustix::fs::minor(dev));
+    Some((dev, sys_dir(dev.0, dev.1)?))
+}
+
+/// The device in the table of mounts, if the innermost mount above a path is a btrfs.
+fn btrfs_source(table: &str, path: &Path) -> Option<PathBuf> {
+    let mounts = table.lines().filter_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        let place = mount.split(' ').nth(4)?.replace("\\040", " ");
+        path.starts_with(&place).then_some((place.len(), source))
+    });
+    // Of several mounts on one place the last is on top.
+    let (_, source) = mounts.max_by_key(|(len, _)| *len)?;
+    let mut words = source.split(' ');
+    (words.next()? == "btrfs").then(|| words.next().map(PathBuf::from))?
 }
 
 /// The directory of the disk that a partition's lies in; that of a whole disk itself.
@@ -226,6 +250,16 @@ mod tests {
     fn the_active_scheduler_is_in_brackets() {
         assert_eq!(active_scheduler("none [mq-deadline] kyber bfq\n"), "mq-deadline");
         assert_eq!(active_scheduler("none\n"), "none");
+    }
+
+    #[test]
+    fn the_device_of_a_btrfs_is_in_the_table_of_mounts() {
+        let table = "22 1 253:0 / / rw - ext4 /dev/vda rw\n\
+                     40 22 0:40 / /mnt/a\\040b rw shared:3 - btrfs /dev/loop1 rw,space_cache=v2\n\
+                     41 40 0:41 / /mnt/a\\040b/tmp rw - tmpfs none rw\n";
+        let of = |path: &str| btrfs_source(table, Path::new(path));
+        assert_eq!(of("/mnt/a b/sub/file"), Some("/dev/loop1".into()));
+        assert_eq!((of("/mnt/a b/tmp/file"), of("/mnt/file")), (None, None));
     }
 
     #[test]

@@ -16,18 +16,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
-use snowmelt_io::{DeviceModel, Pattern};
+use snowmelt_io::{DeviceModel, JobEngine, Pattern};
 use snowmelt_io_experiments::PolicyName;
 
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
+use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
 pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
-use crate::run::arguments::{EngineName, OnOff, parse_pattern};
+use crate::run::arguments::{EngineName, Given, Idle, OnOff, parse_pattern};
 use crate::run::turns::{self, Measured, Turns};
 use crate::target::Target;
 use crate::target::held::Busy;
@@ -37,6 +38,8 @@ use crate::{LabError, Run, size};
 /// Measure reads of a file or device, cell by cell; nothing is written to it.
 #[derive(Debug, clap::Args)]
 pub struct ReadArgs {
+    #[command(flatten)]
+    given: Given,
     /// A file on a disk, or a block device.
     path: PathBuf,
     /// Sizes of requests (fio: bs).
@@ -119,6 +122,12 @@ pub struct ReadArgs {
 pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
+    let stop = signals::stop_on_signal();
+    let undo = Undo::open("read")?;
+    if model.is_none() {
+        let disk = BlockDevice::find(&args.path)?;
+        args.busy.hold(disk.as_slice(), &undo, stop.flag())?;
+    }
     let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
     let range = target.range(args.range)?;
     if let Some(bs) = args.sizes.iter().max().filter(|bs| **bs > range) {
@@ -130,11 +139,6 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
-    let stop = signals::stop_on_signal();
-    let undo = Undo::open("read")?;
-    if model.is_none() {
-        args.busy.hold(std::slice::from_ref(&target.device), &undo, stop.flag())?;
-    }
     let _awake = args.awake.then(Awake::hold).transpose()?;
     let bench = ReadBench {
         target: &target,
@@ -244,13 +248,27 @@ fn check(args: &ReadArgs) -> Result<(), LabError> {
     if args.sizes.iter().any(|bs| *bs > 1 << 30) {
         return wrong("--sizes must not be above 1g");
     }
-    if args.model.is_some() && (!args.read_ahead_kb.is_empty() || args.prefetch.contains(&OnOff::On)) {
-        return wrong("a model has no read-ahead of the kernel's: leave --read-ahead-kb and --prefetch out");
-    }
-    if args.model.is_some() && !args.schedulers.is_empty() {
-        return wrong("a model has no scheduler of the kernel's: leave --schedulers out");
-    }
-    Ok(())
+    args.given.refuse_idle(&idle(args))
+}
+
+/// Switches without an effect.
+fn idle(args: &ReadArgs) -> Vec<Idle<'static>> {
+    let is_model = args.model.is_some();
+    let is_direct = args.direct.iter().all(|direct| direct.is_on());
+    let is_mapped = args.engine.iter().all(|engine| engine.0 == JobEngine::Mmap) && args.queue.is_none();
+    let no_kernel = "a model has neither the kernel's read-ahead nor its schedulers; leave it out";
+    let past = "the kernel reads nothing ahead of direct reads; add --direct off";
+    vec![
+        ("read-ahead-kb", is_model, no_kernel),
+        ("prefetch", is_model, no_kernel),
+        ("schedulers", is_model, no_kernel),
+        ("no-hint", is_model, no_kernel),
+        ("read-ahead-kb", is_direct, past),
+        ("prefetch", is_direct, past),
+        ("no-hint", is_direct, past),
+        ("mem", is_mapped, "mapped memory has no buffers of ours; add another --engine"),
+        ("wait", is_model, "a model is no disk that another command could measure; leave it out"),
+    ]
 }
 
 fn heading() -> String {
@@ -316,6 +334,11 @@ mod tests {
             ("f --model hdd --read-ahead-kb 0", "--read-ahead-kb"),
             ("f --model hdd --prefetch on", "--prefetch"),
             ("f --model hdd --schedulers all", "--schedulers"),
+            ("f --direct on --read-ahead-kb 0,128", "--read-ahead-kb would change nothing"),
+            ("f --direct on --prefetch on", "add --direct off"),
+            ("f --direct on --no-hint", "add --direct off"),
+            ("f --engine mmap --direct off --mem mmaphuge", "add another --engine"),
+            ("f --model hdd --no-hint", "leave it out"),
         ] {
             let error = check(&args(line).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
@@ -396,7 +419,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");
         let line = format!(
-            "{} --engine uring,mmap --sizes 64k --depth 1 --pattern sequential --prefetch off,on --once --out {}",
+            "{} --engine uring,mmap --sizes 64k --depth 1 --pattern sequential --prefetch off,on --once --wait --out {}",
             file.path().display(),
             out.display()
         );

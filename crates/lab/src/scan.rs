@@ -30,7 +30,7 @@ use snowmelt_io_experiments::TunedPolicy;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
-use crate::run::arguments::OnOff;
+use crate::run::arguments::{Given, Idle, OnOff};
 use crate::target::data_file;
 use crate::target::held::Busy;
 use crate::trace::target::TraceTarget;
@@ -40,6 +40,8 @@ use crate::{LabError, Run, size};
 /// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
 #[derive(Debug, clap::Args)]
 pub struct ScanArgs {
+    #[command(flatten)]
+    given: Given,
     /// The table: a file or block device, which is only read; with --table SIZE a folder, with
     /// --table DB:INDEX the stripe of the database
     path: PathBuf,
@@ -184,22 +186,19 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         _ => args.path.clone(),
     };
     check_layouts(args)?;
-    let mut targets: Vec<TraceTarget> = Vec::new();
-    for path in std::iter::once(&place).chain(&args.files) {
-        let target =
-            TraceTarget::find(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
-        targets.extend(target);
-    }
-    let devices: Vec<BlockDevice> = targets.iter().map(|target| target.device.clone()).collect();
+    let (_, devices) = targets(&place, args);
     setting::check(&lists.read_ahead_kb, &devices)?;
     lists.schedulers = chosen(&args.scheduler, &devices)?;
-    let setups = lists.setups();
     if args.dry_run {
-        show(args, &lists, &setups, &devices);
+        show(args, &lists, &lists.setups(), &devices);
         return Ok(());
     }
     let undo = Undo::open("scan")?;
     args.busy.hold(&devices, &undo, signals::stop_on_signal().flag())?;
+    // Once more: the command that was waited for may have had other settings.
+    let (targets, devices) = targets(&place, args);
+    lists.schedulers = chosen(&args.scheduler, &devices)?;
+    let setups = lists.setups();
     let path = match args.table {
         Some(TableSource::Made(len)) => {
             make_file(&place.join(format!("snowmelt-lab-table-{}", std::process::id())), len, &undo)?
@@ -229,6 +228,18 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     sweep.run(run)
 }
 
+/// The devices below the table's files, each once, as they are set now.
+fn targets(place: &Path, args: &ScanArgs) -> (Vec<TraceTarget>, Vec<BlockDevice>) {
+    let mut targets: Vec<TraceTarget> = Vec::new();
+    for path in std::iter::once(place).chain(args.files.iter().map(PathBuf::as_path)) {
+        let target =
+            TraceTarget::find(path).ok().filter(|t| targets.iter().all(|known| known.name != t.name));
+        targets.extend(target);
+    }
+    let devices = targets.iter().map(|target| target.device.clone()).collect();
+    (targets, devices)
+}
+
 fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
     if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) || args.repeat == 0 {
@@ -238,21 +249,18 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     if most > 4096 {
         return wrong("more than 4096 workers at once tell nothing about a disk: fewer --dop or --users");
     }
-    if args.command().is_some() && (args.workers.len() > 1 || args.users != [1] || args.layout.len() > 1) {
-        return wrong(
-            "--exec and --table DB:INDEX run one command per cell: --workers, --users and --layout are its own business",
-        );
-    }
     if args.exec.is_some() && matches!(args.table, Some(TableSource::Index(..))) {
         return wrong("--exec is a scan already: leave out --table DB:INDEX");
     }
-    if args.command().is_some() && (args.direct.len() > 1 || args.chunk.len() > 1) {
-        return wrong(
-            "a command is not told of --direct and --chunk: write what differs into it with {dop} and {queue}",
-        );
+    match args.command() {
+        Some(command) => args.given.refuse_idle(&idle_beside_command(args, &command))?,
+        None => args.given.refuse_idle(&idle_of_workers(args))?,
+    }
+    if args.exec.as_ref().is_some_and(|command| args.dop.len() > 1 && !command.contains("{dop}")) {
+        return wrong("the command has no {dop}, so all degrees would be the same: add it, or --dop 1");
     }
     let reads = worker_reads(args, most)?;
-    if args.beside.iter().any(|beside| beside.writes()) && args.scratch.is_none() {
+    if writes_beside(args) && args.scratch.is_none() {
         return wrong("--beside write and sort need a file to write to: --scratch FILE on the same device");
     }
     Ok(Lists {
@@ -267,7 +275,58 @@ fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
         data: args.data.clone(),
         beside: args.beside.clone(),
         queues: args.queue.clone(),
+        by_command: args.command().is_some(),
     })
+}
+
+/// Switches without an effect on a scan by workers of ours.
+fn idle_of_workers(args: &ScanArgs) -> Vec<Idle<'static>> {
+    let independent = args.workers.contains(&Workers::Independent);
+    let shared = args.workers.contains(&Workers::Coordinated);
+    let is_sync = args.engine.iter().all(|engine| engine.0 == IoEngine::Inline);
+    let is_single = args.layout.iter().all(|layout| *layout == Layout::Single);
+    let is_direct = args.direct.iter().all(|direct| direct.is_on());
+    let own_way = "a shared scan reads ahead in its own way; add --workers independent, or leave it out";
+    vec![
+        ("queue", !shared, "independent workers have no queue of ours; add --workers coordinated"),
+        ("engine", !independent, own_way),
+        ("depth", !independent, own_way),
+        ("chunk", !independent, own_way),
+        ("depth", is_sync, "it is of an asynchronous engine; add --engine uring, threads or posix-aio"),
+        (
+            "files",
+            is_single,
+            "the table is on the first file; add --layout jbod4, stripe-fine or stripe-coarse",
+        ),
+        (
+            "data",
+            args.users.iter().all(|users| *users == 1),
+            "one user scans all of it; add --users 2, or more",
+        ),
+        ("read-ahead-kb", is_direct, "the kernel reads nothing ahead of direct reads; add --direct off"),
+        ("scratch", !writes_beside(args), WRITES_NOTHING),
+        ("destroy", args.scratch.is_none(), WRITES_NOTHING),
+    ]
+}
+
+/// Switches without an effect on a scan by a command.
+fn idle_beside_command(args: &ScanArgs, command: &str) -> Vec<Idle<'static>> {
+    let own_way = "the command scans in its own way; what differs goes into it by {dop} and {queue}";
+    let of_command = ["workers", "users", "data", "layout", "direct", "chunk", "engine", "depth", "size"];
+    let mut idle: Vec<Idle<'static>> = of_command.iter().map(|switch| (*switch, true, own_way)).collect();
+    idle.extend([
+        ("queue", !command.contains("{queue}"), "the command has no {queue}"),
+        ("scratch", !writes_beside(args), WRITES_NOTHING),
+        ("destroy", args.scratch.is_none(), WRITES_NOTHING),
+    ]);
+    idle
+}
+
+const WRITES_NOTHING: &str =
+    "nothing is written beside the scan; add --beside write or sort with --scratch FILE";
+
+fn writes_beside(args: &ScanArgs) -> bool {
+    args.beside.iter().any(|beside| beside.writes())
 }
 
 /// Reads that a worker keeps in flight when nothing else is said.
@@ -280,15 +339,6 @@ const MOST_BYTES: u64 = 1 << 30;
 fn worker_reads(args: &ScanArgs, most: u32) -> Result<Vec<WorkerReads>, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
     let is_sync = args.engine.iter().all(|engine| engine.0 == IoEngine::Inline);
-    if is_sync && !args.depth.is_empty() {
-        return wrong("--depth is of an asynchronous engine: add --engine uring, threads or posix-aio");
-    }
-    if !is_sync && args.command().is_some() {
-        return wrong("a command reads in its own way: leave --engine out");
-    }
-    if !is_sync && !args.workers.contains(&Workers::Independent) {
-        return wrong("--engine is of independent workers; a scan that is shared reads ahead in its own way");
-    }
     let depths = if args.depth.is_empty() { vec![USUAL_DEPTH] } else { args.depth.clone() };
     let reads = WorkerReads::all(&args.engine, &depths);
     let deepest = reads.iter().map(|reads| reads.depth).max().unwrap_or(1);
@@ -345,8 +395,7 @@ fn show(args: &ScanArgs, lists: &Lists, setups: &[plan::Setup], devices: &[Block
 }
 
 fn scratch(args: &ScanArgs, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
-    let Some(path) = args.scratch.as_ref().filter(|_| args.beside.iter().any(|beside| beside.writes()))
-    else {
+    let Some(path) = args.scratch.as_ref().filter(|_| writes_beside(args)) else {
         return Ok(None);
     };
     if !path.exists() {
@@ -404,14 +453,41 @@ mod tests {
         for (line, says) in [
             ("f --engine mmap", "no engine of scans is called 'mmap'"),
             ("f --depth 4", "add --engine uring"),
+            ("f --queue fifo", "--queue would change nothing here: independent workers"),
+            ("f --workers coordinated --chunk 8k", "--chunk would change nothing"),
+            ("f --workers coordinated --depth 8", "--depth would change nothing"),
+            ("f --files g", "add --layout"),
+            ("f --data different", "add --users 2"),
+            ("f --read-ahead-kb 0,128", "add --direct off"),
+            ("f --scratch s", "nothing is written beside"),
+            ("f --destroy", "nothing is written beside"),
+            ("f --dop 1 --exec true --queue fifo", "no {queue}"),
+            ("f --dop 1 --exec true --direct off", "--direct would change nothing"),
+            ("f --dop 1 --exec true --workers independent", "--workers would change nothing"),
+            ("f --dop 1 --exec true --size 1m", "--size would change nothing"),
+            ("f --exec true", "no {dop}"),
             ("f --engine uring --depth 0", "--depth begins at 1"),
             ("f --engine uring --dop 80 --depth 52", "at most 4096"),
             ("f --engine uring --dop 80 --chunk 2m", "1g of memory, not 1280m"),
-            ("f --engine uring --workers coordinated", "of independent workers"),
-            ("f --engine uring --exec true", "leave --engine out"),
+            ("f --engine uring --workers coordinated", "reads ahead in its own way"),
+            ("f --dop 1 --engine uring --exec true", "--engine would change nothing"),
         ] {
             let error = reads(line).expect_err(line);
             assert!(error.contains(says), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn switches_with_an_effect_are_taken() {
+        for line in [
+            "f --queue fifo --workers independent,coordinated --chunk 8k --engine uring --depth 4",
+            "f --files g --layout jbod4 --users 1,2 --data different --direct on,off --read-ahead-kb 0",
+            "f --beside sort --scratch s --destroy",
+            "f --files g --read-ahead-kb 0 --beside random-read --queue fifo --exec {dop}{queue}",
+            "f --table db:psog --queue fifo",
+            "f --dop 1 --exec true",
+        ] {
+            assert!(reads(line).is_ok(), "{line}: {:?}", reads(line));
         }
     }
 

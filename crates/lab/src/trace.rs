@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::device::Behind;
 use crate::machine::program::{Ended, ProcessIo, Program};
+use crate::target::held::Neighbours;
 use crate::trace::event::RequestKind;
 use crate::trace::session::{Follow, Options, Session, Traced};
 use crate::trace::target::TraceTarget;
@@ -98,6 +99,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
     });
     run.device(target.device.clone());
     let behind = Behind::find(&target.device.name);
+    let neighbours = Neighbours::look(std::slice::from_ref(&target.device), args.pid);
     let names_program = args.pid.is_some() || !args.command.is_empty();
     let options = Options {
         interval: Duration::from_millis(args.interval_ms),
@@ -130,7 +132,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         ended
     });
     let traced = session.finish()?;
-    behind.iter().filter_map(Behind::doubt).for_each(|doubt| run.doubt(doubt));
+    behind.iter().filter_map(Behind::doubt).chain(neighbours.doubts()).for_each(|doubt| run.doubt(doubt));
     record(run, &traced, ended.as_ref())?;
     undo.undo()?;
     Ok(())

@@ -28,6 +28,7 @@ use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
 use crate::group::{GroupTotal, ProgramLimits};
 use crate::machine::BlockDevice;
 use crate::machine::program::ProcessIo;
+use crate::target::held::Neighbours;
 use crate::trace::session::{Follow, Options, Session};
 use crate::trace::target::TraceTarget;
 use crate::undo::Undo;
@@ -201,6 +202,9 @@ pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
         Some(path) => Some(Session::start(TraceTarget::find(path)?, trace_options(args), &undo)?),
         None => None,
     };
+    let looked_at: Vec<BlockDevice> =
+        args.device.iter().filter_map(|path| BlockDevice::find(path).ok()?).collect();
+    let neighbours = Neighbours::look(&looked_at, args.pid);
     let emulated: Vec<Behind> = devices.iter().filter_map(|name| Behind::find(name)).collect();
     let mut marks = Marks::new(args.mark_on.clone(), args.log.as_deref());
     if let Some(fifo) = &args.marks {
@@ -216,7 +220,7 @@ pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
     if let Some(traced) = &traced {
         traced.doubts().into_iter().for_each(|doubt| run.doubt(doubt));
     }
-    emulated.iter().filter_map(Behind::doubt).for_each(|doubt| run.doubt(doubt));
+    emulated.iter().filter_map(Behind::doubt).chain(neighbours.doubts()).for_each(|doubt| run.doubt(doubt));
     let code = watched.total.code;
     finish(args, run, watched, traced.as_ref())?;
     undo.undo()?;

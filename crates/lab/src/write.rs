@@ -26,20 +26,23 @@ use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
-use crate::run::arguments::{EngineName, OnOff};
+use crate::run::arguments::{EngineName, Given, Idle, OnOff};
 use crate::run::turns::{self, Measured, Turns};
 use crate::target::held::Busy;
 use crate::target::{Target, data_file};
 use crate::undo::{Undo, signals};
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
-use crate::write::rung::{RungResult, SyncPolicy, WriteBench, name_of};
+pub(crate) use crate::write::rung::{RungResult, name_of};
+use crate::write::rung::{SyncPolicy, WriteBench};
 use crate::{LabError, Run, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or
 /// device needs --destroy.
 #[derive(Debug, clap::Args)]
 pub struct WriteArgs {
+    #[command(flatten)]
+    given: Given,
     /// A file to make (it is removed at the end), or with --destroy a file or block device
     /// whose content may be lost.
     path: PathBuf,
@@ -209,7 +212,19 @@ fn check(args: &WriteArgs) -> Result<(), LabError> {
     if args.sizes.iter().any(|bs| *bs > args.journal) {
         return wrong("--journal must hold at least one write of each of --sizes");
     }
-    Ok(())
+    args.given.refuse_idle(&idle(args))
+}
+
+/// Switches without an effect.
+fn idle(args: &WriteArgs) -> Vec<Idle<'static>> {
+    let is_deep = args.engine.iter().any(|engine| engine.0.most_depth().is_none_or(|most| most > 1));
+    let is_each = args.sync.iter().all(|sync| *sync == SyncPolicy::Each);
+    vec![
+        ("size", args.path.exists(), "the file is there already and keeps its size; leave it out"),
+        ("depth", !is_deep, "these engines have one write at a time; add --engine uring or threads"),
+        ("depth", is_each, "a write that is synced at once is alone; add --sync journal, end or background"),
+        ("journal", is_each, "each write is synced at once; add --sync journal, end or background"),
+    ]
 }
 
 /// Makes the file where there is none; refuses to touch what is there without --destroy.
@@ -272,6 +287,10 @@ mod tests {
             ("f --depth 0", "--depth"),
             ("f --writes 0", "--writes"),
             ("f --sizes 4k,1m --journal 64k", "--journal"),
+            ("f --engine inline,mmap --depth 8", "--depth would change nothing"),
+            ("f --sync each --depth 8", "--depth would change nothing"),
+            ("f --sync each --journal 1m", "--journal would change nothing"),
+            ("/dev/null --size 1m", "--size would change nothing"),
         ] {
             let error = check(&args(line)).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
@@ -296,7 +315,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("precious");
         std::fs::write(&path, vec![7; 1 << 20]).unwrap();
-        let line = format!("{} --writes 8 --out {}", path.display(), dir.path().join("run").display());
+        let line = format!("{} --writes 8 --wait --out {}", path.display(), dir.path().join("run").display());
         let error = run(&args(&line)).unwrap_err().to_string();
         assert!(error.contains("is there already") && error.contains("--destroy"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 1 << 20]);
@@ -310,7 +329,7 @@ mod tests {
         // As many writes of 16k as the file has places: all of them are neighbours.
         let line = format!(
             "{} --size 1m --sizes 4k,16k --engine inline,vectored --depth 64 --writes 64 --journal 1m --direct on \
-             --prefetch off --sync end --out {}",
+             --prefetch off --sync end --wait --out {}",
             path.display(),
             out.display()
         );
@@ -337,7 +356,7 @@ mod tests {
         let Some(dir) = folder_on_a_device() else { return };
         let (path, out) = (dir.path().join("made"), dir.path().join("run"));
         let line = format!(
-            "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --out {}",
+            "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --wait --out {}",
             path.display(),
             out.display()
         );
@@ -349,6 +368,7 @@ mod tests {
         assert_eq!(rungs.len(), 4 * (4 * 2 + 3));
         for r in &rungs {
             assert_eq!(r.total_ios, 96, "{}", name_of(&r.rung));
+            assert!(r.rung.sync != SyncPolicy::Each || r.rung.iodepth == 1, "{}", name_of(&r.rung));
             assert!(r.durable_s >= r.written_s && r.durable_per_s > 0.0);
             let syncs = match r.rung.sync {
                 SyncPolicy::Each => 96..=96,

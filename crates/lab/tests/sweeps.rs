@@ -14,8 +14,12 @@ struct Cli {
     command: Command,
 }
 
+/// Runs a command; it waits for other tests, whose files lie on the same disk.
 fn lab(line: &str) -> Result<(), LabError> {
-    run(Cli::parse_from(std::iter::once("lab").chain(line.split_whitespace())).command).map(drop)
+    let measures = ["read", "write", "scan"].iter().any(|command| line.starts_with(command));
+    let wait = measures.then_some("--wait");
+    let words = std::iter::once("lab").chain(line.split_whitespace()).chain(wait);
+    run(Cli::parse_from(words).command).map(drop)
 }
 
 /// A loop device that goes with its undo.

@@ -8,7 +8,7 @@ use serde_json::json;
 use snowmelt_base::say;
 use snowmelt_engines::Work;
 use snowmelt_lab::undo::Undo;
-use snowmelt_lab::{LabError, Run, signals, size};
+use snowmelt_lab::{Busy, LabError, Run, signals, size};
 
 use crate::error::TpchError;
 use crate::measure::measure;
@@ -52,6 +52,8 @@ pub struct TpchArgs {
     /// Length of the intervals
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     interval_ms: u64,
+    #[command(flatten)]
+    busy: Busy,
     /// Folder of the run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -69,6 +71,7 @@ pub fn run(args: &TpchArgs) -> Result<(), TpchError> {
     options.engine(work.clone())?.find()?;
     let (was_there, was_kept) = (options.dir.exists(), options.is_loaded());
     options.check()?;
+    args.busy.hold(&[options.device()?], &undo, stop.flag())?;
     let mut run = Run::create("tpch", args.out.as_deref())?;
     run.settings(&json!({
         "scale": options.scale, "memory_bytes": options.memory, "threads": options.threads,
@@ -111,6 +114,12 @@ impl TpchArgs {
         let wrong = |why: String| TpchError::Lab(LabError::Argument(why));
         if !(self.scale >= 0.001 && self.scale <= 1000.0) {
             return Err(wrong("--scale must be between 0.001 and 1000".into()));
+        }
+        if self.no_q1 && self.read_ahead_kb != ["0", "default"] {
+            return Err(wrong("--read-ahead-kb is of Q1's two ways: leave it out, or --no-q1".into()));
+        }
+        if self.no_q1 && self.queries == ["none"] && self.random_s == 0.0 {
+            return Err(wrong("nothing to measure: --queries none, --no-q1 and --random-s 0".into()));
         }
         if !(self.random_s >= 0.0 && self.random_s <= 3600.0) || self.interval_ms == 0 {
             return Err(wrong("--random-s must be between 0 and 3600, --interval-ms at least 1".into()));
@@ -182,6 +191,8 @@ mod tests {
             ("--read-ahead-kb x", "default"),
             ("--random-s -1", "unexpected"),
             ("--random-s 9999", "--random-s"),
+            ("--no-q1 --read-ahead-kb 0", "Q1's two ways"),
+            ("--no-q1 --queries none --random-s 0", "nothing to measure"),
             ("--interval-ms 0", "--interval-ms"),
         ] {
             let error = options(line).unwrap_err();

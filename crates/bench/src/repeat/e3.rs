@@ -103,8 +103,6 @@ fn scattered(steps: &mut Steps<'_>, device: &str) -> Result<(Vec<Finding>, Secti
         "write",
         device,
         "--destroy",
-        "--size",
-        "1g",
         "--writes",
         writes,
         "--runtime",

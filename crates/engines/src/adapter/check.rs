@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::values::{KNOWN, placeholders};
 
 /// Placeholders that callers of a named command give.
-const OF_COMMANDS: [&str; 4] = ["text", "file", "database", "mark"];
+const OF_COMMANDS: [&str; 7] = ["text", "file", "database", "mark", "scale", "clients", "seconds"];
 
 /// An adapter from its text. `file` names it in errors.
 pub fn parse(text: &str, file: &str, beside: Option<PathBuf>) -> Result<Adapter, EngineError> {
@@ -159,6 +159,7 @@ mod tests {
             ("seconds = 5", "seconds = \"5\"", "x.toml, line 8: invalid type"),
             ("tcp = \"127.0.0.1:{port}\", ", "", "x.toml, line 8: ready needs tcp, http or command"),
             ("[\"x\", \"{port}\"]", "[]", "x.toml, line 6: start is empty"),
+            ("[load]", "[find]\nleast = \"ten\"\n[load]", "x.toml, line 10: \"ten\" is no version"),
             (
                 "endpoint = \"http://127.0.0.1:{port}/\"\n",
                 "",

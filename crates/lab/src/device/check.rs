@@ -18,12 +18,16 @@ use super::state::{self, Record};
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
 use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table};
-use crate::undo::Undo;
-use crate::{LabError, Run};
+use crate::run::arguments::Given;
+use crate::target::held::Busy;
+use crate::undo::{Undo, signals};
+use crate::{LabError, Run, size};
 
 /// Check a model or device against the published figures.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
+    #[command(flatten)]
+    pub given: Given,
     /// Name of a device that was made: measures its block device too
     #[arg(required_unless_present = "model")]
     pub name: Option<String>,
@@ -33,6 +37,8 @@ pub struct CheckArgs {
     /// Also what can only be measured by writing to the device: its contents are lost
     #[arg(long)]
     pub destroy: bool,
+    #[command(flatten)]
+    pub busy: Busy,
     /// Folder for the report (default snowmelt-lab/device-check-TIME)
     #[arg(long)]
     pub out: Option<PathBuf>,
@@ -55,7 +61,15 @@ struct Checked {
 
 /// Runs the command; an error when something is further from its source than it may be.
 pub fn run(args: &CheckArgs) -> Result<(), LabError> {
+    args.given.refuse_idle(&[
+        ("destroy", args.name.is_none(), "a model has no contents; leave it out"),
+        ("wait", args.name.is_none(), "a model is no disk that another command could measure; leave it out"),
+    ])?;
     let record = args.name.as_deref().map(state::load).transpose()?;
+    let undo = Undo::open("device-check")?;
+    if let Some(record) = &record {
+        args.busy.hold(&[block_device(record)?], &undo, signals::stop_on_signal().flag())?;
+    }
     let name = match (&record, &args.model) {
         (Some(record), _) => record.spec.model_name.clone(),
         (None, Some(model)) => model.clone(),
@@ -66,6 +80,8 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
         None => spec::model(&name, 1)?,
     };
     let figures = expected::published(&name);
+    let small = too_small(&model, record.as_ref());
+    let measured = record.as_ref().filter(|_| small.device.is_none());
     let mut run = Run::create("device-check", args.out.as_deref())?;
     run.show_by("figures", &["what"], &["in_model", "on_device"]);
     if record.is_none() {
@@ -75,7 +91,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     let mut checked = Vec::new();
     crate::say!("{:<58} {:>14} {:>10} {:>10}", "", "published", "model", "device");
     for figure in &figures {
-        let one = check(figure, &name, &model, record.as_ref(), args.destroy)?;
+        let one = check(figure, &name, &model, measured, args.destroy)?;
         print(&one);
         lines.write(&one)?;
         checked.push(one);
@@ -83,6 +99,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     if figures.is_empty() {
         crate::say!("nothing is published about {name}; its curves are in the report");
     }
+    small.words().for_each(|why| crate::say!("{why}"));
     if let Some(record) = &record {
         run.device(block_device(record)?);
         let status = control::status_of(record)?;
@@ -91,7 +108,8 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
         crate::say!("lateness p50 {} µs, p99 {} µs", l.p50_ns / 1000, l.p99_ns / 1000);
     }
     let wrong: Vec<&Checked> = checked.iter().filter(|one| !one.agrees).collect();
-    let page = run.finish(report(&name, &model, &checked)?)?;
+    undo.undo()?;
+    let page = run.finish(report(&name, &model, &checked, &small)?)?;
     crate::say!("{}", page.display());
     match wrong.first() {
         None => Ok(()),
@@ -101,6 +119,55 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
             checked.len(),
             first.what
         ))),
+    }
+}
+
+/// What of a check is left out, because the device or the model has too few bytes for it.
+struct TooSmall {
+    /// The published figures on the block device.
+    device: Option<String>,
+    /// The curves of the model.
+    curves: Option<String>,
+}
+
+impl TooSmall {
+    fn words(&self) -> impl Iterator<Item = &String> {
+        self.device.iter().chain(&self.curves)
+    }
+}
+
+/// So many times what a disk holds in its buffers must be there, so that random places are not in
+/// them.
+const LEAST_BUFFERS: u64 = 16;
+
+/// The arm of a disk that is not there whole has shorter ways than its figures were published for;
+/// and a disk that its own buffers hold has no ways at all.
+fn too_small(model: &DeviceModel, record: Option<&Record>) -> TooSmall {
+    let whole = model.capacity_bytes().unwrap_or(0);
+    let device = record.filter(|record| model.has_arm() && record.spec.size_bytes < whole / 4096 * 4096);
+    let buffers = match model {
+        DeviceModel::Disk(disk) => disk.segments as u64 * disk.segment_bytes + disk.write_cache_bytes,
+        _ => 0,
+    };
+    let least = LEAST_BUFFERS * buffers;
+    TooSmall {
+        device: device.map(|record| {
+            format!(
+                "The device is {} of a disk of {}: its arm goes shorter ways than the published figures are for, so \
+                 only the model was measured. `device create` without --size makes the whole disk.",
+                size::about(record.spec.size_bytes as f64),
+                size::about(whole as f64)
+            )
+        }),
+        curves: (model.has_arm() && whole < least).then(|| {
+            format!(
+                "The model has {}, and buffers of {}: random reads would be answered from these, so there are no \
+                 curves. They need a capacity_bytes of at least {}.",
+                size::about(whole as f64),
+                size::about(buffers as f64),
+                size::about(least as f64)
+            )
+        }),
     }
 }
 
@@ -164,13 +231,25 @@ fn print(one: &Checked) {
     crate::say!("{what:<58} {:>14} {:>10} {device:>10}{verdict}", one.published, number(one.in_model));
 }
 
-fn report(name: &str, model: &DeviceModel, checked: &[Checked]) -> Result<Report, LabError> {
+fn report(
+    name: &str,
+    model: &DeviceModel,
+    checked: &[Checked],
+    small: &TooSmall,
+) -> Result<Report, LabError> {
     let mut report = Report::new(format!("The emulated device {name} against published figures"));
     let agreeing = checked.iter().filter(|one| one.agrees).count();
-    report.summary.push(format!("{agreeing} of {} figures agree with their sources.", checked.len()));
+    report.summary.push(match checked.len() {
+        0 => format!("Nothing is published about {name}."),
+        all => format!("{agreeing} of {all} figures agree with their sources."),
+    });
+    report.summary.extend(small.words().cloned());
     let mut section = Section { title: "Figures".into(), ..Section::default() };
     section.figures.push(Figure::Table(table(checked)));
     report.sections.push(section);
+    if small.curves.is_some() {
+        return Ok(report);
+    }
     let mut curves = Section { title: "The model's curves, in virtual time".into(), ..Section::default() };
     curves.figures.push(Figure::Lines(depth_curve(model)?));
     if let DeviceModel::Disk(d) = model {
@@ -227,7 +306,7 @@ fn seek_curve(model: &DeviceModel, capacity_bytes: u64) -> Result<Plot, LabError
     let mut points = Vec::new();
     for way in [0.0002, 0.001, 0.005, 0.02, 0.06, 0.12, 0.2, 0.3, 0.41, 0.5, 0.61, 0.75, 0.9, 0.998] {
         let target = DeviceTarget::model(model, capacity(model));
-        points.push((way * 100.0, target.seek_ms(way, capacity_bytes)?));
+        points.extend(target.seek_ms(way, capacity_bytes)?.map(|ms| (way * 100.0, ms)));
     }
     Ok(Plot {
         title: "Seek time against distance".into(),
@@ -267,6 +346,29 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn what_has_too_few_bytes_for_a_check_is_told() {
+        let DeviceModel::Disk(disk) = spec::model("hdd-10k", 1).expect("a model") else { panic!("a disk") };
+        let of =
+            |capacity_bytes| DeviceModel::Disk(snowmelt_io::DiskModel { capacity_bytes, ..disk.clone() });
+        for (bytes, has_curves) in [(1 << 20, false), (16 << 20, false), (disk.capacity_bytes, true)] {
+            let small = too_small(&of(bytes), None);
+            assert_eq!((small.curves.is_none(), small.device.is_none()), (has_curves, true), "{bytes}");
+            let report = report("x", &of(bytes), &[], &small).expect("measured");
+            let told = report.summary.iter().any(|line| line.contains("capacity_bytes of at least"));
+            let curves = report.sections.iter().flat_map(|section| &section.figures);
+            let points = curves.filter_map(|figure| match figure {
+                Figure::Lines(plot) => plot.series.first(),
+                _ => None,
+            });
+            let mut points = points.flat_map(|series| &series.points).peekable();
+            assert_eq!((told, points.peek().is_some()), (!has_curves, has_curves));
+            assert!(points.all(|(_, ms)| *ms < 1e6), "no time that is none");
+        }
+        let volume = too_small(&spec::model("gp3", 1).expect("a model"), None);
+        assert!(volume.words().next().is_none());
     }
 
     #[test]

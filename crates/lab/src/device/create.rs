@@ -1,6 +1,7 @@
 //! `snowmelt-lab device create`: starts the server and waits until the device stands.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,12 +14,15 @@ use super::server::StartOutcome;
 use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
 use super::state::{self, Record};
 use super::{hung, remove};
+use crate::run::arguments::Given;
 use crate::undo::{Step, Undo, abort, process_start, state_dir};
 use crate::{LabError, room, size};
 
 /// Make an emulated device.
 #[derive(Debug, Clone, clap::Args)]
 pub struct CreateArgs {
+    #[command(flatten)]
+    given: Given,
     /// Name of the device in later commands
     pub name: String,
     /// hdd-7200, hdd-10k, gp2-100, gp3, st1-500, azure-p10, wide-slow, e3, s3, ssd, nvme, an
@@ -88,6 +92,10 @@ pub fn run(args: &CreateArgs) -> Result<(), LabError> {
 
 impl CreateArgs {
     fn spec(&self) -> Result<Spec, LabError> {
+        self.given.refuse_idle(&[
+            ("destroy", self.backing.is_none(), "memory has nothing to be overwritten; add --backing FILE"),
+            ("memory", self.backing.is_some(), "the bytes are in the backing file; leave it out"),
+        ])?;
         spec::check_name(&self.name)?;
         let model = spec::model(&self.model, self.seed)?;
         let disk = Spec::is_disk(&model);
@@ -180,13 +188,35 @@ fn check_machine() -> Result<(), LabError> {
             instead,
         ));
     }
-    for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
-        if !Path::new(path).exists() {
-            let why = format!("{path} is missing: this kernel or container has no {what}");
+    for (path, number, what) in
+        [("/dev/fuse", (10, 229), "FUSE"), ("/dev/loop-control", (10, 237), "loop devices")]
+    {
+        if let Some(why) = not_the_node(Path::new(path), number, what) {
             return Err(LabError::refused("emulate a block device", why, instead));
         }
     }
     Ok(())
+}
+
+/// Why a path is not the character device of that number, if so: containers bind other nodes there.
+/// The numbers are the kernel's (Documentation/admin-guide/devices.txt).
+fn not_the_node(path: &Path, (major, minor): (u32, u32), what: &str) -> Option<String> {
+    let shown = path.display();
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Some(format!("{shown} is missing: this kernel or container has no {what}"));
+        }
+        Err(e) => return Some(format!("{shown} cannot be looked at ({e})")),
+    };
+    let right = format!("the node of {what} is a character device {major}:{minor}");
+    if !meta.file_type().is_char_device() {
+        return Some(format!("{shown} is no character device: {right}"));
+    }
+    let found = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    (found != (major, minor)).then(|| {
+        format!("{shown} is the device {}:{}, put there by a container perhaps: {right}", found.0, found.1)
+    })
 }
 
 /// A device that hangs holds locks of the kernel that making another one waits for.
@@ -349,5 +379,20 @@ impl Said {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_known_by_its_number() {
+        let not = |path: &str, number| not_the_node(Path::new(path), number, "FUSE");
+        assert_eq!(not("/dev/null", (1, 3)), None);
+        let told = not("/dev/null", (10, 229)).expect("another device");
+        assert!(told.contains("is the device 1:3") && told.contains("10:229"), "{told}");
+        assert!(not("/proc/self/stat", (10, 229)).expect("a file").contains("no character device"));
+        assert!(not("/dev/no-such-node", (10, 229)).expect("nothing").contains("is missing"));
     }
 }

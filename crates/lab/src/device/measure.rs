@@ -142,6 +142,7 @@ impl DeviceTarget {
     pub fn copy_bytes_per_s(&self, pieces: u64) -> Result<f64, IoError> {
         const PIECE: u64 = 1 << 20;
         let to = self.len / 2 / PIECE * PIECE;
+        let pieces = pieces.min(to / PIECE); // a small device has fewer
         let next = AtomicU64::new(0);
         let client = |_| -> Result<(u64, u64), IoError> {
             let mut buf = AlignedBuf::new(PIECE as usize);
@@ -295,8 +296,8 @@ impl DeviceTarget {
 
     /// Seek time over `way` of the whole stroke of `capacity`, in milliseconds: the shortest of
     /// many reads from somewhere and then that far away, in which the platter happened to stand
-    /// right, less the way there and back.
-    pub fn seek_ms(&self, way: f64, capacity: u64) -> Result<f64, IoError> {
+    /// right, less the way there and back. None when the buffer had all of them.
+    pub fn seek_ms(&self, way: f64, capacity: u64) -> Result<Option<f64>, IoError> {
         let distance = (way * capacity as f64) as u64 / SECTOR;
         // A turn's worth of places, so that the platter stands everywhere once; never far from
         // the distance.
@@ -321,7 +322,8 @@ impl DeviceTarget {
             Ok(())
         };
         self.clients(1, client).into_iter().collect::<Result<(), IoError>>()?;
-        Ok(shortest.into_inner() as f64 / MS - buffered_ms)
+        let shortest = Some(shortest.into_inner()).filter(|ns| *ns < u64::MAX);
+        Ok(shortest.map(|ns| ns as f64 / MS - buffered_ms))
     }
 
     /// How long a flush takes after `writes` scattered writes, in milliseconds: the mean of

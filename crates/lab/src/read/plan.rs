@@ -9,6 +9,7 @@ use crate::read::cell::{BufferMemory, ReadCell, name_of};
 use crate::run::arguments::{EngineName, OnOff, show_pattern};
 use crate::run::grid::grid;
 use crate::target::Target;
+use crate::target::cold::unproven;
 use crate::{LabError, size};
 
 /// Multiples of which offsets are.
@@ -42,6 +43,8 @@ pub(super) fn plan(
 ) -> Result<(Vec<Planned>, Vec<String>), LabError> {
     let past_the_cache = args.model.is_none() && args.direct.contains(&OnOff::On);
     let unit = if past_the_cache { target.open(false, true)?.alignment().offset as u64 } else { 1 };
+    let is_buffered = args.model.is_none() && args.direct.contains(&OnOff::Off);
+    let unproven = if is_buffered { unproven(target.open(false, false)?.file()) } else { None };
     let ahead = kernel_ahead(args);
     let lens = [
         schedulers.len().max(1),
@@ -78,6 +81,10 @@ pub(super) fn plan(
             mem: args.mem[mem],
             scheduler: scheduler.as_ref().map(|scheduler| scheduler.name.clone()),
         };
+        if let Some(why) = unproven.as_ref().filter(|_| !direct) {
+            left_out.push(format!("{why}: no --direct off"));
+            continue;
+        }
         match impossible(&cell, engine, unit) {
             Some(why) => left_out.push(why),
             None => plan.push(Planned { cell, engine, pattern, scheduler }),

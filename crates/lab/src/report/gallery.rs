@@ -55,9 +55,11 @@ pub fn run(args: &GalleryArgs) -> Result<(), LabError> {
     }
     runs.sort_by(|a, b| b.began.cmp(&a.began).then_with(|| a.path.cmp(&b.path)));
     let page = args.out.clone().unwrap_or_else(|| args.folder.join("index.html"));
-    let beside = page.parent().unwrap_or(Path::new(""));
-    let beside = std::path::absolute(beside).map_err(|e| LabError::file("look at", beside, e))?;
-    let base = if beside == folder { PathBuf::new() } else { folder };
+    // Of a bare name the folder is this one.
+    let beside = page.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real = |path: &Path| fs::canonicalize(path).map_err(|e| LabError::file("look at", path, e));
+    let (beside, folder) = (real(beside)?, real(&folder)?);
+    let base = folder.strip_prefix(&beside).map_or(folder.clone(), Path::to_path_buf);
     fs::write(&page, write(&runs, &base)).map_err(|e| LabError::file("write", &page, e))?;
     crate::say!("{}", page.display());
     Ok(())
@@ -182,6 +184,10 @@ mod tests {
         assert!(place("2 runs, 1 of them in doubt") < place("2 doubts"));
         assert!(page.contains("old &lt;b&gt;") && !page.contains("a step"), "a step belongs to its run");
         assert_eq!(page.matches("<svg").count(), 2);
+        // From above as well.
+        run(&dir.path().join("deep"), Some(dir.path().join("above.html"))).unwrap();
+        let page = fs::read_to_string(dir.path().join("above.html")).unwrap();
+        assert!(page.contains("href=\"deep/er/new/report.html\""), "{page}");
         // From elsewhere the runs are named by their whole paths.
         let elsewhere = tempfile::tempdir().unwrap();
         run(dir.path(), Some(elsewhere.path().join("all.html"))).unwrap();
@@ -190,5 +196,7 @@ mod tests {
             page.contains(&format!("href=\"{}/deep/er/new/report.html\"", dir.path().display())),
             "{page}"
         );
+        let error = run(dir.path(), Some(dir.path().join("missing/all.html"))).unwrap_err().to_string();
+        assert!(error.contains("missing: No such file"), "{error}");
     }
 }

@@ -1,10 +1,60 @@
-//! Values of arguments that several commands take: on and off, engines, patterns.
+//! Values of arguments that several commands take: on and off, engines, patterns; and which
+//! switches stand on the command line, so that one without an effect is refused.
 
+use std::collections::BTreeSet;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, FromArgMatches};
 use serde::Serialize;
 use snowmelt_io::{IoEngine, JobEngine, Pattern};
 use snowmelt_io_experiments::engine_named;
 
-use crate::size;
+use crate::{LabError, size};
+
+/// The switches on the command line, without those that have their default. It must be the first
+/// field of a command's arguments: reading a field takes its values out of the matches.
+#[derive(Debug, Clone, Default)]
+pub struct Given(BTreeSet<String>);
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Given, clap::Error> {
+        let stands = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Given(matches.ids().filter(stands).map(|id| id.as_str().replace('_', "-")).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Given::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
+}
+
+/// A switch, by the name of its field with hyphens; whether it would change nothing; and what to
+/// do about it.
+pub type Idle<'a> = (&'a str, bool, &'a str);
+
+impl Given {
+    /// Refuses the first switch that stands on the command line and would change nothing: its
+    /// cells would be there without what they are called by.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn refuse_idle(&self, switches: &[Idle<'_>]) -> Result<(), LabError> {
+        let idle = switches.iter().find(|(switch, is_idle, _)| *is_idle && self.0.contains(*switch));
+        idle.map_or(Ok(()), |(switch, _, instead)| {
+            Err(LabError::Argument(format!("--{switch} would change nothing here: {instead}")))
+        })
+    }
+}
 
 /// On or off; fio's 1 and 0 as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]

@@ -32,17 +32,47 @@ const SORT_RUN: u64 = 4 << 20;
 /// The least scratch file that a sort can do with: two runs, and their result.
 pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
 
-/// Runs the load of `setup` beside the scan until it is over. Returns the times of its requests.
+/// What a load did beside a scan.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BesideDone {
+    /// Times of its requests.
+    pub times: LatencySummary,
+    /// Bytes that it read.
+    pub read_bytes: u64,
+}
+
+/// Does the work of a scan with the load of `setup` beside it, which ends with the work. Returns what
+/// the load did as well.
 ///
 /// # Errors
-/// A file cannot be opened, read or written.
-pub(super) fn beside(
+/// The work fails, or a file of the load cannot be opened, read or written.
+pub(super) fn with_beside<T>(
+    table: &ScanTable,
+    setup: &Setup,
+    scratch: Option<&Path>,
+    work: impl FnOnce() -> Result<T, LabError>,
+) -> Result<(T, BesideDone), LabError> {
+    if setup.beside == Beside::Nothing {
+        return Ok((work()?, BesideDone::default()));
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| beside(table, setup, scratch, &over));
+        let done = work();
+        over.store(true, Ordering::Relaxed);
+        let load = load.join().expect("it does not panic");
+        Ok((done?, load?))
+    })
+}
+
+/// Runs the load of `setup` until the scan is over.
+fn beside(
     table: &ScanTable,
     setup: &Setup,
     scratch: Option<&Path>,
     over: &AtomicBool,
-) -> Result<LatencySummary, LabError> {
-    let mut load = BesideLoad { times: Latencies::default(), over, drawn: 0 };
+) -> Result<BesideDone, LabError> {
+    let mut load = BesideLoad { times: Latencies::default(), read_bytes: 0, over, drawn: 0 };
     match (setup.beside, scratch) {
         (Beside::Write, Some(path)) => {
             load.blocks(&FileDevice::open(path, Access::ReadWrite, true)?, None)?
@@ -53,11 +83,12 @@ pub(super) fn beside(
             load.blocks(&FileDevice::open(&table.files[0], Access::Read, true)?, Some(len))?;
         }
     }
-    Ok(load.times.summary())
+    Ok(BesideDone { times: load.times.summary(), read_bytes: load.read_bytes })
 }
 
 struct BesideLoad<'a> {
     times: Latencies,
+    read_bytes: u64,
     over: &'a AtomicBool,
     drawn: u64,
 }
@@ -73,6 +104,7 @@ impl BesideLoad<'_> {
 
     fn read(&mut self, file: &FileDevice, offset: u64, buf: &mut [u8]) -> Result<(), LabError> {
         let begun = Instant::now();
+        self.read_bytes += buf.len() as u64;
         file.read_at(&mut [IoSliceMut::new(buf)], offset)?;
         self.times.add(begun.elapsed().as_nanos() as u64);
         Ok(())
@@ -147,7 +179,9 @@ impl BesideLoad<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::{Data, Layout, Workers};
     use super::*;
+    use crate::run::arguments::OnOff;
 
     /// One sort of so many bytes: its requests, and the file afterwards.
     fn some_sorts(bytes: u64) -> (u64, Vec<u8>) {
@@ -155,12 +189,43 @@ mod tests {
         std::fs::write(file.path(), vec![7; bytes as usize]).expect("written");
         let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
         let over = AtomicBool::new(false);
-        let mut load = BesideLoad { times: Latencies::default(), over: &over, drawn: 0 };
+        let mut load = BesideLoad { times: Latencies::default(), read_bytes: 0, over: &over, drawn: 0 };
         let half = bytes / 2;
         let mut buffer = AlignedBuf::new(SORT_WRITE as usize);
         load.runs(&device, half, &buffer).expect("written");
         load.merge(&device, half, &mut buffer).expect("merged");
+        assert_eq!(load.read_bytes, half, "each run is read once");
         (load.times.summary().count, std::fs::read(file.path()).expect("there"))
+    }
+
+    #[test]
+    fn a_load_ends_with_the_work_beside_it_also_with_one_that_fails() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), vec![7; 1 << 20]).expect("written");
+        let files = vec![(file.path().to_path_buf(), 1 << 20)];
+        let table = ScanTable::new(files, Layout::Single, None).expect("large enough");
+        let setup = Setup {
+            scheduler: "as-is".parse().expect("known"),
+            read_ahead_kb: None,
+            direct: OnOff::Off,
+            workers: Workers::Independent,
+            chunks: "64k".parse().expect("a size"),
+            reads: None,
+            layout: Layout::Single,
+            users: 1,
+            data: Data::Same,
+            beside: Beside::RandomRead,
+            queue: None,
+        };
+        let wait = || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            Ok(7)
+        };
+        let (done, load) = with_beside(&table, &setup, None, wait).expect("done");
+        assert!(done == 7 && load.times.count > 0, "{load:?}");
+        assert_eq!(load.read_bytes, load.times.count * BLOCK as u64);
+        let fails = || -> Result<(), LabError> { Err(LabError::Stopped) };
+        assert!(with_beside(&table, &setup, None, fails).is_err());
     }
 
     #[test]
@@ -177,7 +242,7 @@ mod tests {
         std::fs::write(file.path(), vec![7; LEAST_SCRATCH as usize]).expect("written");
         let device = FileDevice::open(file.path(), Access::ReadWrite, false).expect("just made");
         let over = AtomicBool::new(true);
-        let mut load = BesideLoad { times: Latencies::default(), over: &over, drawn: 0 };
+        let mut load = BesideLoad { times: Latencies::default(), read_bytes: 0, over: &over, drawn: 0 };
         load.sorts(&device).expect("ended");
         assert_eq!(load.times.summary().count, 0);
     }

@@ -261,6 +261,9 @@ pub struct Lists {
     /// See [`Setup`]; empty leaves the usual one.
     #[serde(skip)]
     pub queues: Vec<TunedPolicy>,
+    /// A command scans: it may be told of the queue, and reads as it likes.
+    #[serde(skip)]
+    pub by_command: bool,
 }
 
 impl Lists {
@@ -287,27 +290,32 @@ impl Lists {
             self.beside.len(),
             queues.len(),
         ];
-        let differs = |&[workers, .., reads, _, users, data, _, _]: &[usize; 11]| {
-            // One user alone scans the whole table either way, and a shared scan has its own
-            // reads.
+        let is_independent = |workers: usize| self.workers[workers] == Workers::Independent;
+        let is_direct = |direct: usize| !self.by_command && self.direct[direct].is_on();
+        let has_queue = |workers: usize| self.by_command || !is_independent(workers);
+        // Of cells that would be the same, one.
+        let differs = |places: &[usize; 11]| {
+            let [workers, _, kb, direct, chunks, reads, _, users, data, _, queue] = *places;
             (self.users[users] != 1 || data == 0)
-                && (self.workers[workers] == Workers::Independent || reads == 0)
+                && (is_independent(workers) || (reads == 0 && chunks == 0))
+                && (has_queue(workers) || queue == 0)
+                && (!is_direct(direct) || kb == 0)
         };
         let setup = |places: [usize; 11]| {
             let [workers, scheduler, kb, direct, chunks, reads, layout, users, data, beside, queue] = places;
             let reads = self.reads[reads];
             Setup {
                 scheduler: self.schedulers[scheduler].clone(),
-                read_ahead_kb: read_ahead[kb],
+                read_ahead_kb: read_ahead[kb].filter(|_| !is_direct(direct)),
                 direct: self.direct[direct],
                 workers: self.workers[workers],
                 chunks: self.chunks[chunks].clone(),
-                reads: (self.workers[workers] == Workers::Independent).then_some(reads),
+                reads: is_independent(workers).then_some(reads),
                 layout: self.layouts[layout],
                 users: self.users[users],
                 data: self.data[data],
                 beside: self.beside[beside],
-                queue: queues[queue],
+                queue: queues[queue].filter(|_| has_queue(workers)),
             }
         };
         grid(lens).filter(differs).map(setup).collect()
@@ -323,12 +331,11 @@ impl Lists {
         };
         say(self.workers.len() > 1, setup.workers.to_string());
         say(self.schedulers.len() > 1, setup.scheduler.name.clone());
-        say(
-            self.read_ahead_kb.len() > 1,
-            setup.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
-        );
+        if let Some(kb) = setup.read_ahead_kb {
+            say(self.read_ahead_kb.len() > 1, format!("read-ahead {kb} KiB"));
+        }
         say(self.direct.len() > 1, format!("direct {}", setup.direct));
-        say(self.chunks.len() > 1, setup.chunks.name.clone());
+        say(self.chunks.len() > 1 && setup.workers == Workers::Independent, setup.chunks.name.clone());
         if let Some(reads) = setup.reads {
             say(self.reads.len() > 1, reads.to_string());
         }
@@ -342,7 +349,9 @@ impl Lists {
         );
         say(self.data.len() > 1 && setup.users > 1, format!("{} data", setup.data));
         say(self.beside.len() > 1, format!("beside {}", setup.beside));
-        say(self.queues.len() > 1, setup.queue.map_or(String::new(), |queue| format!("queue {queue}")));
+        if let Some(queue) = setup.queue {
+            say(self.queues.len() > 1, format!("queue {queue}"));
+        }
         match words.is_empty() {
             true => setup.scheduler.name.clone(),
             false => words.join(", "),
@@ -367,7 +376,7 @@ mod tests {
         Lists {
             schedulers: ["none", "bfq-anticipatory"].iter().map(|s| s.parse().expect("known")).collect(),
             read_ahead_kb: vec![0, 128],
-            direct: vec![OnOff::On],
+            direct: vec![OnOff::Off],
             workers: vec![Workers::Independent],
             chunks: vec!["128k".parse().expect("a size")],
             reads: vec![WorkerReads::SYNC],
@@ -376,7 +385,35 @@ mod tests {
             data: vec![Data::Same, Data::Different],
             beside: vec![Beside::Nothing],
             queues: Vec::new(),
+            by_command: false,
         }
+    }
+
+    fn names(lists: &Lists) -> Vec<String> {
+        lists.setups().iter().map(|setup| lists.name(setup)).collect()
+    }
+
+    #[test]
+    fn cells_that_would_be_the_same_are_one() {
+        let queues = ["fifo", "fair"].map(|name| name.parse().expect("known")).to_vec();
+        let chunks = ["8k", "1m"].map(|text| text.parse().expect("a size")).to_vec();
+        let schedulers = vec!["none".parse().expect("known")];
+        let workers = vec![Workers::Independent, Workers::Coordinated];
+        let read_ahead_kb = Vec::new();
+        let mixed = Lists { queues, chunks, schedulers, workers, read_ahead_kb, users: vec![1], ..lists() };
+        let want =
+            ["independent, 8k", "independent, 1m", "coordinated, queue fifo", "coordinated, queue fair"];
+        assert_eq!(names(&mixed), want);
+        let command = Lists { workers: vec![Workers::Independent], by_command: true, ..mixed };
+        let command = Lists { chunks: command.chunks[..1].to_vec(), ..command };
+        assert_eq!(names(&command), ["queue fifo", "queue fair"]);
+        let direct = vec![OnOff::On, OnOff::Off];
+        let schedulers = vec!["none".parse().expect("known")];
+        let cached = Lists { direct, schedulers, users: vec![1], ..lists() };
+        let want = ["direct on", "read-ahead 0 KiB, direct off", "read-ahead 128 KiB, direct off"];
+        let mut got = names(&cached);
+        got.sort();
+        assert_eq!(got, want);
     }
 
     #[test]

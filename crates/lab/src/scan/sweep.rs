@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use snowmelt_io_experiments::TunedPolicy;
 
+use super::beside::with_beside;
 use super::cell::ScanCell;
 use super::measure::{asked_at_once, counts, disagreements, not_at_once, work};
 use super::plan::{Lists, Setup, order};
@@ -78,7 +79,7 @@ impl Sweep<'_> {
         }
         let by_command = self.args.command().is_some();
         let scans: Vec<(String, u64)> =
-            cells.iter().map(|c| (format!("{} with {}", c.setup, c.dop), c.device.read_bytes)).collect();
+            cells.iter().map(|c| (format!("{} with {}", c.setup, c.dop), c.bytes)).collect();
         if let Some(doubt) = unlike_bytes(&scans).filter(|_| by_command && !self.targets.is_empty()) {
             run.doubt(doubt);
         }
@@ -106,15 +107,11 @@ impl Sweep<'_> {
         }
         let table = self.table(setup)?;
         let mut doubts = Vec::new();
-        let mut cached_pages = 0;
         if let Some(command) = &self.args.before {
             self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
         }
-        let further = files_below(&self.args.cold)?;
-        for path in table.files.iter().chain(&further) {
-            let file = std::fs::File::open(path).map_err(|e| LabError::file("open", path, e))?;
-            cached_pages += make_cold(&file, path)?;
-        }
+        let command = self.args.command();
+        let cached_pages = self.cold(&table, setup, command.is_some())?;
         if cached_pages > 0 {
             doubts
                 .push(format!("{cached_pages} pages of the table could not be thrown out of the page cache"));
@@ -125,13 +122,15 @@ impl Sweep<'_> {
         let before = counts(&self.targets)?;
         let ticks = CpuTicks::now();
         let begun = Instant::now();
-        let command = self.args.command();
+        let (scratch, mut read_beside) = (self.scratch.as_deref(), 0);
         let scanned = match &command {
-            None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
+            None => scan(&table, setup, dop, scratch, stop.flag())?,
             Some(command) => {
-                let elapsed_s =
-                    self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
-                Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() }
+                let command = fill_in(command, dop, setup.queue, &table.files[0]);
+                let work = || self.shell(&command, stop, &mut doubts);
+                let (elapsed_s, beside) = with_beside(&table, setup, scratch, work)?;
+                read_beside = beside.read_bytes;
+                Scanned { elapsed_s, user_s: vec![elapsed_s], beside: beside.times, ..Scanned::default() }
             }
         };
         let span_s = begun.elapsed().as_secs_f64();
@@ -142,7 +141,8 @@ impl Sweep<'_> {
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(not_at_once(setup, dop, scanned.bytes, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
-        let read = if command.is_some() { device.read_bytes } else { scanned.bytes };
+        let by_device = device.read_bytes.saturating_sub(read_beside);
+        let read = if command.is_some() { by_device } else { scanned.bytes };
         let cell = ScanCell {
             setup: self.lists.name(setup),
             dop,
@@ -159,6 +159,19 @@ impl Sweep<'_> {
             settings: setup.clone(),
         };
         Ok((cell, scanned.checksum, doubts))
+    }
+
+    /// Throws the files of the table and the further ones out of the page cache; pages that stayed.
+    /// Direct reads take nothing from there. A command may read in any way.
+    fn cold(&self, table: &ScanTable, setup: &Setup, by_command: bool) -> Result<u64, LabError> {
+        let uses_cache = by_command || !setup.direct.is_on();
+        let further = files_below(&self.args.cold)?;
+        let mut cached_pages = 0;
+        for path in table.files.iter().filter(|_| uses_cache).chain(&further) {
+            let file = std::fs::File::open(path).map_err(|e| LabError::file("open", path, e))?;
+            cached_pages += make_cold(&file, path)?;
+        }
+        Ok(cached_pages)
     }
 
     fn table(&self, setup: &Setup) -> Result<ScanTable, LabError> {

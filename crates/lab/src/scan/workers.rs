@@ -13,8 +13,8 @@ use snowmelt_io::{
 };
 use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 
-use super::beside::beside;
-use super::plan::{Beside, Chunks, Data, Setup, WorkerReads, Workers};
+use super::beside::with_beside;
+use super::plan::{Chunks, Data, Setup, WorkerReads, Workers};
 use super::table::ScanTable;
 use crate::LabError;
 use crate::run::arguments::OnOff;
@@ -150,14 +150,24 @@ pub fn scan(
     stop: &AtomicBool,
 ) -> Result<Scanned, LabError> {
     let workers = workers(table, setup, dop)?;
-    let (sums, over) = (ScanSums::default(), AtomicBool::new(false));
+    let work = || all_work(workers, table, setup, dop, stop);
+    let (mut scanned, beside) = with_beside(table, setup, scratch, work)?;
+    scanned.beside = beside.times;
+    Ok(scanned)
+}
+
+/// Starts the workers at once, and waits for the last.
+fn all_work(
+    workers: Vec<Worker>,
+    table: &ScanTable,
+    setup: &Setup,
+    dop: u32,
+    stop: &AtomicBool,
+) -> Result<Scanned, LabError> {
+    let sums = ScanSums::default();
     let start = Barrier::new(workers.len() + 1);
     let mut scanned = Scanned::default();
     std::thread::scope(|scope| -> Result<(), LabError> {
-        let beside = (setup.beside != Beside::Nothing).then(|| {
-            let over = &over;
-            scope.spawn(move || beside(table, setup, scratch, over))
-        });
         let mut handles = Vec::new();
         for (number, worker) in workers.into_iter().enumerate() {
             let (sums, start) = (&sums, &start);
@@ -180,13 +190,9 @@ pub fn scan(
                 Err(e) => drop(failure.get_or_insert(e)),
             }
         }
-        over.store(true, Ordering::Relaxed);
         scanned.user_s = ends.iter().map(|end| end.duration_since(begun).as_secs_f64()).collect();
         scanned.user_s.sort_by(f64::total_cmp);
         scanned.elapsed_s = scanned.user_s.last().copied().unwrap_or(0.0);
-        if let Some(beside) = beside {
-            scanned.beside = beside.join().expect("it does not panic")?;
-        }
         failure.map_or(Ok(()), Err)
     })?;
     scanned.bytes = sums.bytes.into_inner();
@@ -279,7 +285,7 @@ fn read_range(
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Layout, Lists};
+    use super::super::plan::{Beside, Layout, Lists};
     use super::*;
 
     #[test]
@@ -308,6 +314,7 @@ mod tests {
             data: vec![Data::Same, Data::Different],
             beside: vec![Beside::Nothing],
             queues: Vec::new(),
+            by_command: false,
         };
         for layout in [Layout::Single, Layout::Jbod, Layout::StripeFine] {
             let table = ScanTable::new(files.clone(), layout, None).expect("large enough");

@@ -217,7 +217,13 @@ fn device_figures(seconds: &[Second], device: &str) -> Vec<Figure> {
             &[("r_await", &r_await), ("w_await", &w_await)],
         ),
         lines(&format!("{device}: queue"), "aqu-sz", Unit::Plain, seconds, &[("aqu-sz", &aqu)]),
-        lines(&format!("{device}: busy"), "%util", Unit::Percent, seconds, &[("%util", &util)]),
+        lines(
+            &format!("{device}: time with any request under way"),
+            "%util",
+            Unit::Percent,
+            seconds,
+            &[("%util", &util)],
+        ),
     ]
 }
 

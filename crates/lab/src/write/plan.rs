@@ -9,7 +9,7 @@ use crate::run::arguments::EngineName;
 use crate::run::grid::grid;
 use crate::target::Target;
 use crate::write::WriteArgs;
-use crate::write::rung::Rung;
+use crate::write::rung::{Rung, SyncPolicy};
 
 /// A rung with what it takes to climb it.
 pub(super) struct PlannedRung {
@@ -42,7 +42,11 @@ pub(super) fn plan(
             rw: "randwrite".into(),
             ioengine: engine.name().into(),
             bs: args.sizes[bs],
-            iodepth: engine.0.most_depth().unwrap_or(args.depth),
+            // A write that is synced at once waits for nothing but itself.
+            iodepth: match args.sync[sync] {
+                SyncPolicy::Each => 1,
+                _ => engine.0.most_depth().unwrap_or(args.depth),
+            },
             direct: args.direct[direct].is_on(),
             prefetch: args.prefetch[prefetch].is_on(),
             sync: args.sync[sync],

@@ -6,10 +6,11 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
 use super::buffers::Buffers;
 use super::tally::{JobTally, Start};
@@ -65,6 +66,31 @@ fn make_ring(file: &JobFile, depth: u32) -> Result<IoUring, IoError> {
     Ok(ring)
 }
 
+/// A ring that its thread knows by number. It is made unknown again: otherwise the ring, and its
+/// file with it, would stay open as long as the thread lives.
+struct Registered<'a>(Submitter<'a>);
+
+impl<'a> Registered<'a> {
+    fn new(mut submitter: Submitter<'a>) -> Self {
+        let _ = submitter.register_ring_fd(); // saves a lookup per call, since Linux 5.18
+        Self(submitter)
+    }
+}
+
+impl<'a> Deref for Registered<'a> {
+    type Target = Submitter<'a>;
+
+    fn deref(&self) -> &Submitter<'a> {
+        &self.0
+    }
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.unregister_ring_fd(); // a kernel that has no numbers gave it none
+    }
+}
+
 impl Driver<'_> {
     fn drive(
         &mut self,
@@ -74,8 +100,8 @@ impl Driver<'_> {
         stop: &AtomicBool,
     ) -> Result<(), IoError> {
         let at_once = (self.slots.len() / 8).clamp(1, MOST_AT_ONCE);
-        let (mut submitter, mut entries, mut completions) = ring.split();
-        let _ = submitter.register_ring_fd(); // saves a lookup per call, since Linux 5.18
+        let (submitter, mut entries, mut completions) = ring.split();
+        let submitter = Registered::new(submitter);
         let now_ns = start.elapsed_ns();
         for slot in 0..self.slots.len() {
             self.begin(&mut entries, slot, now_ns);

@@ -1,6 +1,7 @@
 //! Every engine moves the bytes the job says, no others, and reports what cannot be done.
 
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 
 use super::*;
 use crate::memory::mapping::HUGE_BYTES;
@@ -96,6 +97,33 @@ fn every_engine_transfers_buffers_in_huge_pages() {
         }
         assert_eq!(written_blocks(file.path()) as u64, 4 * bs / 4096, "{engine:?}");
     }
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn a_ring_lets_go_of_its_file() {
+    let path = file_of(64 << 10).into_temp_path();
+    // A lease is given while the file is open for writing nowhere else.
+    let is_alone = || {
+        let own = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        // SAFETY: a call without memory, on a descriptor that is open.
+        unsafe { libc::fcntl(own.as_raw_fd(), libc::F_SETLEASE, libc::c_int::from(libc::F_WRLCK)) == 0 }
+    };
+    if !is_alone() {
+        return println!("skipped: no leases here");
+    }
+    let file = JobFile::open(&path, true, false).unwrap();
+    assert!(!is_alone());
+    if let Err(e) = run_job(&file, &job(JobEngine::Uring, 4096, 64 << 10), &AtomicBool::new(false)) {
+        return println!("skipped: {e}");
+    }
+    drop(file);
+    // The kernel ends a ring in the background.
+    let alone = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        is_alone()
+    });
+    assert!(alone, "the file is still open");
 }
 
 #[test]
