@@ -4,40 +4,48 @@
 //!    that has one request at a time, O_DIRECT off its grid) are left out, with a line that
 //!    says so.
 //! 2. Each repeat runs all cells ([`turns`]).
-//! 3. Nothing is ever written to the file.
+//! 3. Nothing is written to the file, unless a mix of reads and writes is asked for: then only to
+//!    a file this command made itself, or with `--destroy`.
 
 mod bench;
 mod cell;
+mod distribution;
 mod plan;
 pub mod random;
 mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use snowmelt_io::{DeviceModel, Pattern};
-use snowmelt_io_experiments::PolicyName;
 
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
+use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::read::bench::{ReadBench, too_small};
 pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
+use crate::report::Unit;
 use crate::run::arguments::{EngineName, OnOff, parse_pattern};
+use crate::run::load::{Distribution, LoadArgs};
 use crate::run::turns::{self, Measured, Turns};
-use crate::target::Target;
+use crate::stats::{PercentileList, log2_rows, percentile_key};
 use crate::target::held::Busy;
-use crate::undo::{Undo, signals};
+use crate::target::{Target, data_file};
+use crate::undo::Undo;
+use crate::undo::signals::{self, Stop};
 use crate::{LabError, Run, size};
 
-/// Measure reads of a file or device, cell by cell; nothing is written to it.
+/// Measure reads of a file or device, cell by cell, alone or mixed with writes; without
+/// --rwmixread, nothing is written to it.
 #[derive(Debug, clap::Args)]
 pub struct ReadArgs {
-    /// A file on a disk, or a block device.
+    /// A file on a disk, or a block device. With --rwmixread a file to make (it is removed at the
+    /// end), or with --destroy one whose content may be lost.
     path: PathBuf,
     /// Sizes of requests (fio: bs).
     #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k,8k,16k,64k,2m", value_parser = size::parse)]
@@ -71,22 +79,39 @@ pub struct ReadArgs {
     /// Memory of the buffers (fio: mem): a device takes a buffer in a huge page in one piece.
     #[arg(long, visible_alias = "iomem", value_delimiter = ',', default_value = "malloc")]
     mem: Vec<BufferMemory>,
-    /// Send the load through the engine's own queue, in this order, instead of below it: fifo,
-    /// elevator …
-    #[arg(long, value_name = "POLICY")]
-    queue: Option<PolicyName>,
+    /// So many of 100 requests read, the others write, drawn for each (fio: rwmixread); reads and
+    /// writes are reported apart.
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    rwmixread: Vec<u8>,
+    /// Overwrite what is in the file or on the device (with --rwmixread).
+    #[arg(long, requires = "rwmixread")]
+    destroy: bool,
+    /// Size of the file to make (with --rwmixread); 1g if not given.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, requires = "rwmixread")]
+    size: Option<u64>,
+    #[command(flatten)]
+    load: LoadArgs,
     /// Do not tell the kernel the pattern (fio: fadvise_hint=0).
     #[arg(long)]
     no_hint: bool,
     /// Use so much of the file, from its start.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     range: Option<u64>,
-    /// Seconds per cell.
-    #[arg(long, default_value_t = 3.0)]
-    runtime: f64,
+    /// Seconds per cell; 3 if neither this nor --number-ios is given.
+    #[arg(long)]
+    runtime: Option<f64>,
+    /// I/Os per cell instead of seconds (fio: number_ios); with --runtime, whichever is over first.
+    #[arg(long, alias = "number_ios", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    number_ios: Option<u64>,
     /// Read every place once, then end (buffered cells always do).
     #[arg(long)]
     once: bool,
+    /// Percentiles of the latency to show (fio: percentile_list); all of fio's are in the results.
+    #[arg(long, alias = "percentile_list", value_name = "LIST", default_value = "50:99:99.9")]
+    percentile_list: PercentileList,
+    /// Show how many requests took how long, by powers of two.
+    #[arg(long)]
+    histogram: bool,
     /// Turns; what is reported is the median.
     #[arg(long, default_value_t = 1)]
     repeats: u32,
@@ -112,6 +137,19 @@ pub struct ReadArgs {
     out: Option<PathBuf>,
 }
 
+/// Longest time of a cell that ends by its number of I/Os.
+const A_DAY_S: f64 = 86_400.0;
+
+impl ReadArgs {
+    fn writes(&self) -> bool {
+        self.rwmixread.iter().any(|reads| *reads < 100)
+    }
+
+    fn runtime_s(&self) -> f64 {
+        self.runtime.unwrap_or(if self.number_ios.is_some() { A_DAY_S } else { 3.0 })
+    }
+}
+
 /// Measures, and says where the report is.
 ///
 /// # Errors
@@ -119,7 +157,21 @@ pub struct ReadArgs {
 pub fn run(args: &ReadArgs) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
+    let stop = signals::stop_on_signal();
+    let undo = Undo::open("read")?;
+    let hold = |disks: &[BlockDevice]| match &model {
+        None => args.busy.hold(disks, &undo, stop.flag()),
+        Some(_) => Ok(()),
+    };
+    if args.writes() {
+        data_file::may_be_written(&args.path, args.destroy)?;
+        hold(data_file::disk_below(&args.path)?.as_slice())?;
+        make_if_missing(args, &undo)?;
+    }
     let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
+    if args.writes() {
+        target.refuse_if_in_use()?;
+    }
     let range = target.range(args.range)?;
     if let Some(bs) = args.sizes.iter().max().filter(|bs| **bs > range) {
         return Err(too_small(&target, range, *bs));
@@ -130,39 +182,66 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
-    let stop = signals::stop_on_signal();
-    let undo = Undo::open("read")?;
-    if model.is_none() {
-        args.busy.hold(std::slice::from_ref(&target.device), &undo, stop.flag())?;
+    if !args.writes() {
+        hold(std::slice::from_ref(&target.device))?;
     }
     let _awake = args.awake.then(Awake::hold).transpose()?;
     let bench = ReadBench {
         target: &target,
         range,
-        runtime: Duration::from_secs_f64(args.runtime),
+        runtime: Duration::from_secs_f64(args.runtime_s()),
         once: args.once,
         seed: args.seed,
         hint: !args.no_hint,
-        model,
-        queue: args.queue,
+        most: args.number_ios,
+        shown: args.percentile_list.0.clone(),
+        histogram: args.histogram,
+        model: model.clone(),
         trace: args.trace.then_some(&undo),
         stop: stop.flag(),
     };
+    measure(args, &bench, &plan, &undo, &stop)
+}
 
+/// The file that a mix writes to, where there is none.
+fn make_if_missing(args: &ReadArgs, undo: &Undo) -> Result<(), LabError> {
+    if args.path.exists() {
+        return match args.size {
+            None => Ok(()),
+            Some(_) => Err(only_of_files_to_make(&args.path)),
+        };
+    }
+    data_file::make(&args.path, args.size.unwrap_or(1 << 30), args.seed, undo)
+}
+
+fn only_of_files_to_make(path: &Path) -> LabError {
+    let instead = "--range uses a part of it";
+    LabError::refused(path.display(), "is there already: --size is that of a file to make", instead)
+}
+
+/// Measures the plan in turns.
+fn measure(
+    args: &ReadArgs,
+    bench: &ReadBench<'_>,
+    plan: &[Planned],
+    undo: &Undo,
+    stop: &Stop,
+) -> Result<(), LabError> {
+    let target = bench.target;
     let mut run = Run::create("read", args.out.as_deref())?;
-    run.settings(&ReadSettings::from_args(args, range));
+    run.settings(&ReadSettings::from_args(args, bench.range));
     run.device(target.device.clone());
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
-    crate::say!("{}", heading());
+    crate::say!("{}", heading(&bench.shown));
     let read_ahead = ReadAhead::read(&target.device).filter(|_| args.model.is_none());
-    let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo));
+    let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(undo));
     let behind = Behind::find(&target.device.name).filter(|_| args.model.is_none());
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {
-            scheduler.apply(&target.device, &undo)?;
+            scheduler.apply(&target.device, undo)?;
         }
         if args.read_ahead_kb.is_empty() {
             hold()?;
@@ -171,12 +250,24 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
             undo.set(&target.device.sys().join("queue/read_ahead_kb"), &kb.to_string())?;
         }
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
-        let mut result = bench.run(&planned.cell, planned.engine, planned.pattern, repeat)?;
+        let mut result = bench.run(planned, repeat)?;
+        result.doubts.extend(priority_without_effect(planned, target));
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
-    let turns = Turns { file: "cells", count: args.repeats, stop: &stop, undo: &undo };
-    turns::run(run, &turns, &plan, measure, |results| report(&target, results))
+    let turns = Turns { file: "cells", count: args.repeats, stop, undo };
+    turns::run(run, &turns, plan, measure, |results| report(target, results))
+}
+
+/// The kernel's schedulers that look at priorities.
+const LOOK_AT_PRIORITIES: [&str; 2] = ["mq-deadline", "bfq"];
+
+/// Why the priority of a cell may be without effect, if so.
+fn priority_without_effect(planned: &Planned, target: &Target) -> Option<String> {
+    planned.load.ioprio?;
+    let now = BlockDevice::find(&target.path).ok().flatten()?.scheduler;
+    let looks = LOOK_AT_PRIORITIES.contains(&now.as_str());
+    (!looks).then(|| format!("the scheduler {now} does not look at priorities: only a drive itself could"))
 }
 
 impl Measured for CellResult {
@@ -194,15 +285,20 @@ impl Measured for CellResult {
 }
 
 /// By which the cells of two runs are matched.
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 17] = [
     "ioengine",
     "queue",
+    "queue_depth",
     "rw",
+    "rwmixread",
     "bs",
     "iodepth",
     "direct",
     "align",
     "pattern",
+    "random_distribution",
+    "prioclass",
+    "prio",
     "read_ahead_kb",
     "prefetch",
     "mem",
@@ -213,7 +309,8 @@ pub const KEYS: [&str; 12] = [
 struct ReadSettings {
     path: PathBuf,
     range_bytes: u64,
-    runtime_s: f64,
+    runtime_s: Option<f64>,
+    number_ios: Option<u64>,
     once: bool,
     repeats: u32,
     seed: u64,
@@ -227,7 +324,8 @@ impl ReadSettings {
         ReadSettings {
             path: args.path.clone(),
             range_bytes,
-            runtime_s: args.runtime,
+            runtime_s: args.number_ios.map_or(Some(args.runtime_s()), |_| args.runtime),
+            number_ios: args.number_ios,
             once: args.once,
             repeats: args.repeats,
             seed: args.seed,
@@ -239,7 +337,8 @@ impl ReadSettings {
 }
 
 fn check(args: &ReadArgs) -> Result<(), LabError> {
-    turns::check(args.runtime, args.repeats, &args.depth)?;
+    turns::check(args.runtime_s(), args.repeats, &args.depth)?;
+    args.load.check()?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
     if args.sizes.iter().any(|bs| *bs > 1 << 30) {
         return wrong("--sizes must not be above 1g");
@@ -250,29 +349,55 @@ fn check(args: &ReadArgs) -> Result<(), LabError> {
     if args.model.is_some() && !args.schedulers.is_empty() {
         return wrong("a model has no scheduler of the kernel's: leave --schedulers out");
     }
+    if args.model.is_some() && args.load.has_priority() {
+        return wrong("a model has no priorities of the kernel's: leave --ioprio out");
+    }
+    if args.once && args.number_ios.is_some() {
+        return wrong("--once is every place once: leave --number-ios out");
+    }
+    if args.once && args.load.random_distribution.iter().any(|d| *d != Distribution::Uniform) {
+        return wrong("by zipf some places come again and again: --once reads every place once");
+    }
+    if args.trace && args.writes() {
+        return wrong("--trace counts the requests of reads: leave --rwmixread out");
+    }
     Ok(())
 }
 
-fn heading() -> String {
+fn heading(shown: &[f64]) -> String {
+    let percentiles: String =
+        shown.iter().map(|percent| format!(" {:>9}", format!("p{percent} µs"))).collect();
     format!(
-        "{:<44} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9}",
-        "cell", "iops", "MB/s", "p50 µs", "p99 µs", "p99.9 µs", "cv %", "µs cpu/io", "device/io"
+        "{:<44} {:>9} {:>9}{percentiles} {:>7} {:>9} {:>9}",
+        "cell", "iops", "MB/s", "cv %", "µs cpu/io", "device/io"
     )
 }
 
 fn row(r: &CellResult) -> String {
-    format!(
-        "{:<44} {:>9.0} {:>9.1} {:>9.0} {:>9.0} {:>9.0} {:>7.1} {:>9.2} {:>9}",
+    let percentiles: String =
+        r.shown_ns().iter().map(|(_, ns)| format!(" {:>9.0}", *ns as f64 / 1e3)).collect();
+    let mut rows = vec![format!(
+        "{:<44} {:>9.0} {:>9.1}{percentiles} {:>7.1} {:>9.2} {:>9}",
         name_of(&r.cell),
         r.iops,
         r.bw_bytes / 1e6,
-        r.clat.p50_ns as f64 / 1e3,
-        r.clat.p99_ns as f64 / 1e3,
-        r.clat.p99_9_ns as f64 / 1e3,
         r.steadiness.variation * 100.0,
         r.cpu_us_per_io,
         r.requests_per_io.map_or("-".into(), |n| format!("{n:.2}")),
-    )
+    )];
+    let histogram = |buckets: &[(u64, u64)]| log2_rows(buckets, |ns| Unit::Nanoseconds.show(ns as f64));
+    for (name, way) in [("read", &r.read), ("write", &r.write)] {
+        let Some(way) = way else { continue };
+        let ns = |percent: &f64| way.percentile.get(&percentile_key(*percent)).copied().unwrap_or(0);
+        let percentiles: String =
+            r.shown.iter().map(|percent| format!(" {:>9.0}", ns(percent) as f64 / 1e3)).collect();
+        rows.push(format!("  {name:<42} {:>9.0} {:>9.1}{percentiles}", way.iops, way.bw_bytes / 1e6));
+        rows.extend(histogram(&way.clat_log2_ns));
+    }
+    if r.read.is_none() {
+        rows.extend(histogram(&r.clat_log2_ns));
+    }
+    rows.join("\n")
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 pub(crate) mod arguments;
 pub(crate) mod compare;
 pub(crate) mod grid;
+pub(crate) mod load;
 pub(crate) mod turns;
 
 use std::fs::{self, File};

@@ -10,13 +10,18 @@
 //!    policy says.
 //! 3. Time is taken when the last write returned, and again when everything was durable.
 //!
+//! 4. With `--verify` the blocks are read back from the device, each compared with what was
+//!    written there.
+//!
 //! Only a file this command made itself is written to without `--destroy`.
 
 mod plan;
 mod report;
 mod rung;
+mod sized;
+mod verify;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -24,16 +29,18 @@ use serde::Serialize;
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
-use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, OnOff};
+use crate::run::load::LoadArgs;
 use crate::run::turns::{self, Measured, Turns};
 use crate::target::held::Busy;
 use crate::target::{Target, data_file};
-use crate::undo::{Undo, signals};
+use crate::undo::Undo;
+use crate::undo::signals::{self, Stop};
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
 use crate::write::rung::{RungResult, SyncPolicy, WriteBench, name_of};
+use crate::write::sized::SizedTarget;
 use crate::{LabError, Run, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or
@@ -46,9 +53,13 @@ pub struct WriteArgs {
     /// Overwrite what is in the file or on the device.
     #[arg(long)]
     destroy: bool,
-    /// Size of the file to make.
-    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = size::parse)]
-    size: u64,
+    /// Size of the file to make, 1g if not given; of several a file each, with the time of the
+    /// syncs by size. One that the disk has no room for is made sparse.
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size::parse)]
+    size: Vec<u64>,
+    /// Make all files sparse: only what is written takes room, and finding it is measured, too.
+    #[arg(long)]
+    sparse: bool,
     /// Sizes of writes (fio: bs).
     #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k", value_parser = size::parse)]
     sizes: Vec<u64>,
@@ -80,8 +91,14 @@ pub struct WriteArgs {
     /// going on).
     #[arg(long, value_delimiter = ',', default_value = "journal,end,background")]
     sync: Vec<SyncPolicy>,
-    /// Writes per rung.
-    #[arg(long, default_value_t = 25_600)]
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Read every block back after the last sync, cold, and compare it with what was written (fio:
+    /// verify): each has a header with its offset, a seed and a checksum.
+    #[arg(long)]
+    verify: bool,
+    /// Writes per rung (fio: number_ios).
+    #[arg(long, visible_alias = "number-ios", alias = "number_ios", default_value_t = 25_600)]
     writes: u64,
     /// Bytes of writes per portion: a journal file.
     #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = size::parse)]
@@ -112,49 +129,71 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     let stop = signals::stop_on_signal();
     let undo = Undo::open("write")?;
     // The file may be made first, on the same disk.
-    let folder = args.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let place = if args.path.exists() { &args.path } else { folder.unwrap_or(Path::new(".")) };
-    let disk = BlockDevice::find(place)?;
-    args.busy.hold(disk.as_slice(), &undo, stop.flag())?;
+    args.busy.hold(data_file::disk_below(&args.path)?.as_slice(), &undo, stop.flag())?;
     let _awake = args.awake.then(Awake::hold).transpose()?;
-    prepare(args, &undo)?;
-    let target = Target::look(&args.path)?;
-    target.refuse_if_in_use()?;
-    let schedulers = chosen(&args.schedulers, std::slice::from_ref(&target.device))?;
-    let (plan, left_out) = plan(args, &schedulers, &target)?;
+    let targets = prepare(args, &undo)?;
+    for sized in &targets {
+        sized.target.refuse_if_in_use()?;
+    }
+    let device = &targets[0].target.device;
+    let schedulers = chosen(&args.schedulers, std::slice::from_ref(device))?;
+    let (plan, left_out) = plan(args, &schedulers, &targets)?;
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
-    let bench = WriteBench {
-        target: &target,
+    measure(args, &targets, &plan, &undo, &stop)
+}
+
+/// Measures the plan in turns.
+fn measure(
+    args: &WriteArgs,
+    targets: &[SizedTarget],
+    plan: &[PlannedRung],
+    undo: &Undo,
+    stop: &Stop,
+) -> Result<(), LabError> {
+    let bench = |target| WriteBench {
+        target,
         writes: args.writes,
         journal_bytes: args.journal,
         runtime: Duration::from_secs_f64(args.runtime),
         seed: args.seed,
         stop: stop.flag(),
     };
-
+    let benches: Vec<WriteBench<'_>> = targets.iter().map(bench).collect();
+    let device = &targets[0].target.device;
     let mut run = Run::create("write", args.out.as_deref())?;
-    run.settings(&WriteSettings::from_args(args, target.len));
-    run.device(target.device.clone());
+    let lens: Vec<u64> = targets.iter().map(|sized| sized.target.len).collect();
+    run.settings(&WriteSettings::from_args(args, &lens));
+    run.device(device.clone());
+    targets.iter().filter_map(doubt).for_each(|doubt| run.doubt(doubt));
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
-    let read_ahead = ReadAhead::read(&target.device);
-    let behind = Behind::find(&target.device.name);
+    let read_ahead = ReadAhead::read(device);
+    let behind = Behind::find(&device.name);
     let measure = |planned: &PlannedRung, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {
-            scheduler.apply(&target.device, &undo)?;
+            scheduler.apply(device, undo)?;
         }
-        read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo))?;
+        read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(undo))?;
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
-        let mut result = bench.run(&planned.rung, planned.engine, repeat)?;
+        let mut result = benches[planned.target].run(planned, repeat)?;
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
-    let turns = Turns { file: "rungs", count: args.repeats, stop: &stop, undo: &undo };
-    turns::run(run, &turns, &plan, measure, |results| report(&target, results))
+    let turns = Turns { file: "rungs", count: args.repeats, stop, undo };
+    turns::run(run, &turns, plan, measure, |results| report(&args.path, results))
+}
+
+/// A sparse file that was not asked for puts its rungs in doubt.
+fn doubt(sized: &SizedTarget) -> Option<String> {
+    let bytes = sized.size.filter(|_| sized.sparse)?;
+    Some(format!(
+        "the file of {} is sparse: writing it also has the file system find room for every place",
+        size::exact(bytes)
+    ))
 }
 
 impl Measured for RungResult {
@@ -171,12 +210,29 @@ impl Measured for RungResult {
     }
 }
 
-const KEYS: [&str; 8] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw", "scheduler"];
+const KEYS: [&str; 16] = [
+    "ioengine",
+    "bs",
+    "iodepth",
+    "direct",
+    "prefetch",
+    "sync",
+    "rw",
+    "scheduler",
+    "size",
+    "sparse",
+    "queue",
+    "queue_depth",
+    "random_distribution",
+    "prioclass",
+    "prio",
+    "verify",
+];
 
 #[derive(Serialize)]
 struct WriteSettings {
     path: PathBuf,
-    len_bytes: u64,
+    len_bytes: Vec<u64>,
     writes: u64,
     journal_bytes: u64,
     runtime_s: f64,
@@ -186,10 +242,10 @@ struct WriteSettings {
 }
 
 impl WriteSettings {
-    fn from_args(args: &WriteArgs, len_bytes: u64) -> WriteSettings {
+    fn from_args(args: &WriteArgs, lens: &[u64]) -> WriteSettings {
         WriteSettings {
             path: args.path.clone(),
-            len_bytes,
+            len_bytes: lens.to_vec(),
             writes: args.writes,
             journal_bytes: args.journal,
             runtime_s: args.runtime,
@@ -202,6 +258,7 @@ impl WriteSettings {
 
 fn check(args: &WriteArgs) -> Result<(), LabError> {
     turns::check(args.runtime, args.repeats, &[args.depth])?;
+    args.load.check()?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
     if args.writes == 0 {
         return wrong("--writes must be at least 1");
@@ -212,19 +269,22 @@ fn check(args: &WriteArgs) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Makes the file where there is none; refuses to touch what is there without --destroy.
-fn prepare(args: &WriteArgs, undo: &Undo) -> Result<(), LabError> {
+/// Makes the files where there is none; refuses to touch what is there without --destroy.
+fn prepare(args: &WriteArgs, undo: &Undo) -> Result<Vec<SizedTarget>, LabError> {
+    data_file::may_be_written(&args.path, args.destroy)?;
     if args.path.exists() {
-        if args.destroy {
-            return Ok(());
+        if !args.size.is_empty() || args.sparse {
+            return Err(LabError::refused(
+                args.path.display(),
+                "is there already: --size and --sparse are of files to make",
+                "leave them out, or name a file that is not there yet",
+            ));
         }
-        return Err(LabError::refused(
-            args.path.display(),
-            "is there already and would be overwritten",
-            "name a file that is not there yet, or allow it with --destroy",
-        ));
+        return Ok(vec![SizedTarget { target: Target::look(&args.path)?, size: None, sparse: false }]);
     }
-    data_file::make(&args.path, args.size, args.seed, undo)
+    let sizes = if args.size.is_empty() { vec![1 << 30] } else { args.size.clone() };
+    let longest = args.sizes.iter().max().copied().unwrap_or(0);
+    sized::make(&args.path, &sizes, args.sparse, args.writes.saturating_mul(longest), args.seed, undo)
 }
 
 fn heading() -> String {

@@ -71,6 +71,11 @@ impl EngineName {
         }
     }
 
+    /// True where the C library's threads carry the requests out.
+    pub fn is_posix_aio(self) -> bool {
+        matches!(self.0, JobEngine::Queue(IoEngine::Other(_)))
+    }
+
     /// This engine behind a queue of ours.
     pub fn queued(self) -> EngineName {
         let engine = match self.0 {
