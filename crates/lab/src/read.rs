@@ -251,23 +251,12 @@ fn measure(
         }
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
         let mut result = bench.run(planned, repeat)?;
-        result.doubts.extend(priority_without_effect(planned, target));
+        result.doubts.extend(planned.load.without_effect(&target.device));
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
     let turns = Turns { file: "cells", count: args.repeats, stop, undo };
     turns::run(run, &turns, plan, measure, |results| report(target, results))
-}
-
-/// The kernel's schedulers that look at priorities.
-const LOOK_AT_PRIORITIES: [&str; 2] = ["mq-deadline", "bfq"];
-
-/// Why the priority of a cell may be without effect, if so.
-fn priority_without_effect(planned: &Planned, target: &Target) -> Option<String> {
-    planned.load.ioprio?;
-    let now = BlockDevice::find(&target.path).ok().flatten()?.scheduler;
-    let looks = LOOK_AT_PRIORITIES.contains(&now.as_str());
-    (!looks).then(|| format!("the scheduler {now} does not look at priorities: only a drive itself could"))
 }
 
 impl Measured for CellResult {
@@ -427,6 +416,11 @@ mod tests {
             ("f --align odd", "not a size"),
             ("f --schedulers bfq:x", "no tunable"),
             ("f --schedulers all:x=1", "belong to one scheduler"),
+            ("f --number-ios 0", "number-ios"),
+            ("f --rwmixread 101", "rwmixread"),
+            ("f --destroy", "--rwmixread"),
+            ("f --size 1g", "--rwmixread"),
+            ("f --percentile-list 101", "50:99:99.9"),
         ] {
             let error = args(line).unwrap_err();
             assert!(error.contains(says), "{line}: {error}");
@@ -441,6 +435,11 @@ mod tests {
             ("f --model hdd --read-ahead-kb 0", "--read-ahead-kb"),
             ("f --model hdd --prefetch on", "--prefetch"),
             ("f --model hdd --schedulers all", "--schedulers"),
+            ("f --model hdd --ioprio idle", "--ioprio"),
+            ("f --once --number-ios 5", "--number-ios"),
+            ("f --once --random-distribution zipf:1", "every place once"),
+            ("f --trace --rwmixread 50", "--rwmixread"),
+            ("f --queue elevator --queue fifo", "--queue-depth"),
         ] {
             let error = check(&args(line).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");
@@ -488,6 +487,69 @@ mod tests {
     }
 
     #[test]
+    fn mixes_priorities_and_laws_without_sense_are_left_out() {
+        let Some((_file, target)) = disk_file(1 << 20) else { return };
+        let line = "f --sizes 4k --depth 8 --pattern random,sequential --random-distribution random,zipf:1.1 \
+                    --rwmixread 100,70,0 --ioprio best-effort:7,idle";
+        let (cells, left_out) = plan(&args(line).unwrap(), &[], &target).unwrap();
+        // Random places: reads by both laws direct and buffered, mixes and writes direct only;
+        // sequential ones: uniform reads. Each with two priorities.
+        let count = |of: &dyn Fn(&ReadCell) -> bool| cells.iter().filter(|p| of(&p.cell)).count();
+        assert_eq!(count(&|c| c.pattern == "random" && c.rw == "randread"), 2 * 2 * 2);
+        assert_eq!(count(&|c| c.rw == "randrw" && c.direct), 2 * 2);
+        assert_eq!(count(&|c| c.rw == "randwrite" && c.rwmixread == Some(0)), 2 * 2);
+        assert_eq!(count(&|c| c.pattern == "sequential" && c.rw == "read"), 2 * 2);
+        assert_eq!(cells.len(), 8 + 4 + 4 + 4);
+        let names: std::collections::BTreeSet<String> = cells.iter().map(|p| name_of(&p.cell)).collect();
+        assert_eq!(names.len(), cells.len(), "{names:?}");
+        for says in
+            ["no zipf:1.1 with a --pattern", "no --rwmixread with sequential", "no --ioprio with --rwmixread"]
+        {
+            assert!(left_out.iter().any(|why| why.contains(says)), "{says}: {left_out:?}");
+        }
+        let refused = plan(
+            &args("f --sizes 4k --pattern sequential --random-distribution zipf:1").unwrap(),
+            &[],
+            &target,
+        );
+        assert!(refused.unwrap().0.is_empty());
+    }
+
+    /// A setting that tells cells apart but is no key would have `lab compare` take one cell for
+    /// the other.
+    #[test]
+    fn every_setting_of_a_cell_is_a_key_of_comparisons_and_in_its_name() {
+        let cell = ReadCell {
+            ioengine: "io_uring".into(),
+            queue: Some("fifo".into()),
+            queue_depth: Some(2),
+            rw: "randrw".into(),
+            rwmixread: Some(70),
+            bs: 8192,
+            iodepth: 3,
+            direct: true,
+            align: 512,
+            pattern: "stride:1m".into(),
+            random_distribution: Some("zipf:1.1".into()),
+            prioclass: Some(2),
+            prio: Some(6),
+            read_ahead_kb: Some(128),
+            prefetch: true,
+            mem: BufferMemory::MmapHuge,
+            scheduler: Some("bfq".into()),
+        };
+        let serde_json::Value::Object(fields) = serde_json::to_value(&cell).unwrap() else { panic!() };
+        let keys: std::collections::BTreeSet<&str> = KEYS.into_iter().collect();
+        assert_eq!(fields.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), keys);
+        let name = name_of(&cell);
+        for part in
+            ["fifo (2 at the device)", "rwmixread 70", "zipf:1.1", "ioprio best-effort:6", "scheduler bfq"]
+        {
+            assert!(name.contains(part), "{part}: {name}");
+        }
+    }
+
+    #[test]
     fn buffers_that_would_fill_the_memory_are_left_out() {
         let Some((_file, target)) = disk_file(1 << 20) else { return };
         let line = "f --mem malloc,mmaphuge --sizes 2m --depth 512,513 --direct off";
@@ -514,6 +576,93 @@ mod tests {
         assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("io_uring 4k depth 4"));
     }
 
+    /// Runs `words` on a path and gives its results, its page, and the run folder.
+    fn measured(path: &Path, words: &str) -> (Vec<CellResult>, String, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        run(&args(&format!("{} --wait --out {} {words}", path.display(), out.display())).unwrap()).unwrap();
+        let lines = std::fs::read_to_string(out.join("cells.jsonl")).unwrap();
+        let cells = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        (cells, std::fs::read_to_string(out.join("report.html")).unwrap(), dir)
+    }
+
+    #[test]
+    fn a_number_of_ios_ends_a_cell_and_what_ends_it_sooner_is_told() {
+        let Some((file, _)) = disk_file(4 << 20) else { return };
+        std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
+        let line = "--sizes 4k --depth 4 --number-ios 2500 --percentile-list 10:99.99 --histogram";
+        let (cells, page, _dir) = measured(file.path(), line);
+        let (direct, buffered) = (&cells[0], &cells[1]);
+        assert_eq!((direct.cell.direct, direct.total_ios), (true, 2500));
+        assert!(!direct.doubts.iter().any(|doubt| doubt.contains("I/Os")), "{:?}", direct.doubts);
+        assert_eq!(direct.clat_log2_ns.iter().map(|(_, count)| count).sum::<u64>(), 2500);
+        assert!(direct.percentile["99.990000"] >= direct.percentile["10.000000"]);
+        assert_eq!(buffered.total_ios, 1024);
+        let told = "only 1024 of 2500 I/Os: every place was read once";
+        assert!(buffered.doubts.iter().any(|doubt| doubt.contains(told)), "{:?}", buffered.doubts);
+        assert!(page.contains("Distribution of latencies") && page.contains("p99.99"));
+        let line = "--sizes 4k --depth 1 --direct on --number-ios 1000000000 --runtime 0.1";
+        let (cells, ..) = measured(file.path(), line);
+        let told = "I/Os: the time allowed was over";
+        assert!(cells[0].doubts.iter().any(|doubt| doubt.contains(told)), "{:?}", cells[0].doubts);
+        assert!(cells[0].total_ios > 0 && cells[0].clat_log2_ns.is_empty());
+    }
+
+    #[test]
+    fn a_mix_needs_a_file_of_its_own_and_reports_both_directions() {
+        let Some((file, _)) = disk_file(1 << 20) else { return };
+        let precious = vec![7; 1 << 20];
+        std::fs::write(file.path(), &precious).unwrap();
+        let line = format!("{} --rwmixread 50", file.path().display());
+        let refused = run(&args(&line).unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("is there already") && refused.contains("--destroy"), "{refused}");
+        let sized = format!("{line} --destroy --wait --size 1m");
+        assert!(
+            run(&args(&sized).unwrap()).unwrap_err().to_string().contains("--size is that of a file to make")
+        );
+        assert_eq!(std::fs::read(file.path()).unwrap(), precious);
+
+        let dir = tempfile::tempdir().unwrap();
+        let made = dir.path().join("made");
+        let line =
+            "--size 4m --rwmixread 70,100,0 --sizes 4k --depth 8 --number-ios 1000 --engine uring,threads";
+        let (cells, page, _run) = measured(&made, line);
+        assert!(!made.exists(), "the file it made is gone");
+        assert_eq!(cells.len(), 3 * 2 * 2);
+        for cell in &cells {
+            let [read, write] = [&cell.read, &cell.write].map(|way| way.as_ref().map_or(0, |w| w.total_ios));
+            match cell.cell.rwmixread {
+                Some(70) => {
+                    assert_eq!((read + write, cell.cell.rw.as_str()), (cell.total_ios, "randrw"));
+                    assert!((600..800).contains(&(read * 1000 / cell.total_ios)), "{read} and {write}");
+                }
+                Some(0) => assert_eq!((read + write, cell.cell.rw.as_str()), (0, "randwrite")),
+                _ => assert_eq!((read + write, cell.cell.rw.as_str()), (0, "randread")),
+            }
+            let early = cell.doubts.iter().any(|doubt| doubt.contains("before the device had them"));
+            assert_eq!(early, cell.cell.rw != "randread" && !cell.cell.direct, "{:?}", cell.doubts);
+        }
+        assert!(page.contains("Reads and writes apart"));
+    }
+
+    /// On a disk with one arm the order is worth something as soon as requests wait for it.
+    #[test]
+    fn an_order_has_an_effect_once_requests_wait_in_the_queue() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("data");
+        std::fs::File::create(&file).unwrap().set_len(900 << 30).unwrap();
+        let line = "--model hdd --sizes 4k --depth 128 --direct off --runtime 1.5 --queue fifo --queue elevator \
+                    --queue deadline:batch=8 --queue anticipatory --queue fair --queue-depth 1";
+        let (cells, ..) = measured(&file, line);
+        let iops = |queue: &str| {
+            let cell = cells.iter().find(|c| c.cell.queue.as_deref() == Some(queue)).unwrap();
+            assert_eq!(cell.cell.queue_depth, Some(1));
+            cell.iops
+        };
+        assert!(iops("elevator") > 1.3 * iops("fifo"), "{} and {}", iops("elevator"), iops("fifo"));
+        assert!(iops("deadline:batch=8") > 0.0 && iops("anticipatory") > 0.0 && iops("fair") > 0.0);
+    }
+
     #[test]
     fn once_is_every_place_once_asked_ahead_or_not() {
         let Some((file, _)) = disk_file(4 << 20) else { return };
@@ -521,7 +670,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");
         let line = format!(
-            "{} --engine uring,mmap --sizes 64k --depth 1 --pattern sequential --prefetch off,on --once --out {}",
+            "{} --engine uring,mmap --sizes 64k --depth 1 --pattern sequential --prefetch off,on --once --wait --out {}",
             file.path().display(),
             out.display()
         );

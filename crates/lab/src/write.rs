@@ -180,6 +180,7 @@ fn measure(
         read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(undo))?;
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
         let mut result = benches[planned.target].run(planned, repeat)?;
+        result.doubts.extend(planned.load.without_effect(device));
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
@@ -313,6 +314,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::write::rung::Rung;
 
     #[derive(Parser)]
     struct Cli {
@@ -370,7 +372,7 @@ mod tests {
         // As many writes of 16k as the file has places: all of them are neighbours.
         let line = format!(
             "{} --size 1m --sizes 4k,16k --engine inline,vectored --depth 64 --writes 64 --journal 1m --direct on \
-             --prefetch off --sync end --out {}",
+             --prefetch off --sync end --wait --out {}",
             path.display(),
             out.display()
         );
@@ -392,12 +394,104 @@ mod tests {
         assert!(most <= least * 1.01, "the whole file by one call: {least} to {most} ns");
     }
 
+    /// Runs `words` on a file to be made in `dir`; its results and its page.
+    fn measured(dir: &tempfile::TempDir, words: &str) -> (Vec<RungResult>, String) {
+        let (path, out) = (dir.path().join("made"), dir.path().join("run"));
+        run(&args(&format!("{} --wait --out {} {words}", path.display(), out.display()))).unwrap();
+        let files =
+            std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect::<Vec<_>>();
+        assert_eq!(files, ["run"], "the files it made are gone");
+        let lines = std::fs::read_to_string(out.join("rungs.jsonl")).unwrap();
+        let rungs = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        (rungs, std::fs::read_to_string(out.join("report.html")).unwrap())
+    }
+
+    /// A setting that tells rungs apart but is no key would have `lab compare` take one rung for
+    /// the other.
+    #[test]
+    fn every_setting_of_a_rung_is_a_key_of_comparisons_and_in_its_name() {
+        let rung = Rung {
+            rw: "randwrite".into(),
+            ioengine: "io_uring".into(),
+            size: Some(8 << 30),
+            sparse: true,
+            queue: Some("fair".into()),
+            queue_depth: Some(2),
+            random_distribution: Some("zipf:1.1".into()),
+            prioclass: Some(3),
+            prio: Some(0),
+            verify: true,
+            bs: 8192,
+            iodepth: 3,
+            direct: true,
+            prefetch: true,
+            sync: SyncPolicy::End,
+            scheduler: Some("bfq".into()),
+        };
+        let serde_json::Value::Object(fields) = serde_json::to_value(&rung).unwrap() else { panic!() };
+        let keys: std::collections::BTreeSet<&str> = KEYS.into_iter().collect();
+        assert_eq!(fields.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), keys);
+        let name = name_of(&rung);
+        for part in
+            ["queue fair (2 at the device)", "zipf:1.1", "ioprio idle", "verify", "file of 8g, sparse"]
+        {
+            assert!(name.contains(part), "{part}: {name}");
+        }
+    }
+
+    #[test]
+    fn every_engine_s_writes_are_verified_through_queues_and_by_laws() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let words = "--size 2m --writes 300 --journal 256k --sync end --prefetch off --depth 8 --verify \
+                     --engine inline,mmap,threads,uring,vectored,posix-aio --random-distribution random,zipf:1.2 \
+                     --queue none --queue elevator --queue deadline --queue-depth 2";
+        let (rungs, page) = measured(&dir, words);
+        for r in &rungs {
+            let verified = r.verified.unwrap();
+            let by_zipf = r.rung.random_distribution.is_some();
+            assert!(verified.blocks == 300 || (by_zipf && (50..300).contains(&verified.blocks)), "{r:?}");
+            assert_eq!(verified.cached_pages, 0);
+            assert_eq!(r.rung.queue_depth.is_some(), r.rung.queue.is_some());
+        }
+        let behind = |name: &str| rungs.iter().filter(|r| r.rung.queue.as_deref() == Some(name)).count();
+        // Threads, rings and POSIX AIO; the others have one request at a time, which never waits.
+        assert_eq!((behind("elevator"), behind("deadline")), (3 * 2 * 2, 3 * 2 * 2));
+        assert!(page.contains("verified"));
+    }
+
+    #[test]
+    fn files_of_several_sizes_are_rows_and_a_curve_and_one_beyond_the_room_is_sparse() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let beyond = data_file::room(dir.path()).unwrap() + (1 << 30);
+        let words = format!(
+            "--size 1m,4m,{beyond} --writes 64 --journal 1m --sync journal,end --direct off --engine inline --prefetch off,on"
+        );
+        let (rungs, page) = measured(&dir, &words);
+        let of = |size: u64| rungs.iter().filter(move |r| r.rung.size == Some(size)).collect::<Vec<_>>();
+        assert_eq!([1 << 20, 4 << 20, beyond].map(|size| of(size).len()), [4, 4, 2]);
+        assert!(of(beyond).iter().all(|r| r.rung.sparse && r.total_ios == 64 && !r.rung.prefetch));
+        assert!(of(1 << 20).iter().all(|r| !r.rung.sparse));
+        assert!(page.contains("Time of all syncs by the size of the file") && page.contains("is sparse"));
+    }
+
+    #[test]
+    fn sizes_are_of_files_to_make() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let path = dir.path().join("there");
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        for more in ["--size 1m", "--sparse"] {
+            let line = format!("{} --destroy --wait {more}", path.display());
+            let refused = run(&args(&line)).unwrap_err().to_string();
+            assert!(refused.contains("is there already") && refused.contains("leave them out"), "{refused}");
+        }
+    }
+
     #[test]
     fn a_ladder_writes_leaves_no_file_and_says_when_it_was_durable() {
         let Some(dir) = folder_on_a_device() else { return };
         let (path, out) = (dir.path().join("made"), dir.path().join("run"));
         let line = format!(
-            "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --out {}",
+            "{} --size 2m --writes 96 --journal 128k --sync each,journal,end,background --wait --out {}",
             path.display(),
             out.display()
         );

@@ -8,6 +8,7 @@ use snowmelt_io::{IoPriority, Pattern, Places, Policy};
 use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 
 use crate::LabError;
+use crate::machine::{BlockDevice, active_scheduler};
 use crate::run::arguments::EngineName;
 use crate::run::grid::grid;
 
@@ -108,6 +109,9 @@ pub struct LoadArgs {
     queue_depth: Option<u32>,
 }
 
+/// The kernel's schedulers that look at priorities.
+const LOOK_AT_PRIORITIES: [&str; 2] = ["mq-deadline", "bfq"];
+
 /// One combination of the settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
@@ -139,6 +143,16 @@ impl Load {
     /// The engine, behind the queue if there is one.
     pub fn engine(&self, engine: EngineName) -> EngineName {
         if self.policy.is_some() { engine.queued() } else { engine }
+    }
+
+    /// Why its priority may be without effect on a device as it is set now, if so.
+    pub fn without_effect(&self, device: &BlockDevice) -> Option<String> {
+        self.ioprio?;
+        let line = std::fs::read_to_string(device.sys().join("queue/scheduler")).ok()?;
+        let now = active_scheduler(&line);
+        let looks = LOOK_AT_PRIORITIES.contains(&now);
+        (!looks)
+            .then(|| format!("the scheduler {now} does not look at priorities: only a drive itself could"))
     }
 
     /// Why there is no such load in this pattern and at this depth, if so.
