@@ -71,7 +71,8 @@ pub(super) fn plan(
         let (read_ahead_kb, prefetch) = if direct { (None, false) } else { ahead[at] };
         let scheduler = schedulers.get(scheduler).cloned();
         let (load, read_percent) = (loads[load], mixes[mix]);
-        let engine = load.engine(args.engine[engine]);
+        let asked = args.engine[engine];
+        let engine = load.engine(asked);
         let cell = ReadCell {
             ioengine: engine.name().into(),
             queue: load.queue_name(),
@@ -91,7 +92,7 @@ pub(super) fn plan(
             mem: args.mem[mem],
             scheduler: scheduler.as_ref().map(|scheduler| scheduler.name.clone()),
         };
-        let senseless = load.impossible(pattern, engine, cell.iodepth);
+        let senseless = load.impossible(pattern, asked, cell.iodepth);
         match senseless.or_else(|| impossible(&cell, engine, unit)) {
             Some(why) => left_out.push(why),
             None => plan.push(Planned { cell, engine, pattern, load, read_percent, scheduler }),

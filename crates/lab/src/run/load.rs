@@ -155,8 +155,12 @@ impl Load {
             .then(|| format!("the scheduler {now} does not look at priorities: only a drive itself could"))
     }
 
-    /// Why there is no such load in this pattern and at this depth, if so.
+    /// Why there is no such load in this pattern, by the `engine` that was asked for and at this
+    /// depth, if so.
     pub fn impossible(&self, pattern: Pattern, engine: EngineName, depth: u32) -> Option<String> {
+        if self.policy.is_some() && engine.goes_below_queues() {
+            return Some(format!("a queue has no {}: it is left out with --queue", engine.name()));
+        }
         if self.distribution != Distribution::Uniform && pattern != Pattern::Random {
             let name = self.distribution;
             return Some(format!(
@@ -272,6 +276,7 @@ mod tests {
         );
         assert_eq!(why("--queue fair --queue-depth 7", Pattern::Random, "uring", 8), "");
         assert!(why("--queue fair --ioprio idle", Pattern::Random, "uring", 8).contains("no --ioprio"));
+        assert!(why("--queue fair", Pattern::Random, "mmap", 1).contains("has no mmap"));
         assert!(why("--ioprio idle", Pattern::Random, "posix-aio", 8).contains("posix-aio"));
     }
 

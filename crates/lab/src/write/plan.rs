@@ -48,7 +48,8 @@ pub(super) fn plan(
     for [scheduler, target, load, bs, sync, engine, direct, prefetch] in grid(lens) {
         let scheduler = schedulers.get(scheduler).cloned();
         let (load, on) = (loads[load], &targets[target]);
-        let engine = load.engine(args.engine[engine]);
+        let asked = args.engine[engine];
+        let engine = load.engine(asked);
         let rung = Rung {
             rw: "randwrite".into(),
             ioengine: engine.name().into(),
@@ -67,7 +68,7 @@ pub(super) fn plan(
             sync: args.sync[sync],
             scheduler: scheduler.as_ref().map(|scheduler| scheduler.name.clone()),
         };
-        let senseless = load.impossible(Pattern::Random, engine, rung.iodepth);
+        let senseless = load.impossible(Pattern::Random, asked, rung.iodepth);
         match senseless.map_or_else(|| impossible(&rung, engine, &on.target), |why| Ok(Some(why)))? {
             Some(why) => left_out.push(why),
             None => {
