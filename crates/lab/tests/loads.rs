@@ -57,16 +57,16 @@ impl LoopDevice {
     }
 }
 
-/// Issued requests of one device, in an instance of tracefs of its own.
-struct Issued(PathBuf);
+/// IssuedRequests requests of one device, in an instance of tracefs of its own.
+struct IssuedRequests(PathBuf);
 
-impl Issued {
-    fn of(device: &Path) -> Option<Issued> {
+impl IssuedRequests {
+    fn of(device: &Path) -> Option<IssuedRequests> {
         use std::os::unix::fs::MetadataExt;
         let number = fs::metadata(device).expect("a device").rdev();
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
         let root = Path::new("/sys/kernel/tracing/instances");
-        let issued = Issued(root.join(format!("snowmelt-test-{}", std::process::id())));
+        let issued = IssuedRequests(root.join(format!("snowmelt-test-{}", std::process::id())));
         let event = issued.0.join("events/block/block_rq_issue");
         let set = |file: &str, text: String| fs::write(event.join(file), text);
         let begun = fs::create_dir(&issued.0)
@@ -99,7 +99,7 @@ fn skipped<T>(why: &str) -> Option<T> {
     None
 }
 
-impl Drop for Issued {
+impl Drop for IssuedRequests {
     fn drop(&mut self) {
         let _ = fs::write(self.0.join("events/block/block_rq_issue/enable"), "0");
         let _ = fs::remove_dir(&self.0);
@@ -109,7 +109,7 @@ impl Drop for Issued {
 #[test]
 fn every_request_has_the_priority_that_was_asked_for() {
     let Some(device) = LoopDevice::attach() else { return };
-    let Some(issued) = Issued::of(&device.path) else { return };
+    let Some(issued) = IssuedRequests::of(&device.path) else { return };
     let direct = "--sizes 4k --direct on --number-ios 40 --depth";
     for (i, (engine, depth)) in
         [("uring", 4), ("threads", 4), ("inline", 1), ("vectored", 4)].iter().enumerate()
