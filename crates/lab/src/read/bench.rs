@@ -130,11 +130,12 @@ impl ReadBench<'_> {
         // A block that was read once is in the page cache, and no longer the device's.
         let once = self.once || (!cell.direct && self.model.is_none());
         let all = if once { (self.range / cell.bs).min(places.count()) } else { u64::MAX };
-        // Shorter intervals while the whole is short: ten of them tell more than three.
-        let interval = if self.runtime >= Duration::from_secs(8) && self.most.is_none() {
-            Duration::from_secs(1)
-        } else {
-            (self.runtime / 10).clamp(Duration::from_millis(50), Duration::from_millis(800))
+        // Shorter intervals while the whole is short: ten of them tell more than three. How long a
+        // number of I/Os takes is not known before.
+        let interval = match self.most {
+            Some(_) => Duration::from_millis(100),
+            None if self.runtime >= Duration::from_secs(8) => Duration::from_secs(1),
+            None => (self.runtime / 10).max(Duration::from_millis(50)),
         };
         Ok(Job {
             engine: planned.engine.0,
@@ -200,8 +201,10 @@ impl ReadBench<'_> {
     ) -> CellResult {
         let interval_s = result.interval_ns as f64 / 1e9;
         let mut series: Vec<f64> = result.per_interval.iter().map(|n| *n as f64 / interval_s).collect();
-        if series.len() > 1 {
-            series.pop(); // cut short
+        // The last one was cut short.
+        match &mut series[..] {
+            [only] => *only = result.iops(),
+            _ => drop(series.pop()),
         }
         assert_eq!(result.clat_ns.len(), result.total_ios, "every request has a latency");
         assert_eq!(
