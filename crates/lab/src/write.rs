@@ -296,8 +296,9 @@ fn heading() -> String {
 }
 
 fn row(r: &RungResult) -> String {
+    let verified = r.verified.map_or(String::new(), |verified| format!("  {} verified", verified.blocks));
     format!(
-        "{:<52} {:>8} {:>9.2} {:>9.2} {:>9.0} {:>8.2} {:>6} {:>9.1}",
+        "{:<52} {:>8} {:>9.2} {:>9.2} {:>9.0} {:>8.2} {:>6} {:>9.1}{verified}",
         name_of(&r.rung),
         r.total_ios,
         r.written_s,
