@@ -77,7 +77,7 @@ fn read_back(
 ) -> Result<Vec<StampFault>, LabError> {
     let next = AtomicUsize::new(0);
     let faults = Mutex::new(Vec::new());
-    let read = || {
+    let read = || -> Result<(), LabError> {
         let mut buf = AlignedBuf::new(job.bs as usize);
         while let Some(offset) = offsets.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
