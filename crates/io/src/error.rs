@@ -18,6 +18,8 @@ pub enum Operation {
     Length,
     /// Setting up the engine that serves it.
     Engine,
+    /// Giving its requests a priority.
+    Priority,
 }
 
 impl fmt::Display for Operation {
@@ -29,6 +31,7 @@ impl fmt::Display for Operation {
             Operation::Sync => "sync",
             Operation::Length => "length",
             Operation::Engine => "engine",
+            Operation::Priority => "I/O priority",
         })
     }
 }

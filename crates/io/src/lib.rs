@@ -76,7 +76,10 @@ pub use hints::{Hints, Prior};
 pub use latency::{Latency, LatencyMeter};
 pub use learn::writes::WriteCosts;
 pub use learn::{Belief, Beside, Evidence, SeenLoad};
-pub use measure::job::{CpuUse, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on};
+pub use measure::job::{
+    CpuUse, FoundInstead, Job, JobDirection, JobEngine, JobFile, JobResult, LEAST_STAMPED, OneWay, Pattern,
+    Places, StampFault, check_stamp, run_job, run_job_on, stamp,
+};
 pub use measure::probe::{ProbeLimits, ProbedReads, Profile, RatePoint, probe};
 pub use measure::written::written_bytes;
 pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
@@ -104,6 +107,7 @@ pub use system::loop_device::{
     LoopOptions, block_discard, block_zero, loop_attach, loop_backing, loop_detach, loop_free,
 };
 pub use system::page_cache::cached_pages;
+pub use system::priority::IoPriority;
 pub use time::clock::{ClientGuard, ClientTicket, Clock};
 pub use time::event_count::EventCount;
 pub use write_cost::{Haste, WriteCost};

@@ -14,6 +14,7 @@ pub(crate) mod arguments;
 pub(crate) mod compare;
 pub mod functions;
 pub(crate) mod grid;
+pub(crate) mod load;
 pub(crate) mod turns;
 
 use std::fs::{self, File};

@@ -1,5 +1,8 @@
 //! Percentiles, medians, and the steadiness of a second-by-second series.
 
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +86,73 @@ pub fn summary(h: &Histogram<u64>) -> LatencySummary {
     }
 }
 
+/// Percentiles that fio prints when none are asked for.
+const FIO_PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// Percentiles to be shown (fio: `percentile_list`): `50:99:99.9`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PercentileList(pub Vec<f64>);
+
+impl FromStr for PercentileList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PercentileList, String> {
+        let one = |part: &str| match part.trim().parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+            _ => Err(format!("{part:?} is no percentile: write numbers above 0 up to 100, as 50:99:99.9")),
+        };
+        let mut list = text.split([':', ',']).map(one).collect::<Result<Vec<f64>, String>>()?;
+        list.sort_by(f64::total_cmp);
+        list.dedup();
+        match list.len() {
+            1..=20 => Ok(PercentileList(list)),
+            many => Err(format!("{many} percentiles: as fio, 20 at most")),
+        }
+    }
+}
+
+/// The name of a percentile in JSON, as fio's: `99.900000`.
+pub fn percentile_key(percent: f64) -> String {
+    format!("{percent:.6}")
+}
+
+/// fio's percentiles and the `asked` ones, in ns, by their names; empty when nothing was measured.
+pub fn percentiles(h: &Histogram<u64>, asked: &[f64]) -> BTreeMap<String, u64> {
+    let all = FIO_PERCENTILES.iter().chain(asked).filter(|_| !h.is_empty());
+    all.map(|percent| (percentile_key(*percent), h.value_at_quantile(percent / 100.0))).collect()
+}
+
+/// How many latencies lie in each power of two, from the smallest one to the largest: lower bound
+/// in ns, and how many.
+pub fn log2_buckets(h: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let mut buckets: Vec<(u64, u64)> = Vec::new();
+    for recorded in h.iter_recorded() {
+        let lower = 1u64 << recorded.value_iterated_to().max(1).ilog2();
+        while buckets.last().is_some_and(|(last, _)| *last < lower / 2) {
+            let next = buckets[buckets.len() - 1].0 * 2;
+            buckets.push((next, 0));
+        }
+        match buckets.last_mut() {
+            Some((last, count)) if *last == lower => *count += recorded.count_at_value(),
+            _ => buckets.push((lower, recorded.count_at_value())),
+        }
+    }
+    buckets
+}
+
+/// Buckets as rows of text with bars, as bpftrace's `hist`; the longest bar is of 40 signs.
+pub fn log2_rows(buckets: &[(u64, u64)], show: impl Fn(u64) -> String) -> Vec<String> {
+    const LONGEST: u64 = 40;
+    let most = buckets.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let row = |(lower, count): &(u64, u64)| {
+        let range = format!("[{}, {})", show(*lower), show(lower * 2));
+        let bar = "@".repeat((count * LONGEST).div_ceil(most) as usize);
+        format!("{range:<22} {count:>9} |{bar:<40}|")
+    };
+    buckets.iter().map(row).collect()
+}
+
 /// The middle value, or the mean of the two in the middle; `None` of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.to_vec();
@@ -146,6 +216,45 @@ mod tests {
         }
         assert!((s.mean_ns / 500_500.0 - 1.0).abs() < 0.002 && (s.max_ns as f64 / 1e6 - 1.0).abs() < 0.002);
         assert_eq!(Latencies::default().summary(), LatencySummary::default());
+    }
+
+    fn histogram(values: &[u64]) -> Histogram<u64> {
+        let mut h = Latencies::default().histogram;
+        values.iter().for_each(|ns| h.saturating_record(*ns));
+        h
+    }
+
+    #[test]
+    fn percentiles_are_fio_s_and_the_asked_ones() {
+        let h = histogram(&(1..=1000).map(|n| n * 1000).collect::<Vec<_>>());
+        let all = percentiles(&h, &[99.0, 33.3]);
+        assert_eq!(all.len(), FIO_PERCENTILES.len() + 1);
+        for (key, wanted) in [("1.000000", 10e3), ("33.300000", 333e3), ("99.990000", 1000e3)] {
+            assert!((all[key] as f64 / wanted - 1.0).abs() < 0.002, "{key}: {}", all[key]);
+        }
+        assert!(percentiles(&histogram(&[]), &[50.0]).is_empty());
+        let list: PercentileList = "99.9:50,99:50".parse().unwrap();
+        assert_eq!(list.0, [50.0, 99.0, 99.9]);
+        for wrong in ["", "0", "101", "50:x", "nan"] {
+            assert!(wrong.parse::<PercentileList>().unwrap_err().contains("50:99:99.9"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_latency_is_in_the_power_of_two_that_holds_it() {
+        let values = [1, 1023, 1024, 2047, 2048, 3000, 4095, 40_000, 65_535, 65_536, 131_071];
+        let mut wanted = BTreeMap::new();
+        values.iter().for_each(|ns: &u64| *wanted.entry(1u64 << ns.ilog2()).or_insert(0) += 1);
+        let buckets = log2_buckets(&histogram(&values));
+        let filled: BTreeMap<u64, u64> = buckets.iter().copied().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(filled, wanted);
+        assert_eq!(buckets.len(), 17, "from 1 to 64 Ki, the empty ones too: {buckets:?}");
+        assert!(buckets.windows(2).all(|pair| pair[1].0 == 2 * pair[0].0));
+        let rows = log2_rows(&[(1024, 80), (2048, 0), (4096, 1)], |ns| ns.to_string());
+        assert_eq!(rows[0].matches('@').count(), 40);
+        assert!(rows[0].starts_with("[1024, 2048) ") && !rows[1].contains('@'), "{rows:?}");
+        assert_eq!(rows[2].matches('@').count(), 1, "one of many is seen");
+        assert_eq!(log2_buckets(&histogram(&[])), []);
     }
 
     #[test]

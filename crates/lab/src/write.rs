@@ -10,13 +10,18 @@
 //!    policy says.
 //! 3. Time is taken when the last write returned, and again when everything was durable.
 //!
+//! 4. With `--verify` the blocks are read back from the device, each compared with what was
+//!    written there.
+//!
 //! Only a file this command made itself is written to without `--destroy`.
 
 mod plan;
 mod report;
 mod rung;
+mod sized;
+mod verify;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -24,17 +29,19 @@ use serde::Serialize;
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
-use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::run::arguments::{EngineName, Given, Idle, OnOff};
+use crate::run::load::LoadArgs;
 use crate::run::turns::{self, Measured, Turns};
 use crate::target::held::Busy;
 use crate::target::{Target, data_file};
-use crate::undo::{Undo, signals};
+use crate::undo::Undo;
+use crate::undo::signals::{self, Stop};
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
 pub(crate) use crate::write::rung::{RungResult, name_of};
 use crate::write::rung::{SyncPolicy, WriteBench};
+use crate::write::sized::SizedTarget;
 use crate::{LabError, Run, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or
@@ -49,9 +56,13 @@ pub struct WriteArgs {
     /// Overwrite what is in the file or on the device.
     #[arg(long)]
     destroy: bool,
-    /// Size of the file to make.
-    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = size::parse)]
-    size: u64,
+    /// Size of the file to make, 1g if not given; of several a file each, with the time of the
+    /// syncs by size. One that the disk has no room for is made sparse.
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size::parse)]
+    size: Vec<u64>,
+    /// Make all files sparse: only what is written takes room, and finding it is measured, too.
+    #[arg(long)]
+    sparse: bool,
     /// Sizes of writes (fio: bs).
     #[arg(long, visible_alias = "bs", value_delimiter = ',', default_value = "4k", value_parser = size::parse)]
     sizes: Vec<u64>,
@@ -83,8 +94,14 @@ pub struct WriteArgs {
     /// going on).
     #[arg(long, value_delimiter = ',', default_value = "journal,end,background")]
     sync: Vec<SyncPolicy>,
-    /// Writes per rung.
-    #[arg(long, default_value_t = 25_600)]
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Read every block back after the last sync, cold, and compare it with what was written (fio:
+    /// verify): each has a header with its offset, a seed and a checksum.
+    #[arg(long)]
+    verify: bool,
+    /// Writes per rung (fio: number_ios).
+    #[arg(long, visible_alias = "number-ios", alias = "number_ios", default_value_t = 25_600)]
     writes: u64,
     /// Bytes of writes per portion: a journal file.
     #[arg(long, value_name = "SIZE", default_value = "16m", value_parser = size::parse)]
@@ -115,49 +132,72 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     let stop = signals::stop_on_signal();
     let undo = Undo::open("write")?;
     // The file may be made first, on the same disk.
-    let folder = args.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let place = if args.path.exists() { &args.path } else { folder.unwrap_or(Path::new(".")) };
-    let disk = BlockDevice::find(place)?;
-    args.busy.hold(disk.as_slice(), &undo, stop.flag())?;
+    args.busy.hold(data_file::disk_below(&args.path)?.as_slice(), &undo, stop.flag())?;
     let _awake = args.awake.then(Awake::hold).transpose()?;
-    prepare(args, &undo)?;
-    let target = Target::look(&args.path)?;
-    target.refuse_if_in_use()?;
-    let schedulers = chosen(&args.schedulers, std::slice::from_ref(&target.device))?;
-    let (plan, left_out) = plan(args, &schedulers, &target)?;
+    let targets = prepare(args, &undo)?;
+    for sized in &targets {
+        sized.target.refuse_if_in_use()?;
+    }
+    let device = &targets[0].target.device;
+    let schedulers = chosen(&args.schedulers, std::slice::from_ref(device))?;
+    let (plan, left_out) = plan(args, &schedulers, &targets)?;
     if plan.is_empty() {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
-    let bench = WriteBench {
-        target: &target,
+    measure(args, &targets, &plan, &undo, &stop)
+}
+
+/// Measures the plan in turns.
+fn measure(
+    args: &WriteArgs,
+    targets: &[SizedTarget],
+    plan: &[PlannedRung],
+    undo: &Undo,
+    stop: &Stop,
+) -> Result<(), LabError> {
+    let bench = |target| WriteBench {
+        target,
         writes: args.writes,
         journal_bytes: args.journal,
         runtime: Duration::from_secs_f64(args.runtime),
         seed: args.seed,
         stop: stop.flag(),
     };
-
+    let benches: Vec<WriteBench<'_>> = targets.iter().map(bench).collect();
+    let device = &targets[0].target.device;
     let mut run = Run::create("write", args.out.as_deref())?;
-    run.settings(&WriteSettings::from_args(args, target.len));
-    run.device(target.device.clone());
+    let lens: Vec<u64> = targets.iter().map(|sized| sized.target.len).collect();
+    run.settings(&WriteSettings::from_args(args, &lens));
+    run.device(device.clone());
+    targets.iter().filter_map(doubt).for_each(|doubt| run.doubt(doubt));
     run.compare_by("rungs", &KEYS, &[("durable_per_s", true), ("durable_s", false)]);
     crate::say!("{}", heading());
-    let read_ahead = ReadAhead::read(&target.device);
-    let behind = Behind::find(&target.device.name);
+    let read_ahead = ReadAhead::read(device);
+    let behind = Behind::find(&device.name);
     let measure = |planned: &PlannedRung, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {
-            scheduler.apply(&target.device, &undo)?;
+            scheduler.apply(device, undo)?;
         }
-        read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(&undo))?;
+        read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(undo))?;
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
-        let mut result = bench.run(&planned.rung, planned.engine, repeat)?;
+        let mut result = benches[planned.target].run(planned, repeat)?;
+        result.doubts.extend(planned.load.without_effect(device));
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };
-    let turns = Turns { file: "rungs", count: args.repeats, stop: &stop, undo: &undo };
-    turns::run(run, &turns, &plan, measure, |results| report(&target, results))
+    let turns = Turns { file: "rungs", count: args.repeats, stop, undo };
+    turns::run(run, &turns, plan, measure, |results| report(&args.path, results))
+}
+
+/// A sparse file that was not asked for puts its rungs in doubt.
+fn doubt(sized: &SizedTarget) -> Option<String> {
+    let bytes = sized.size.filter(|_| sized.sparse)?;
+    Some(format!(
+        "the file of {} is sparse: writing it also has the file system find room for every place",
+        size::exact(bytes)
+    ))
 }
 
 impl Measured for RungResult {
@@ -174,12 +214,29 @@ impl Measured for RungResult {
     }
 }
 
-const KEYS: [&str; 8] = ["ioengine", "bs", "iodepth", "direct", "prefetch", "sync", "rw", "scheduler"];
+const KEYS: [&str; 16] = [
+    "ioengine",
+    "bs",
+    "iodepth",
+    "direct",
+    "prefetch",
+    "sync",
+    "rw",
+    "scheduler",
+    "size",
+    "sparse",
+    "queue",
+    "queue_depth",
+    "random_distribution",
+    "prioclass",
+    "prio",
+    "verify",
+];
 
 #[derive(Serialize)]
 struct WriteSettings {
     path: PathBuf,
-    len_bytes: u64,
+    len_bytes: Vec<u64>,
     writes: u64,
     journal_bytes: u64,
     runtime_s: f64,
@@ -189,10 +246,10 @@ struct WriteSettings {
 }
 
 impl WriteSettings {
-    fn from_args(args: &WriteArgs, len_bytes: u64) -> WriteSettings {
+    fn from_args(args: &WriteArgs, lens: &[u64]) -> WriteSettings {
         WriteSettings {
             path: args.path.clone(),
-            len_bytes,
+            len_bytes: lens.to_vec(),
             writes: args.writes,
             journal_bytes: args.journal,
             runtime_s: args.runtime,
@@ -205,6 +262,7 @@ impl WriteSettings {
 
 fn check(args: &WriteArgs) -> Result<(), LabError> {
     turns::check(args.runtime, args.repeats, &[args.depth])?;
+    args.load.check()?;
     let wrong = |why: &str| Err(LabError::Argument(why.into()));
     if args.writes == 0 {
         return wrong("--writes must be at least 1");
@@ -227,19 +285,22 @@ fn idle(args: &WriteArgs) -> Vec<Idle<'static>> {
     ]
 }
 
-/// Makes the file where there is none; refuses to touch what is there without --destroy.
-fn prepare(args: &WriteArgs, undo: &Undo) -> Result<(), LabError> {
+/// Makes the files where there is none; refuses to touch what is there without --destroy.
+fn prepare(args: &WriteArgs, undo: &Undo) -> Result<Vec<SizedTarget>, LabError> {
+    data_file::may_be_written(&args.path, args.destroy)?;
     if args.path.exists() {
-        if args.destroy {
-            return Ok(());
+        if !args.size.is_empty() || args.sparse {
+            return Err(LabError::refused(
+                args.path.display(),
+                "is there already: --size and --sparse are of files to make",
+                "leave them out, or name a file that is not there yet",
+            ));
         }
-        return Err(LabError::refused(
-            args.path.display(),
-            "is there already and would be overwritten",
-            "name a file that is not there yet, or allow it with --destroy",
-        ));
+        return Ok(vec![SizedTarget { target: Target::look(&args.path)?, size: None, sparse: false }]);
     }
-    data_file::make(&args.path, args.size, args.seed, undo)
+    let sizes = if args.size.is_empty() { vec![1 << 30] } else { args.size.clone() };
+    let longest = args.sizes.iter().max().copied().unwrap_or(0);
+    sized::make(&args.path, &sizes, args.sparse, args.writes.saturating_mul(longest), args.seed, undo)
 }
 
 fn heading() -> String {
@@ -250,8 +311,9 @@ fn heading() -> String {
 }
 
 fn row(r: &RungResult) -> String {
+    let verified = r.verified.map_or(String::new(), |verified| format!("  {} verified", verified.blocks));
     format!(
-        "{:<52} {:>8} {:>9.2} {:>9.2} {:>9.0} {:>8.2} {:>6} {:>9.1}",
+        "{:<52} {:>8} {:>9.2} {:>9.2} {:>9.0} {:>8.2} {:>6} {:>9.1}{verified}",
         name_of(&r.rung),
         r.total_ios,
         r.written_s,
@@ -268,6 +330,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::write::rung::Rung;
 
     #[derive(Parser)]
     struct Cli {
@@ -349,6 +412,98 @@ mod tests {
         // All pieces of a call have its time.
         let (least, most) = (rungs[3].clat.min_ns as f64, rungs[3].clat.max_ns as f64);
         assert!(most <= least * 1.01, "the whole file by one call: {least} to {most} ns");
+    }
+
+    /// Runs `words` on a file to be made in `dir`; its results and its page.
+    fn measured(dir: &tempfile::TempDir, words: &str) -> (Vec<RungResult>, String) {
+        let (path, out) = (dir.path().join("made"), dir.path().join("run"));
+        run(&args(&format!("{} --wait --out {} {words}", path.display(), out.display()))).unwrap();
+        let files =
+            std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect::<Vec<_>>();
+        assert_eq!(files, ["run"], "the files it made are gone");
+        let lines = std::fs::read_to_string(out.join("rungs.jsonl")).unwrap();
+        let rungs = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        (rungs, std::fs::read_to_string(out.join("report.html")).unwrap())
+    }
+
+    /// A setting that tells rungs apart but is no key would have `lab compare` take one rung for
+    /// the other.
+    #[test]
+    fn every_setting_of_a_rung_is_a_key_of_comparisons_and_in_its_name() {
+        let rung = Rung {
+            rw: "randwrite".into(),
+            ioengine: "io_uring".into(),
+            size: Some(8 << 30),
+            sparse: true,
+            queue: Some("fair".into()),
+            queue_depth: Some(2),
+            random_distribution: Some("zipf:1.1".into()),
+            prioclass: Some(3),
+            prio: Some(0),
+            verify: true,
+            bs: 8192,
+            iodepth: 3,
+            direct: true,
+            prefetch: true,
+            sync: SyncPolicy::End,
+            scheduler: Some("bfq".into()),
+        };
+        let serde_json::Value::Object(fields) = serde_json::to_value(&rung).unwrap() else { panic!() };
+        let keys: std::collections::BTreeSet<&str> = KEYS.into_iter().collect();
+        assert_eq!(fields.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), keys);
+        let name = name_of(&rung);
+        for part in
+            ["queue fair (2 at the device)", "zipf:1.1", "ioprio idle", "verify", "file of 8g, sparse"]
+        {
+            assert!(name.contains(part), "{part}: {name}");
+        }
+    }
+
+    #[test]
+    fn every_engine_s_writes_are_verified_through_queues_and_by_laws() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let words = "--size 2m --writes 300 --journal 256k --sync end --prefetch off --depth 8 --verify \
+                     --engine inline,mmap,threads,uring,vectored,posix-aio --random-distribution random,zipf:1.2 \
+                     --queue none --queue elevator --queue deadline --queue-depth 2";
+        let (rungs, page) = measured(&dir, words);
+        for r in &rungs {
+            let verified = r.verified.unwrap();
+            let by_zipf = r.rung.random_distribution.is_some();
+            assert!(verified.blocks == 300 || (by_zipf && (50..300).contains(&verified.blocks)), "{r:?}");
+            assert_eq!(verified.cached_pages, 0);
+            assert_eq!(r.rung.queue_depth.is_some(), r.rung.queue.is_some());
+        }
+        let behind = |name: &str| rungs.iter().filter(|r| r.rung.queue.as_deref() == Some(name)).count();
+        // Threads, rings and POSIX AIO; the others have one request at a time, which never waits.
+        assert_eq!((behind("elevator"), behind("deadline")), (3 * 2 * 2, 3 * 2 * 2));
+        assert!(page.contains("verified"));
+    }
+
+    #[test]
+    fn files_of_several_sizes_are_rows_and_a_curve_and_one_beyond_the_room_is_sparse() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let beyond = data_file::room(dir.path()).unwrap() + (1 << 30);
+        let words = format!(
+            "--size 1m,4m,{beyond} --writes 64 --journal 1m --sync journal,end --direct off --engine inline --prefetch off,on"
+        );
+        let (rungs, page) = measured(&dir, &words);
+        let of = |size: u64| rungs.iter().filter(move |r| r.rung.size == Some(size)).collect::<Vec<_>>();
+        assert_eq!([1 << 20, 4 << 20, beyond].map(|size| of(size).len()), [4, 4, 2]);
+        assert!(of(beyond).iter().all(|r| r.rung.sparse && r.total_ios == 64 && !r.rung.prefetch));
+        assert!(of(1 << 20).iter().all(|r| !r.rung.sparse));
+        assert!(page.contains("Time of all syncs by the size of the file") && page.contains("is sparse"));
+    }
+
+    #[test]
+    fn sizes_are_of_files_to_make() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let path = dir.path().join("there");
+        std::fs::write(&path, vec![7; 1 << 20]).unwrap();
+        for more in ["--size 1m", "--sparse"] {
+            let line = format!("{} --destroy --wait {more}", path.display());
+            let refused = run(&args(&line)).unwrap_err().to_string();
+            assert!(refused.contains("is there already") && refused.contains("leave them out"), "{refused}");
+        }
     }
 
     #[test]

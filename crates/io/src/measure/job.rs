@@ -5,18 +5,22 @@
 //! until its time is over. The engines `uring`, `threads`, `inline`, `mmap` and `vectored` have
 //! loops of their own below the scheduler: the cost of a request is then the kernel's. With
 //! [`JobEngine::Queue`] the same load goes through a [`DeviceQueue`](crate::DeviceQueue); the
-//! difference is the cost of the scheduler.
+//! difference is the cost of the scheduler, or what its order is worth where fewer requests may be
+//! at the device than are outstanding.
 //!
 //! Names and units are fio's: `rw`, `bs`, `iodepth`, `iops`, `clat`.
 
 mod buffers;
+mod direction;
 mod mapped;
 mod places;
 mod queued;
 mod ring;
+mod stamp;
 mod tally;
 mod vectored;
 mod workers;
+mod zipf;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,9 +34,12 @@ use crate::config::IoEngine;
 use crate::device::{Alignment, Device};
 use crate::error::{IoError, Operation};
 use crate::queue::order::Policy;
+use crate::system::priority::IoPriority;
 
+pub use direction::JobDirection;
 pub use places::{Pattern, Places};
-pub use tally::{CpuUse, JobResult};
+pub use stamp::{FoundInstead, LEAST_STAMPED, StampFault, check_stamp, stamp};
+pub use tally::{CpuUse, JobResult, OneWay};
 
 /// The engine that carries the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +66,8 @@ pub struct Job {
     pub engine: JobEngine,
     /// The order of those that wait in a queue.
     pub policy: Policy,
-    /// True writes what is in the buffers (random bytes), false reads.
-    pub write: bool,
+    /// Which requests read, and which write what is in the buffers (random bytes).
+    pub rw: JobDirection,
     /// Bytes per request.
     pub bs: u64,
     /// The buffers lie in huge pages (fio: `mem=mmaphuge`, but transparent ones: none need be
@@ -68,6 +75,13 @@ pub struct Job {
     pub huge_pages: bool,
     /// Requests outstanding.
     pub iodepth: u32,
+    /// Most of them at the device, of a job through a queue; the others wait in its order. All
+    /// without.
+    pub queue_depth: Option<u32>,
+    /// Priority of the requests; without, that of the calling thread.
+    pub ioprio: Option<IoPriority>,
+    /// Writes are stamped with this seed and their offsets, see [`stamp`].
+    pub verify: Option<u64>,
     /// Where the requests go.
     pub places: Places,
     /// The first place, counted from 0: a job can go on where another stopped.
@@ -78,6 +92,13 @@ pub struct Job {
     pub runtime: Duration,
     /// Length of the intervals in which completions are counted.
     pub interval: Duration,
+}
+
+impl Job {
+    /// Direction and offset of request number `i`, counted from the first place of all.
+    fn request(&self, i: u64) -> (bool, u64) {
+        (self.rw.writes(i), self.places.at(i))
+    }
 }
 
 impl JobEngine {
@@ -158,7 +179,7 @@ fn direct_alignment(file: &File, name: &Arc<str>) -> Result<Alignment, IoError> 
 /// The job does not fit the file, its engine needs a queue, or a request failed.
 pub fn run_job(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     check(job, file.alignment, file.len, &file.name)?;
-    match job.engine {
+    with_priority(job, &file.name, || match job.engine {
         JobEngine::Uring => ring::run(file, job, stop),
         JobEngine::Threads => workers::run(file, job, job.iodepth, stop),
         JobEngine::Inline => workers::run(file, job, 1, stop),
@@ -168,7 +189,21 @@ pub fn run_job(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult
             let message = "a queue needs a device: run_job_on";
             Err(IoError::invalid(&file.name, Operation::Engine, message))
         }
-    }
+    })
+}
+
+/// Runs a job on a thread that has its priority, so that none is left on the caller's.
+fn with_priority(
+    job: &Job,
+    name: &Arc<str>,
+    run: impl FnOnce() -> Result<JobResult, IoError> + Send,
+) -> Result<JobResult, IoError> {
+    let Some(priority) = job.ioprio else { return run() };
+    let prioritised = || {
+        priority.apply().map_err(|e| IoError::os(name, Operation::Priority, 0, 0, &e))?;
+        run()
+    };
+    std::thread::scope(|scope| scope.spawn(prioritised).join().expect("a job does not panic"))
 }
 
 /// Runs `job` on a device of any kind through a queue, whatever its engine.
@@ -177,6 +212,10 @@ pub fn run_job(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult
 /// The job does not fit the device, or a request failed.
 pub fn run_job_on(device: &Arc<dyn Device>, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     check(job, device.alignment(), device.len()?, device.name())?;
+    if job.ioprio.is_some() {
+        let message = "a queue gives its requests the priorities of their classes";
+        return Err(IoError::invalid(device.name(), Operation::Engine, message));
+    }
     let engine = match job.engine {
         JobEngine::Queue(engine) => engine,
         JobEngine::Uring => IoEngine::Uring,
@@ -188,7 +227,7 @@ pub fn run_job_on(device: &Arc<dyn Device>, job: &Job, stop: &AtomicBool) -> Res
 
 /// Refuses what no request could do.
 fn check(job: &Job, alignment: Alignment, len: u64, name: &Arc<str>) -> Result<(), IoError> {
-    let operation = if job.write { Operation::Write } else { Operation::Read };
+    let operation = if job.rw.any_write() { Operation::Write } else { Operation::Read };
     let invalid = |why: String| Err(IoError::invalid(name, operation, why));
     let unit = alignment.offset as u64;
     if job.bs == 0 || job.iodepth == 0 {
@@ -196,6 +235,12 @@ fn check(job: &Job, alignment: Alignment, len: u64, name: &Arc<str>) -> Result<(
     }
     if !job.bs.is_multiple_of(unit) || !job.places.align().is_multiple_of(unit) {
         return invalid(format!("O_DIRECT needs sizes and offsets that are multiples of {unit} bytes here"));
+    }
+    if job.verify.is_some() && job.bs < LEAST_STAMPED {
+        return invalid(format!("a block that can be verified has at least {LEAST_STAMPED} bytes"));
+    }
+    if job.queue_depth == Some(0) {
+        return invalid("at a depth of 0 the device gets nothing".into());
     }
     if job.places.end(job.bs) > len {
         return invalid(format!("the file has {len} bytes only"));

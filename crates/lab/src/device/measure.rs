@@ -14,8 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use snowmelt_base::random::{GOLDEN, mix};
 use snowmelt_io::{
-    Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobEngine, JobFile, Pattern,
-    Places, Policy, SimulatedDevice, SparseMemoryDevice, SteadyLoad, run_job,
+    Access, AlignedBuf, Clock, Device, DeviceModel, FileDevice, IoError, Job, JobDirection, JobEngine,
+    JobFile, Pattern, Places, Policy, SimulatedDevice, SparseMemoryDevice, SteadyLoad, run_job,
 };
 
 const MS: f64 = 1e6;
@@ -250,10 +250,13 @@ impl DeviceTarget {
         let job = Job {
             engine: JobEngine::Uring,
             policy: Policy::Elevator,
-            write: false,
+            rw: JobDirection::Read,
             bs: load.block,
             huge_pages: false,
             iodepth: load.depth as u32,
+            queue_depth: None,
+            ioprio: None,
+            verify: None,
             places: places.expect("a device is longer than a request"),
             first: 0,
             most: load.requests,

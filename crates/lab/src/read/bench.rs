@@ -11,17 +11,16 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
 use snowmelt_io::{
-    Access, Device, DeviceModel, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places,
-    SimulatedDevice, run_job, run_job_on,
+    Access, Device, DeviceModel, FileDevice, Job, JobDirection, JobEngine, JobFile, JobResult, OneWay,
+    Pattern, Places, SimulatedDevice, run_job, run_job_on,
 };
-use snowmelt_io_experiments::PolicyName;
 
 use crate::LabError;
 use crate::machine::device_work::DeviceWork;
 use crate::machine::diskstats::DiskCounts;
-use crate::read::cell::{BufferMemory, CellResult, ReadCell};
-use crate::run::arguments::EngineName;
-use crate::stats::{spread, summary};
+use crate::read::cell::{BufferMemory, CellResult, OneWayResult};
+use crate::read::plan::Planned;
+use crate::stats::{log2_buckets, percentiles, spread, summary};
 use crate::target::Target;
 use crate::target::cold::make_cold;
 use crate::trace::cell::Tracing;
@@ -46,8 +45,12 @@ pub struct ReadBench<'a> {
     pub hint: bool,
     /// Device model in front of it.
     pub model: Option<DeviceModel>,
-    /// The order of requests that go through a queue; first come, first served without.
-    pub queue: Option<PolicyName>,
+    /// Most requests per cell; as many as the time allows without.
+    pub most: Option<u64>,
+    /// Percentiles that are shown.
+    pub shown: Vec<f64>,
+    /// Keep the histograms of latencies.
+    pub histogram: bool,
     /// Trace every cell; the journal of what that changes.
     pub trace: Option<&'a Undo>,
     /// Set by a signal.
@@ -65,17 +68,12 @@ pub fn too_small(target: &Target, range: u64, bs: u64) -> LabError {
 
 impl ReadBench<'_> {
     /// Runs a cell.
-    pub fn run(
-        &self,
-        cell: &ReadCell,
-        engine: EngineName,
-        pattern: Pattern,
-        repeat: u32,
-    ) -> Result<CellResult, LabError> {
-        let write = cell.rw.ends_with("write");
-        let file = self.target.open(write, cell.direct)?;
+    pub(super) fn run(&self, planned: &Planned, repeat: u32) -> Result<CellResult, LabError> {
+        let cell = &planned.cell;
+        let writes = planned.read_percent < 100;
+        let file = self.target.open(writes, cell.direct)?;
         if self.hint {
-            advise(&file, pattern);
+            advise(&file, planned.pattern);
         }
         let mut doubts = Vec::new();
         let mut cached = None;
@@ -86,7 +84,7 @@ impl ReadBench<'_> {
             }
             cached = Some(left);
         }
-        let job = self.job(cell, engine, pattern, repeat, write)?;
+        let job = self.job(planned, repeat)?;
         let tracing = self.trace.map(|undo| Tracing::start(&self.target.path, undo)).transpose()?;
         let before = DiskCounts::now(&self.target.device.name);
         let began = Instant::now();
@@ -94,9 +92,9 @@ impl ReadBench<'_> {
             self.ask_ahead(&file)?;
         }
         let asking_ns = began.elapsed().as_nanos() as u64;
-        let mut result = match (&self.model, engine.0) {
+        let mut result = match (&self.model, planned.engine.0) {
             (Some(_), _) | (None, JobEngine::Queue(_)) => {
-                run_job_on(&self.device(write, cell.direct)?, &job, self.stop)?
+                run_job_on(&self.device(writes, cell.direct)?, &job, self.stop)?
             }
             (None, _) => run_job(&file, &job, self.stop)?,
         };
@@ -108,48 +106,69 @@ impl ReadBench<'_> {
             .zip(DiskCounts::now(&self.target.device.name))
             .filter(|_| self.model.is_none())
             .map(|(before, after)| DeviceWork::between(&before, &after, seconds));
-        let mut described = describe(cell, repeat, &result, cached, device, doubts);
+        doubts.extend(self.cut_short(&job, &result));
+        if writes && !cell.direct && self.model.is_none() {
+            doubts.push("writes through the page cache returned before the device had them".into());
+            rustix::fs::fdatasync(file.file()).map_err(|e| LabError::file("sync", &self.target.path, e))?;
+        }
+        let mut described = self.describe(planned, repeat, &result, device, doubts);
+        described.cached_pages_before = cached;
         described.pages_per_io = pages_per_io(&job, result.total_ios);
         if let Some(tracing) = tracing {
-            let (trace, doubts) = tracing.finish(write)?;
+            let (trace, doubts) = tracing.finish(false)?;
             described.doubts.extend(doubts);
             described.trace = Some(trace);
         }
         Ok(described)
     }
 
-    fn job(
-        &self,
-        cell: &ReadCell,
-        engine: EngineName,
-        pattern: Pattern,
-        repeat: u32,
-        write: bool,
-    ) -> Result<Job, LabError> {
+    fn job(&self, planned: &Planned, repeat: u32) -> Result<Job, LabError> {
+        let (cell, load) = (&planned.cell, &planned.load);
         let seed = self.seed.wrapping_add(u64::from(repeat) << 32);
-        let places = Places::new(pattern, cell.bs, cell.align, 0, self.range, seed);
-        let places = places.ok_or_else(|| too_small(self.target, self.range, cell.bs))?;
+        let places = Places::new(planned.pattern, cell.bs, cell.align, 0, self.range, seed);
+        let places = load.distribution.of(places.ok_or_else(|| too_small(self.target, self.range, cell.bs))?);
         // A block that was read once is in the page cache, and no longer the device's.
         let once = self.once || (!cell.direct && self.model.is_none());
-        // Shorter intervals while the whole is short: ten of them tell more than three.
-        let interval = if self.runtime >= Duration::from_secs(8) {
-            Duration::from_secs(1)
-        } else {
-            (self.runtime / 10).max(Duration::from_millis(50))
+        let all = if once { (self.range / cell.bs).min(places.count()) } else { u64::MAX };
+        // Shorter intervals while the whole is short: ten of them tell more than three. How long a
+        // number of I/Os takes is not known before.
+        let interval = match self.most {
+            Some(_) => Duration::from_millis(100),
+            None if self.runtime >= Duration::from_secs(8) => Duration::from_secs(1),
+            None => (self.runtime / 10).max(Duration::from_millis(50)),
         };
         Ok(Job {
-            engine: engine.0,
-            policy: self.queue.unwrap_or(PolicyName::Fifo).policy(),
-            write,
+            engine: planned.engine.0,
+            policy: load.job_policy(),
+            rw: JobDirection::of_reads(planned.read_percent, seed),
             bs: cell.bs,
             huge_pages: cell.mem == BufferMemory::MmapHuge,
             iodepth: cell.iodepth,
+            queue_depth: load.queue_depth,
+            ioprio: load.ioprio,
+            verify: None,
             places,
             first: 0,
-            most: if once { (self.range / cell.bs).min(places.count()) } else { u64::MAX },
+            // By a law, places come again before all have come: the page cache is part of it.
+            most: match (self.most, places.each_once()) {
+                (Some(most), true) => most.min(all),
+                (Some(most), false) => most,
+                (None, _) => all,
+            },
             runtime: self.runtime,
             interval,
         })
+    }
+
+    /// Why there were fewer requests than asked for, if so.
+    fn cut_short(&self, job: &Job, result: &JobResult) -> Option<String> {
+        let asked = self.most.filter(|asked| result.total_ios < *asked)?;
+        let why = match () {
+            () if self.stop.load(std::sync::atomic::Ordering::Relaxed) => return None,
+            () if job.most < asked => "every place was read once, and is no longer the device's",
+            () => "the time allowed was over",
+        };
+        Some(format!("only {} of {asked} I/Os: {why}", result.total_ios))
     }
 
     /// Has the kernel read the whole range: in pieces, because it reads no more of one than a
@@ -171,6 +190,87 @@ impl ReadBench<'_> {
             Some(model) => Arc::new(SimulatedDevice::new(model.clone(), file, &snowmelt_io::Clock::real())),
         })
     }
+
+    fn describe(
+        &self,
+        planned: &Planned,
+        repeat: u32,
+        result: &JobResult,
+        device: Option<DeviceWork>,
+        mut doubts: Vec<String>,
+    ) -> CellResult {
+        let interval_s = result.interval_ns as f64 / 1e9;
+        let mut series: Vec<f64> = result.per_interval.iter().map(|n| *n as f64 / interval_s).collect();
+        // The last one was cut short.
+        match &mut series[..] {
+            [only] => *only = result.iops(),
+            _ => drop(series.pop()),
+        }
+        assert_eq!(result.clat_ns.len(), result.total_ios, "every request has a latency");
+        assert_eq!(
+            result.per_interval.iter().sum::<u64>(),
+            result.total_ios,
+            "every request is in an interval"
+        );
+        let ios = result.total_ios.max(1) as f64;
+        let runtime_ns = result.runtime_ns.max(1) as f64;
+        let (reads, writes) = (planned.read_percent > 0, planned.read_percent < 100);
+        let of = |is: bool, count: u64| if is { count } else { 0 };
+        let moved = device.map(|d| {
+            let requests = of(reads, d.reads) + of(writes, d.writes);
+            (requests, of(reads, d.read_bytes) + of(writes, d.write_bytes))
+        });
+        let amplification = moved.map(|(_, bytes)| bytes as f64 / result.io_bytes.max(1) as f64);
+        if result.total_ios == 0 {
+            doubts.push("not one request was completed".into());
+        }
+        if !writes && amplification.is_some_and(|a| a < 0.97) {
+            doubts.push("the device read less than was asked: a cache answered the rest".into());
+        }
+        let one_way = |way: &OneWay| (reads && writes).then(|| self.one_way(way, result.runtime_ns));
+        CellResult {
+            cell: planned.cell.clone(),
+            repeat,
+            iops: result.iops(),
+            bw_bytes: result.bw_bytes(),
+            total_ios: result.total_ios,
+            io_bytes: result.io_bytes,
+            runtime_ms: runtime_ns / 1e6,
+            clat: summary(&result.clat_ns),
+            percentile: percentiles(&result.clat_ns, &self.shown),
+            clat_log2_ns: if self.histogram { log2_buckets(&result.clat_ns) } else { Vec::new() },
+            read: one_way(&result.read),
+            write: one_way(&result.write),
+            cpu_us_per_io: (result.cpu.usr_ns + result.cpu.sys_ns) as f64 / 1e3 / ios,
+            usr_cpu: result.cpu.usr_ns as f64 / runtime_ns * 100.0,
+            sys_cpu: result.cpu.sys_ns as f64 / runtime_ns * 100.0,
+            ctx: result.cpu.ctx,
+            interval_ms: interval_s * 1e3,
+            steadiness: spread(&series),
+            iops_series: series,
+            cached_pages_before: None,
+            pages_per_io: 0.0,
+            requests_per_io: moved.map(|(requests, _)| requests as f64 / ios),
+            amplification,
+            device,
+            trace: None,
+            doubts,
+            shown: self.shown.clone(),
+        }
+    }
+
+    fn one_way(&self, way: &OneWay, runtime_ns: u64) -> OneWayResult {
+        let seconds = runtime_ns.max(1) as f64 / 1e9;
+        OneWayResult {
+            iops: way.total_ios as f64 / seconds,
+            bw_bytes: way.io_bytes as f64 / seconds,
+            total_ios: way.total_ios,
+            io_bytes: way.io_bytes,
+            clat: summary(&way.clat_ns),
+            percentile: percentiles(&way.clat_ns, &self.shown),
+            clat_log2_ns: if self.histogram { log2_buckets(&way.clat_ns) } else { Vec::new() },
+        }
+    }
 }
 
 fn advise(file: &JobFile, pattern: Pattern) {
@@ -190,56 +290,4 @@ fn pages_per_io(job: &Job, ios: u64) -> f64 {
         (at + job.bs - 1) / 4096 - at / 4096 + 1
     };
     (0..ios).map(pages).sum::<u64>() as f64 / ios.max(1) as f64
-}
-
-fn describe(
-    cell: &ReadCell,
-    repeat: u32,
-    result: &JobResult,
-    cached: Option<u64>,
-    device: Option<DeviceWork>,
-    mut doubts: Vec<String>,
-) -> CellResult {
-    let interval_s = result.interval_ns as f64 / 1e9;
-    let mut series: Vec<f64> = result.per_interval.iter().map(|n| *n as f64 / interval_s).collect();
-    if series.len() > 1 {
-        series.pop(); // cut short
-    }
-    assert_eq!(result.clat_ns.len(), result.total_ios, "every request has a latency");
-    assert_eq!(result.per_interval.iter().sum::<u64>(), result.total_ios, "every request is in an interval");
-    let ios = result.total_ios.max(1) as f64;
-    let runtime_ns = result.runtime_ns.max(1) as f64;
-    let write = cell.rw.ends_with("write");
-    let moved = device.map(|d| if write { (d.writes, d.write_bytes) } else { (d.reads, d.read_bytes) });
-    let amplification = moved.map(|(_, bytes)| bytes as f64 / result.io_bytes.max(1) as f64);
-    if result.total_ios == 0 {
-        doubts.push("not one request was completed".into());
-    }
-    if !write && amplification.is_some_and(|a| a < 0.97) {
-        doubts.push("the device read less than was asked: a cache answered the rest".into());
-    }
-    CellResult {
-        cell: cell.clone(),
-        repeat,
-        iops: result.iops(),
-        bw_bytes: result.bw_bytes(),
-        total_ios: result.total_ios,
-        io_bytes: result.io_bytes,
-        runtime_ms: runtime_ns / 1e6,
-        clat: summary(&result.clat_ns),
-        cpu_us_per_io: (result.cpu.usr_ns + result.cpu.sys_ns) as f64 / 1e3 / ios,
-        usr_cpu: result.cpu.usr_ns as f64 / runtime_ns * 100.0,
-        sys_cpu: result.cpu.sys_ns as f64 / runtime_ns * 100.0,
-        ctx: result.cpu.ctx,
-        interval_ms: interval_s * 1e3,
-        steadiness: spread(&series),
-        iops_series: series,
-        cached_pages_before: cached,
-        pages_per_io: 0.0,
-        requests_per_io: moved.map(|(requests, _)| requests as f64 / ios),
-        amplification,
-        device,
-        trace: None,
-        doubts,
-    }
 }

@@ -1,10 +1,12 @@
 //! The cells of `lab read` and their results, as lines of `cells.jsonl`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::device_work::DeviceWork;
 use crate::size;
-use crate::stats::{LatencySummary, Spread};
+use crate::stats::{LatencySummary, Spread, percentile_key};
 use crate::trace::cell::CellTrace;
 
 /// One combination of settings; names as fio's where it has them.
@@ -15,8 +17,14 @@ pub struct ReadCell {
     /// The scheduler's order, when the load goes through a queue of ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// `randread`, `read`, `randwrite` …
+    /// Most requests that the queue has at the device, where that is less than `iodepth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// `randread`, `read`, `randrw`, `randwrite`.
     pub rw: String,
+    /// So many of 100 requests read, the others write; empty when all read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rwmixread: Option<u8>,
     /// Bytes per request.
     pub bs: u64,
     /// Requests outstanding.
@@ -27,6 +35,15 @@ pub struct ReadCell {
     pub align: u64,
     /// `random`, `sequential`, `stride:BYTES`.
     pub pattern: String,
+    /// `zipf:THETA`; empty when every place comes as often as any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_distribution: Option<String>,
+    /// 1 realtime, 2 best effort, 3 idle; empty when the priority was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prioclass: Option<u8>,
+    /// Level of the priority, from 0 (first) to 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prio: Option<u8>,
     /// The device's setting while it ran; empty when it was left alone.
     pub read_ahead_kb: Option<u64>,
     /// The kernel was asked for the whole range before it was read.
@@ -78,6 +95,19 @@ pub struct CellResult {
     pub runtime_ms: f64,
     /// Latency from the request to its completion.
     pub clat: LatencySummary,
+    /// Latencies in ns by percentile: `99.900000`.
+    #[serde(default)]
+    pub percentile: BTreeMap<String, u64>,
+    /// How many latencies lie in each power of two, by its lower bound in ns, when that was asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clat_log2_ns: Vec<(u64, u64)>,
+    /// The reads of a mix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<OneWayResult>,
+    /// The writes of a mix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<OneWayResult>,
     /// Processor time of the process and of kernel threads that work for it, in µs per request.
     pub cpu_us_per_io: f64,
     /// In percent of one processor, user mode.
@@ -108,37 +138,79 @@ pub struct CellResult {
     pub trace: Option<CellTrace>,
     /// Reasons to doubt this cell.
     pub doubts: Vec<String>,
+    /// Percentiles that are shown.
+    #[serde(skip)]
+    pub shown: Vec<f64>,
+}
+
+/// The requests of one direction of a mix; names as fio's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneWayResult {
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bw_bytes: f64,
+    /// Requests.
+    pub total_ios: u64,
+    /// Bytes asked for.
+    pub io_bytes: u64,
+    /// Latency from the request to its completion.
+    pub clat: LatencySummary,
+    /// Latencies in ns by percentile.
+    pub percentile: BTreeMap<String, u64>,
+    /// How many latencies lie in each power of two, when that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clat_log2_ns: Vec<(u64, u64)>,
+}
+
+impl CellResult {
+    /// The shown percentiles: names, and ns.
+    pub fn shown_ns(&self) -> Vec<(f64, u64)> {
+        let ns = |percent: &f64| self.percentile.get(&percentile_key(*percent)).copied().unwrap_or(0);
+        self.shown.iter().map(|percent| (*percent, ns(percent))).collect()
+    }
 }
 
 /// A cell in a few words.
 pub fn name_of(cell: &ReadCell) -> String {
-    let mut name = format!(
-        "{} {} depth {} {}",
-        cell.ioengine,
-        size::exact(cell.bs),
-        cell.iodepth,
-        if cell.direct { "direct" } else { "buffered" }
-    );
-    if cell.align != cell.bs {
-        name += &format!(" align {}", size::exact(cell.align));
-    }
-    if cell.pattern != "random" {
-        name += &format!(" {}", cell.pattern);
-    }
-    if let Some(kb) = cell.read_ahead_kb {
-        name += &format!(" read-ahead {kb} KiB");
-    }
-    if let Some(queue) = &cell.queue {
-        name += &format!(" {queue}");
-    }
-    if cell.prefetch {
-        name += ", prefetch";
-    }
-    if cell.mem == BufferMemory::MmapHuge {
-        name += " mmaphuge";
-    }
-    if let Some(scheduler) = &cell.scheduler {
-        name += &format!(", scheduler {scheduler}");
+    let mut name = format!("{} {} depth {}", cell.ioengine, size::exact(cell.bs), cell.iodepth);
+    for (separator, part) in parts(cell).into_iter().skip(1) {
+        if !part.is_empty() {
+            name += separator;
+            name += &part;
+        }
     }
     name
+}
+
+/// Parts of a name besides size and depth.
+pub const PARTS: usize = 12;
+
+/// The parts of a cell's name besides size and depth, and the separators before them; empty where a
+/// part is as usual. The engine is first.
+pub fn parts(cell: &ReadCell) -> [(&'static str, String); PARTS] {
+    let prio = || match (cell.prioclass?, cell.prio.unwrap_or(0)) {
+        (1, level) => Some(format!("ioprio realtime:{level}")),
+        (2, level) => Some(format!("ioprio best-effort:{level}")),
+        _ => Some("ioprio idle".into()),
+    };
+    let queue = || {
+        let at_device = cell.queue_depth.map_or(String::new(), |most| format!(" ({most} at the device)"));
+        Some(format!("{}{at_device}", cell.queue.as_ref()?))
+    };
+    let when = |is: bool, text: String| if is { text } else { String::new() };
+    [
+        (" ", cell.ioengine.clone()),
+        (" ", if cell.direct { "direct" } else { "buffered" }.into()),
+        (" ", cell.rwmixread.map_or(String::new(), |reads| format!("rwmixread {reads}"))),
+        (" ", when(cell.align != cell.bs, format!("align {}", size::exact(cell.align)))),
+        (" ", when(cell.pattern != "random", cell.pattern.clone())),
+        (" ", cell.random_distribution.clone().unwrap_or_default()),
+        (" ", cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB"))),
+        (" ", queue().unwrap_or_default()),
+        (", ", when(cell.prefetch, "prefetch".into())),
+        (" ", when(cell.mem == BufferMemory::MmapHuge, "mmaphuge".into())),
+        (", ", prio().unwrap_or_default()),
+        (", ", cell.scheduler.as_ref().map_or(String::new(), |name| format!("scheduler {name}"))),
+    ]
 }

@@ -1,13 +1,14 @@
 //! The plan of `lab read`: every possible combination of the lists, and the reasons against the
 //! others.
 
-use snowmelt_io::{JobEngine, Pattern};
+use snowmelt_io::{IoPriority, JobEngine, Pattern};
 
 use crate::device::scheduler::Scheduler;
 use crate::read::ReadArgs;
 use crate::read::cell::{BufferMemory, ReadCell, name_of};
 use crate::run::arguments::{EngineName, OnOff, show_pattern};
 use crate::run::grid::grid;
+use crate::run::load::Load;
 use crate::target::Target;
 use crate::target::cold::unproven;
 use crate::{LabError, size};
@@ -31,6 +32,9 @@ pub(super) struct Planned {
     pub(super) cell: ReadCell,
     pub(super) engine: EngineName,
     pub(super) pattern: Pattern,
+    pub(super) load: Load,
+    /// So many of 100 requests read.
+    pub(super) read_percent: u8,
     pub(super) scheduler: Option<Scheduler>,
 }
 
@@ -45,9 +49,12 @@ pub(super) fn plan(
     let unit = if past_the_cache { target.open(false, true)?.alignment().offset as u64 } else { 1 };
     let is_buffered = args.model.is_none() && args.direct.contains(&OnOff::Off);
     let unproven = if is_buffered { unproven(target.open(false, false)?.file()) } else { None };
-    let ahead = kernel_ahead(args);
+    let (ahead, loads) = (kernel_ahead(args), args.load.all());
+    let mixes: &[u8] = if args.rwmixread.is_empty() { &[100] } else { &args.rwmixread };
     let lens = [
         schedulers.len().max(1),
+        loads.len(),
+        mixes.len(),
         args.engine.len(),
         args.direct.len(),
         args.pattern.len(),
@@ -59,23 +66,30 @@ pub(super) fn plan(
     ];
     let mut plan: Vec<Planned> = Vec::new();
     let mut left_out = Vec::new();
-    for [scheduler, engine, direct, pattern, align, bs, at, mem, depth] in grid(lens) {
+    for [scheduler, load, mix, engine, direct, pattern, align, bs, at, mem, depth] in grid(lens) {
         let (direct, pattern, bs) = (args.direct[direct].is_on(), args.pattern[pattern], args.sizes[bs]);
         if direct && at > 0 {
             continue; // past the page cache nothing is read ahead: one cell stands for all
         }
         let (read_ahead_kb, prefetch) = if direct { (None, false) } else { ahead[at] };
         let scheduler = schedulers.get(scheduler).cloned();
-        let engine = args.queue.map_or(args.engine[engine], |_| args.engine[engine].queued());
+        let (load, read_percent) = (loads[load], mixes[mix]);
+        let asked = args.engine[engine];
+        let engine = load.engine(asked);
         let cell = ReadCell {
             ioengine: engine.name().into(),
-            queue: args.queue.map(|policy| policy.as_str().to_owned()),
-            rw: if pattern == Pattern::Random { "randread" } else { "read" }.into(),
+            queue: load.queue_name(),
+            queue_depth: load.queue_depth,
+            rw: rw(pattern, read_percent).into(),
+            rwmixread: (read_percent < 100).then_some(read_percent),
             bs,
             iodepth: args.depth[depth],
             direct,
             align: if let Align::Bytes(bytes) = args.align[align] { bytes } else { bs },
             pattern: show_pattern(pattern),
+            random_distribution: load.distribution.unusual_name(),
+            prioclass: load.ioprio.map(IoPriority::class),
+            prio: load.ioprio.map(IoPriority::level),
             read_ahead_kb,
             prefetch,
             mem: args.mem[mem],
@@ -85,14 +99,27 @@ pub(super) fn plan(
             left_out.push(format!("{why}: no --direct off"));
             continue;
         }
-        match impossible(&cell, engine, unit) {
+        let senseless = load.impossible(pattern, asked, cell.iodepth);
+        match senseless.or_else(|| impossible(&cell, engine, unit)) {
             Some(why) => left_out.push(why),
-            None => plan.push(Planned { cell, engine, pattern, scheduler }),
+            None => plan.push(Planned { cell, engine, pattern, load, read_percent, scheduler }),
         }
     }
     left_out.sort();
     left_out.dedup();
     Ok((plan, left_out))
+}
+
+/// fio's name of a load.
+fn rw(pattern: Pattern, read_percent: u8) -> &'static str {
+    match (pattern == Pattern::Random, read_percent) {
+        (true, 0) => "randwrite",
+        (true, 1..=99) => "randrw",
+        (true, _) => "randread",
+        (false, 0) => "write",
+        (false, 1..=99) => "rw",
+        (false, _) => "read",
+    }
 }
 
 /// Ways of the kernel to read ahead, by its setting and on request, for cells through the page
@@ -126,6 +153,19 @@ fn impossible(cell: &ReadCell, engine: EngineName, unit: u64) -> Option<String> 
         && std::fs::read_to_string(HUGE_PAGES).is_ok_and(|s| s.contains("[never]"))
     {
         return Some(format!("{HUGE_PAGES} says never: no mmaphuge until root writes madvise there"));
+    }
+    if cell.rwmixread.is_some() && cell.pattern != "random" {
+        let pattern = &cell.pattern;
+        return Some(format!(
+            "a mix is drawn request by request, at random places: no --rwmixread with {pattern}"
+        ));
+    }
+    if cell.prioclass.is_some() && cell.rwmixread.is_some() && !cell.direct {
+        return Some(
+            "what is written through the page cache goes to the device later, by the kernel's own threads: \
+             no --ioprio with --rwmixread and --direct off"
+                .into(),
+        );
     }
     let bytes = u64::from(cell.iodepth) * cell.bs;
     if bytes > MOST_BYTES {

@@ -8,9 +8,11 @@ use snowmelt_io::{JobEngine, Pattern};
 
 use super::bench::ReadBench;
 use super::cell::{BufferMemory, CellResult, ReadCell};
+use super::plan::Planned;
 use crate::LabError;
 use crate::device::Behind;
 use crate::run::arguments::{EngineName, show_pattern};
+use crate::run::load::Load;
 use crate::target::Target;
 use crate::undo::Undo;
 
@@ -47,8 +49,10 @@ pub fn measure(
         once: true,
         seed: 1,
         hint: true,
+        most: None,
         model: None,
-        queue: None,
+        shown: Vec::new(),
+        histogram: false,
         trace: Some(undo),
         stop,
     };
@@ -62,18 +66,25 @@ pub fn measure(
         let cell = ReadCell {
             ioengine: engine.name().into(),
             queue: None,
+            queue_depth: None,
             rw: "randread".into(),
+            rwmixread: None,
             bs: cell.bytes,
             iodepth: 1,
             direct: cell.direct,
             align: cell.align,
             pattern: show_pattern(Pattern::Random),
+            random_distribution: None,
+            prioclass: None,
+            prio: None,
             read_ahead_kb: cell.read_ahead_kb,
             prefetch: false,
             mem: BufferMemory::Malloc,
             scheduler: None,
         };
-        let mut result = bench.run(&cell, engine, Pattern::Random, 1)?;
+        let (pattern, load) = (Pattern::Random, Load::USUAL);
+        let planned = Planned { cell, engine, pattern, load, read_percent: 100, scheduler: None };
+        let mut result = bench.run(&planned, 1)?;
         result.doubts.extend(behind.as_ref().and_then(Behind::doubt));
         Ok(result)
     };

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::read::cell::name_of;
-use crate::read::cell::{BufferMemory, CellResult, ReadCell};
+use crate::read::cell::{CellResult, PARTS, ReadCell, name_of, parts};
+use crate::read::distribution::{apart, distributions};
 use crate::report::{
     Axis, Bar, Bars, Column, Figure, HeatMap, Plot, Report, Scale, Section, Series, Table, Unit,
 };
@@ -14,13 +14,13 @@ use crate::target::Target;
 use crate::trace::cell::CellTrace;
 
 /// All repeats of one cell.
-struct CellGroup<'a> {
-    cell: &'a ReadCell,
-    results: Vec<&'a CellResult>,
+pub(super) struct CellGroup<'a> {
+    pub(super) cell: &'a ReadCell,
+    pub(super) results: Vec<&'a CellResult>,
 }
 
 impl CellGroup<'_> {
-    fn median(&self, of: impl Fn(&CellResult) -> f64) -> f64 {
+    pub(super) fn median(&self, of: impl Fn(&CellResult) -> f64) -> f64 {
         median(&self.results.iter().map(|r| of(r)).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
@@ -37,30 +37,14 @@ struct Variants {
     names: Vec<String>,
 }
 
-const PARTS: usize = 9;
-
-/// The parts of a name.
-fn parts(cell: &ReadCell) -> [String; PARTS] {
-    [
-        cell.ioengine.clone(),
-        cell.queue.clone().unwrap_or_default(),
-        if cell.direct { "direct" } else { "buffered" }.into(),
-        if cell.align == cell.bs { String::new() } else { format!("align {}", size::exact(cell.align)) },
-        if cell.pattern == "random" { String::new() } else { cell.pattern.clone() },
-        cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB")),
-        if cell.prefetch { "prefetch" } else { "" }.into(),
-        if cell.mem == BufferMemory::MmapHuge { "mmaphuge" } else { "" }.into(),
-        cell.scheduler.as_ref().map_or(String::new(), |name| format!("scheduler {name}")),
-    ]
-}
-
 impl Variants {
     fn new(groups: &[CellGroup<'_>]) -> Variants {
+        let parts = |cell: &ReadCell| parts(cell).map(|(_, part)| part);
         let first = groups.first().map(|g| parts(g.cell)).unwrap_or_default();
         let mut differ: [bool; PARTS] =
             std::array::from_fn(|i| groups.iter().any(|g| parts(g.cell)[i] != first[i]));
         // Always worth saying, and the only name when all cells are alike.
-        differ[2] = true;
+        differ[1] = true;
         let mut variants = Variants { differ, names: Vec::new() };
         let mut seen = BTreeSet::new();
         let names = groups.iter().map(|g| variants.name(g.cell));
@@ -70,8 +54,8 @@ impl Variants {
 
     fn name(&self, cell: &ReadCell) -> String {
         let parts = parts(cell);
-        let told = parts.iter().zip(self.differ).filter(|(part, differ)| *differ && !part.is_empty());
-        told.map(|(part, _)| part.as_str()).collect::<Vec<_>>().join(", ")
+        let told = parts.iter().zip(self.differ).filter(|((_, part), differ)| *differ && !part.is_empty());
+        told.map(|((_, part), _)| part.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     fn members<'a, 'b>(&self, groups: &'b [CellGroup<'a>], name: &str) -> Vec<&'b CellGroup<'a>> {
@@ -82,7 +66,10 @@ impl Variants {
 /// The page.
 pub fn report(target: &Target, results: &[CellResult]) -> Report {
     let groups = grouped(results);
-    let what = if groups.iter().any(|g| g.cell.rw.ends_with("write")) { "Writes to" } else { "Reads of" };
+    let what = match groups.iter().all(|g| g.cell.rwmixread.is_none()) {
+        true => "Reads of",
+        false => "Reads of and writes to",
+    };
     let mut report = Report::new(format!("{what} {}", target.path.display()));
     report.summary = summary(&groups);
     let variants = Variants::new(&groups);
@@ -95,6 +82,8 @@ pub fn report(target: &Target, results: &[CellResult]) -> Report {
     if groups.iter().any(|g| g.cell.iodepth != groups[0].cell.iodepth) {
         report.sections.push(Section::new("With depth", depth_figures(&groups, &variants)));
     }
+    report.sections.extend(apart(&groups));
+    report.sections.extend(distributions(&groups));
     report.sections.extend(asked_and_got(&groups, &variants));
     report.sections.push(over_time(&groups, &variants));
     report.sections.push(Section::new("All cells", vec![Figure::Table(table(&groups))]));
@@ -375,24 +364,14 @@ fn over_time(groups: &[CellGroup<'_>], variants: &Variants) -> Section {
 }
 
 fn table(groups: &[CellGroup<'_>]) -> Table {
-    let mut columns = vec![Column::text("cell")];
-    columns.extend(
-        [
-            "IOPS",
-            "MB/s",
-            "p50",
-            "p99",
-            "p99.9",
-            "longest",
-            "variation",
-            "CPU per request",
-            "device requests",
-            "amplification",
-        ]
-        .map(Column::number),
+    let shown: Vec<f64> = groups.first().map(|g| g.results[0].shown.clone()).unwrap_or_default();
+    let percentiles = shown.iter().map(|percent| format!("p{percent}"));
+    let names = ["IOPS", "MB/s"].map(String::from).into_iter().chain(percentiles).chain(
+        ["longest", "variation", "CPU per request", "device requests", "amplification"].map(String::from),
     );
+    let columns = std::iter::once(Column::text("cell")).chain(names.map(Column::number)).collect();
     let rows = groups.iter().map(|g| {
-        let ns = |of: fn(&CellResult) -> u64| Unit::Nanoseconds.show(g.median(|r| of(r) as f64));
+        let ns = |of: &dyn Fn(&CellResult) -> u64| Unit::Nanoseconds.show(g.median(|r| of(r) as f64));
         let ratio = |of: fn(&CellResult) -> Option<f64>| {
             if g.results.iter().any(|r| of(r).is_some()) {
                 format!("{:.3}", g.median(|r| of(r).unwrap_or(0.0)))
@@ -400,19 +379,20 @@ fn table(groups: &[CellGroup<'_>]) -> Table {
                 "–".into()
             }
         };
-        vec![
+        let mut row = vec![
             name_of(g.cell),
             format!("{:.0}", g.iops()),
             format!("{:.1}", g.median(|r| r.bw_bytes) / 1e6),
-            ns(|r| r.clat.p50_ns),
-            ns(|r| r.clat.p99_ns),
-            ns(|r| r.clat.p99_9_ns),
-            ns(|r| r.clat.max_ns),
+        ];
+        row.extend((0..shown.len()).map(|i| ns(&|r| r.shown_ns()[i].1)));
+        row.extend([
+            ns(&|r| r.clat.max_ns),
             format!("{:.1} %", g.median(|r| r.steadiness.variation) * 100.0),
             format!("{:.2} µs", g.median(|r| r.cpu_us_per_io)),
             ratio(|r| r.requests_per_io),
             ratio(|r| r.amplification),
-        ]
+        ]);
+        row
     });
     Table {
         title: "Medians of the repeats".into(),

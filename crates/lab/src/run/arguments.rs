@@ -121,6 +121,16 @@ impl EngineName {
         }
     }
 
+    /// True where the C library's threads carry the requests out.
+    pub fn is_posix_aio(self) -> bool {
+        matches!(self.0, JobEngine::Queue(IoEngine::Other(_)))
+    }
+
+    /// True where a queue could not have it.
+    pub fn goes_below_queues(self) -> bool {
+        matches!(self.0, JobEngine::Mmap | JobEngine::Vectored)
+    }
+
     /// This engine behind a queue of ours.
     pub fn queued(self) -> EngineName {
         let engine = match self.0 {

@@ -6,8 +6,33 @@ use std::path::Path;
 
 use snowmelt_base::random::fill;
 
+use crate::machine::BlockDevice;
 use crate::undo::{Step, Undo};
 use crate::{LabError, room};
+
+/// Refuses what is there already, unless its content may be lost.
+///
+/// # Errors
+/// It is there, and `destroy` is false.
+pub fn may_be_written(path: &Path, destroy: bool) -> Result<(), LabError> {
+    if destroy || !path.exists() {
+        return Ok(());
+    }
+    Err(LabError::refused(
+        path.display(),
+        "is there already and would be overwritten",
+        "name a file that is not there yet, or allow it with --destroy",
+    ))
+}
+
+/// The disk below a file that may have to be made first.
+///
+/// # Errors
+/// Neither it nor its folder can be looked at.
+pub fn disk_below(path: &Path) -> Result<Option<BlockDevice>, LabError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    BlockDevice::find(if path.exists() { path } else { folder.unwrap_or(Path::new(".")) })
+}
 
 /// Makes a file of `len` bytes that do not compress, journalled (it is removed in the end) and
 /// synced. All of it is written: holes and unwritten extents cost other times than data that is
@@ -30,4 +55,33 @@ pub fn make(path: &Path, len: u64, seed: u64, undo: &Undo) -> Result<(), LabErro
         left -= n;
     }
     file.sync_all().map_err(failed)
+}
+
+/// Makes a file of `len` bytes of which none is written yet, journalled. It may be longer than the
+/// disk has room: only what is written takes some.
+///
+/// # Errors
+/// The file is there already, or the file system has no files so long.
+pub fn make_sparse(path: &Path, len: u64, undo: &Undo) -> Result<(), LabError> {
+    let step = Step::RemoveFile { path: path.to_path_buf() };
+    let (_, file) = undo.make(step, || File::create_new(path))?;
+    make_holes(&file, path, len)
+}
+
+/// Takes all that is written out of a sparse file: what is written anew must find room again.
+///
+/// # Errors
+/// The file system refuses.
+pub fn make_holes(file: &File, path: &Path, len: u64) -> Result<(), LabError> {
+    let emptied = file.set_len(0).and_then(|()| file.set_len(len)).and_then(|()| file.sync_all());
+    emptied.map_err(|e| LabError::file("give a length to", path, e))
+}
+
+/// Bytes that programs may still write on the file system of a folder.
+///
+/// # Errors
+/// The file system cannot be asked.
+pub fn room(folder: &Path) -> Result<u64, LabError> {
+    let fs = rustix::fs::statvfs(folder).map_err(|e| LabError::file("ask for the room in", folder, e))?;
+    Ok(fs.f_bavail * fs.f_frsize)
 }

@@ -1,8 +1,9 @@
 //! The page of `lab write`: the time until everything was durable, rung by rung.
 
-use crate::report::{Bar, Bars, Column, Figure, Report, Section, Table, Unit};
+use std::path::Path;
+
+use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
 use crate::stats::median;
-use crate::target::Target;
 use crate::write::rung::{Rung, RungResult, SyncPolicy, name_of};
 
 struct RungGroup<'a> {
@@ -23,7 +24,7 @@ impl RungGroup<'_> {
 }
 
 /// The page.
-pub fn report(target: &Target, results: &[RungResult]) -> Report {
+pub fn report(path: &Path, results: &[RungResult]) -> Report {
     let mut groups: Vec<RungGroup<'_>> = Vec::new();
     for result in results {
         match groups.iter_mut().find(|g| *g.rung == result.rung) {
@@ -31,7 +32,7 @@ pub fn report(target: &Target, results: &[RungResult]) -> Report {
             None => groups.push(RungGroup { rung: &result.rung, results: vec![result] }),
         }
     }
-    let mut report = Report::new(format!("Scattered writes to {}", target.path.display()));
+    let mut report = Report::new(format!("Scattered writes to {}", path.display()));
     report.summary = summary(&groups);
     report.sections = vec![
         Section::new("Writes per second until durable", vec![ladder(&groups)]).with_text(
@@ -42,6 +43,9 @@ pub fn report(target: &Target, results: &[RungResult]) -> Report {
             .with_text("How long a shutdown or a commit that needs everything durable may have to wait."),
         Section::new("All rungs", vec![Figure::Table(table(&groups))]),
     ];
+    if let Some(section) = by_size(&groups) {
+        report.sections.insert(1, section);
+    }
     let early: Vec<&RungGroup<'_>> = groups.iter().filter(|g| returned_early(g)).collect();
     if !early.is_empty() {
         let section = Section::new("Returned is not durable", vec![times(&early)])
@@ -49,6 +53,44 @@ pub fn report(target: &Target, results: &[RungResult]) -> Report {
         report.sections.insert(1, section);
     }
     report
+}
+
+/// The time of the syncs by the size of the file, where there are several.
+fn by_size(groups: &[RungGroup<'_>]) -> Option<Section> {
+    let several = groups.iter().any(|g| g.rung.size != groups[0].rung.size);
+    if !several {
+        return None;
+    }
+    let alike = |rung: &Rung| Rung { size: None, sparse: false, ..rung.clone() };
+    let mut variants: Vec<Rung> = Vec::new();
+    groups.iter().map(|g| alike(g.rung)).for_each(|rung| {
+        if !variants.contains(&rung) {
+            variants.push(rung);
+        }
+    });
+    let plot = |title: &str, of: fn(&RungResult) -> f64| {
+        let series = variants.iter().map(|variant| {
+            let members = groups.iter().filter(|g| alike(g.rung) == *variant);
+            let mut points: Vec<(f64, f64)> =
+                members.filter_map(|g| Some((g.rung.size? as f64, g.median(of)))).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Series::new(name_of(variant), points)
+        });
+        Figure::Lines(Plot {
+            title: title.into(),
+            note: String::new(),
+            x: Axis::new("size of the file", Unit::Bytes).scaled(Scale::Log),
+            y: Axis::new("time", Unit::Seconds),
+            series: series.collect(),
+        })
+    };
+    let figures = vec![
+        plot("Time of all syncs by the size of the file", |r| r.sync_s),
+        plot("Longest sync by the size of the file", |r| r.sync_max_ms / 1e3),
+    ];
+    let text = "As many writes are scattered over each file. In a larger one they lie further apart, and the file \
+                system has more to look up. A sparse file also needs room found for each place.";
+    Some(Section::new("With the size of the file", figures).with_text(text))
 }
 
 fn returned_early(g: &RungGroup<'_>) -> bool {
@@ -170,11 +212,15 @@ fn table(groups: &[RungGroup<'_>]) -> Table {
         ]
         .map(Column::number),
     );
+    let verified = groups.iter().any(|g| g.rung.verify);
+    if verified {
+        columns.push(Column::number("verified"));
+    }
     let rows = groups.iter().map(|g| {
         let device = |of: fn(&crate::machine::device_work::DeviceWork) -> u64| {
             format!("{:.0}", g.median(|r| r.device.as_ref().map_or(0, of) as f64))
         };
-        vec![
+        let mut row = vec![
             name_of(g.rung),
             format!("{:.0}", g.median(|r| r.total_ios as f64)),
             format!("{:.2}", g.median(|r| r.written_s)),
@@ -188,11 +234,17 @@ fn table(groups: &[RungGroup<'_>]) -> Table {
             format!("{:.1} ms", g.median(|r| r.sync_max_ms)),
             device(|d| d.writes),
             device(|d| d.reads),
-        ]
+        ];
+        if verified {
+            row.push(format!("{:.0}", g.median(|r| r.verified.map_or(0, |v| v.blocks) as f64)));
+        }
+        row
     });
     Table {
         title: "Medians of the repeats".into(),
-        note: "Device writes and reads are the device's own counts, other programs' included.".into(),
+        note: "Device writes and reads are the device's own counts, other programs' included. Verified: blocks that \
+               were read back, cold, and are what was written."
+            .into(),
         columns,
         rows: rows.collect(),
     }

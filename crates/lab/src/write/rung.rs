@@ -1,5 +1,5 @@
 //! One rung of the ladder of writes: the same scattered places, by one method, with one policy
-//! of syncing.
+//! of syncing. At the end its blocks can be read back and verified.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,17 +9,20 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
 use serde::{Deserialize, Serialize};
+use snowmelt_base::random::mix;
 use snowmelt_io::{
-    Access, FileDevice, Job, JobEngine, JobFile, JobResult, Pattern, Places, run_job, run_job_on,
+    Access, FileDevice, Job, JobDirection, JobEngine, JobFile, JobResult, Pattern, Places, run_job,
+    run_job_on,
 };
-use snowmelt_io_experiments::PolicyName;
 
 use crate::machine::device_work::DeviceWork;
 use crate::machine::diskstats::DiskCounts;
-use crate::run::arguments::EngineName;
 use crate::stats::{Latencies, LatencySummary};
 use crate::target::Target;
 use crate::target::cold::make_cold;
+use crate::write::plan::PlannedRung;
+use crate::write::sized::SizedTarget;
+use crate::write::verify::{Verified, verify};
 use crate::{LabError, size};
 
 /// When written bytes are made durable.
@@ -65,6 +68,30 @@ pub struct Rung {
     pub rw: String,
     /// The engine that writes.
     pub ioengine: String,
+    /// Bytes of the file, where files of several sizes were made, or a sparse one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Nothing of the file is written before the rung is: its places have to be found room for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sparse: bool,
+    /// The order of a queue of ours that the writes go through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Most requests that the queue has at the device, where that is less than `iodepth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// `zipf:THETA`; empty when every place comes as often as any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_distribution: Option<String>,
+    /// 1 realtime, 2 best effort, 3 idle; empty when the priority was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prioclass: Option<u8>,
+    /// Level of the priority, from 0 (first) to 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prio: Option<u8>,
+    /// Its blocks are stamped, read back and verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verify: bool,
     /// Bytes per write.
     pub bs: u64,
     /// Writes outstanding.
@@ -92,7 +119,23 @@ pub fn name_of(rung: &Rung) -> String {
     if rung.prefetch {
         name += ", prefetch";
     }
+    let queue_depth = rung.queue_depth.map_or(String::new(), |most| format!(" ({most} at the device)"));
+    name += &rung.queue.as_ref().map_or(String::new(), |queue| format!(", queue {queue}{queue_depth}"));
+    name += &rung.random_distribution.as_ref().map_or(String::new(), |law| format!(", {law}"));
+    name += &match (rung.prioclass, rung.prio.unwrap_or(0)) {
+        (None, _) => String::new(),
+        (Some(1), level) => format!(", ioprio realtime:{level}"),
+        (Some(2), level) => format!(", ioprio best-effort:{level}"),
+        (Some(_), _) => ", ioprio idle".into(),
+    };
+    if rung.verify {
+        name += ", verify";
+    }
     name += &format!(", sync {}", rung.sync.as_str());
+    name += &rung.size.map_or(String::new(), |bytes| format!(", file of {}", size::exact(bytes)));
+    if rung.sparse {
+        name += ", sparse";
+    }
     if let Some(scheduler) = &rung.scheduler {
         name += &format!(", scheduler {scheduler}");
     }
@@ -133,14 +176,17 @@ pub struct RungResult {
     pub cpu_us_per_io: f64,
     /// The work of the device meanwhile, for all programs.
     pub device: Option<DeviceWork>,
+    /// The blocks read back, when they were verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
     /// Reasons to doubt it.
     pub doubts: Vec<String>,
 }
 
 /// Settings that all rungs have in common.
 pub struct WriteBench<'a> {
-    /// The file or device that is written to.
-    pub target: &'a Target,
+    /// The file or device that is written to, and its state before a rung.
+    pub target: &'a SizedTarget,
     /// Writes per rung.
     pub writes: u64,
     /// Bytes per portion.
@@ -183,37 +229,56 @@ impl Syncs {
 }
 
 impl WriteBench<'_> {
-    /// Climbs a rung.
-    pub fn run(&self, rung: &Rung, engine: EngineName, repeat: u32) -> Result<RungResult, LabError> {
-        let file = self.target.open(true, rung.direct)?;
+    /// Climbs a rung, and verifies it if that was asked for.
+    ///
+    /// # Errors
+    /// A write or a sync fails, or a block that is read back is another one.
+    pub fn run(&self, planned: &PlannedRung, repeat: u32) -> Result<RungResult, LabError> {
+        let job = self.job(planned, repeat)?;
+        let mut result = self.climb(planned, &job, repeat)?;
+        if !self.stop.load(Ordering::Relaxed) {
+            result.verified = verify(self.file(), &planned.rung, &job, result.total_ios, self.stop)?;
+        }
+        Ok(result)
+    }
+
+    fn file(&self) -> &Target {
+        &self.target.target
+    }
+
+    fn climb(&self, planned: &PlannedRung, job: &Job, repeat: u32) -> Result<RungResult, LabError> {
+        let (rung, target) = (&planned.rung, self.file());
+        if rung.sparse {
+            self.target.empty()?;
+        }
+        let file = target.open(true, rung.direct)?;
         // A program that knows its places does not want the kernel's guesses.
         let _ = rustix::fs::fadvise(file.file(), 0, None, Advice::Random);
-        let left = make_cold(file.file(), &self.target.path)?;
+        let left = make_cold(file.file(), &target.path)?;
         let mut doubts = Vec::new();
         if left > 0 {
             doubts.push(format!("{left} pages stayed in the page cache: not cold"));
         }
-        let job = self.job(rung, engine, repeat)?;
-        let before = DiskCounts::now(&self.target.device.name);
+        let before = DiskCounts::now(&target.device.name);
         let began = Instant::now();
         let mut sums = RungSums::default();
         let written = match rung.sync {
-            SyncPolicy::Background => self.with_background_sync(&file, &job, rung, &mut sums)?,
+            SyncPolicy::Background => self.with_background_sync(&file, job, rung, &mut sums)?,
             _ => {
-                self.portions(&file, &job, rung, &mut sums, &mut |sums| match rung.sync {
-                    SyncPolicy::Journal | SyncPolicy::Each => sums.syncs.sync(&file, self.target),
+                self.portions(&file, job, rung, &mut sums, &mut |sums| match rung.sync {
+                    SyncPolicy::Journal | SyncPolicy::Each => sums.syncs.sync(&file, target),
                     _ => Ok(()),
                 })?;
                 let written = began.elapsed();
                 if rung.sync == SyncPolicy::End {
-                    sums.syncs.sync(&file, self.target)?;
+                    sums.syncs.sync(&file, target)?;
                 }
                 written
             }
         };
         let durable = began.elapsed();
         let device = before
-            .zip(DiskCounts::now(&self.target.device.name))
+            .zip(DiskCounts::now(&target.device.name))
             .map(|(before, after)| DeviceWork::between(&before, &after, durable.as_secs_f64()));
         if sums.writes < self.writes && !self.stop.load(Ordering::Relaxed) {
             doubts.push(format!("only {} of {} writes in the time allowed", sums.writes, self.writes));
@@ -221,24 +286,29 @@ impl WriteBench<'_> {
         Ok(describe(rung, repeat, &sums, written, durable, device, doubts))
     }
 
-    fn job(&self, rung: &Rung, engine: EngineName, repeat: u32) -> Result<Job, LabError> {
+    fn job(&self, planned: &PlannedRung, repeat: u32) -> Result<Job, LabError> {
+        let (rung, load, target) = (&planned.rung, &planned.load, self.file());
         let seed = self.seed.wrapping_add(u64::from(repeat) << 32);
-        let places = Places::new(Pattern::Random, rung.bs, rung.bs, 0, self.target.len, seed);
+        let places = Places::new(Pattern::Random, rung.bs, rung.bs, 0, target.len, seed);
         let places = places.ok_or_else(|| {
             LabError::refused(
-                self.target.path.display(),
-                format!("has only {} bytes, less than one write of {}", self.target.len, rung.bs),
+                target.path.display(),
+                format!("has only {} bytes, less than one write of {}", target.len, rung.bs),
                 "name a larger file, or smaller --sizes",
             )
         })?;
         Ok(Job {
-            engine: engine.0,
-            policy: PolicyName::Fifo.policy(),
-            write: true,
+            engine: planned.engine.0,
+            policy: load.job_policy(),
+            rw: JobDirection::Write,
             bs: rung.bs,
             huge_pages: false,
             iodepth: rung.iodepth,
-            places,
+            queue_depth: load.queue_depth,
+            ioprio: load.ioprio,
+            // Of its own for each rung: the blocks of the one before are another run's.
+            verify: rung.verify.then(|| mix(seed ^ mix(planned.number))),
+            places: load.distribution.of(places),
             first: 0,
             most: 0,
             runtime: self.runtime,
@@ -289,7 +359,7 @@ impl WriteBench<'_> {
             for i in job.first..job.first + job.most {
                 let len = std::num::NonZeroU64::new(job.bs);
                 let advised = rustix::fs::fadvise(file.file(), job.places.at(i), len, Advice::WillNeed);
-                advised.map_err(|e| LabError::file("read ahead in", &self.target.path, e))?;
+                advised.map_err(|e| LabError::file("read ahead in", &self.file().path, e))?;
             }
             sums.prefetch += began.elapsed();
         }
@@ -303,7 +373,7 @@ impl WriteBench<'_> {
 
     fn write(&self, file: &JobFile, job: &Job, direct: bool) -> Result<JobResult, LabError> {
         if let JobEngine::Queue(_) = job.engine {
-            let device = FileDevice::open(&self.target.path, Access::ReadWrite, direct)?;
+            let device = FileDevice::open(&self.file().path, Access::ReadWrite, direct)?;
             return Ok(run_job_on(&(Arc::new(device) as _), job, self.stop)?);
         }
         Ok(run_job(file, job, self.stop)?)
@@ -323,7 +393,7 @@ impl WriteBench<'_> {
             // One may wait: a sync covers everything written before it, so more would do
             // nothing.
             let (tell, told) = sync_channel(1);
-            let syncing = scope.spawn(move || sync_when_told(file, self.target, &told));
+            let syncing = scope.spawn(move || sync_when_told(file, self.file(), &told));
             let written = self.portions(file, job, rung, sums, &mut |_| {
                 let _ = tell.try_send(());
                 Ok(())
@@ -372,6 +442,7 @@ fn describe(
         sync_max_ms: sums.syncs.longest.as_secs_f64() * 1e3,
         cpu_us_per_io: sums.cpu_ns as f64 / 1e3 / sums.writes.max(1) as f64,
         device,
+        verified: None,
         doubts,
     }
 }

@@ -41,22 +41,23 @@ impl Drop for Map {
 }
 
 pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
-    let map = Map::new(file, job.write)?;
+    let map = Map::new(file, job.rw.any_write())?;
     let mut buffers = Buffers::new(job, 1);
-    let buf = buffers.each().next().expect("one was asked for");
+    let mut buffer = buffers.each().next().expect("one was asked for");
     let start = Start::now(job.runtime, job.interval);
     let mut tally = start.tally();
     let mut now_ns = start.elapsed_ns();
     let mut i = 0;
     while i < job.most && !start.is_over(now_ns) && !stop.load(Ordering::Relaxed) {
-        let offset = job.places.at(job.first + i) as usize;
+        let (write, at) = job.request(job.first + i);
+        let (buf, offset) = (buffer.begun(job, write, at), at as usize);
         assert!(offset + buf.len() <= map.len, "places lie inside the file");
         // SAFETY: inside the map, as asserted; the buffer is memory of its own. Others may
         // change the file meanwhile, so the bytes are copied, never looked at through a
         // reference.
         unsafe {
             let place = map.start.add(offset);
-            match job.write {
+            match write {
                 true => std::ptr::copy_nonoverlapping(buf.as_ptr(), place, buf.len()),
                 false => std::ptr::copy_nonoverlapping(place, buf.as_mut_ptr(), buf.len()),
             }
@@ -64,7 +65,7 @@ pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobRes
         std::hint::black_box(&*buf);
         let began_ns = now_ns;
         now_ns = start.elapsed_ns();
-        tally.add(began_ns, now_ns);
+        tally.add(write, began_ns, now_ns);
         i += 1;
     }
     Ok(start.result(job.bs, vec![tally]))

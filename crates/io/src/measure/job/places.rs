@@ -5,8 +5,14 @@
 //! with fio's random map), which keeps a page cache from answering. The permutation is a
 //! Feistel network of four rounds over the next even power of two, walked until the place is
 //! inside. It takes no memory and 20 ns.
+//!
+//! By Zipf's law some places come again and again, others never. The ranks are scattered by the
+//! permutation of the first round: the places of the most frequent ones are not neighbours, and
+//! none has the share of two.
 
 use snowmelt_base::random::{GOLDEN, mix};
+
+use super::zipf::ZipfLaw;
 
 /// In which order places come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub struct Places {
     count: u64,
     half_bits: u32,
     seed: u64,
+    /// How often random places come; each as often as any other without.
+    zipf: Option<ZipfLaw>,
 }
 
 impl Places {
@@ -44,7 +52,28 @@ impl Places {
         };
         let count = len.checked_sub(bs)? / step + 1;
         let bits = 64 - (count - 1).leading_zeros();
-        Some(Places { pattern, from, align, step, count, half_bits: bits.div_ceil(2).max(1), seed })
+        Some(Places {
+            pattern,
+            from,
+            align,
+            step,
+            count,
+            half_bits: bits.div_ceil(2).max(1),
+            seed,
+            zipf: None,
+        })
+    }
+
+    /// Random places of which the one of rank k comes with a probability proportional to
+    /// k^-theta (fio: `random_distribution=zipf:THETA`), scattered over the whole.
+    pub fn by_zipf(self, theta: f64) -> Places {
+        assert!(self.pattern == Pattern::Random, "an order that is set has no distribution");
+        Places { zipf: Some(ZipfLaw::new(self.count, theta)), ..self }
+    }
+
+    /// True when each place comes once before any comes twice.
+    pub fn each_once(&self) -> bool {
+        self.zipf.is_none()
     }
 
     /// Number of different places.
@@ -66,7 +95,10 @@ impl Places {
     pub fn at(&self, i: u64) -> u64 {
         let slot = match self.pattern {
             Pattern::Sequential => i % self.count,
-            Pattern::Random => self.shuffled(i % self.count, i / self.count),
+            Pattern::Random => match self.zipf {
+                None => self.shuffled(i % self.count, i / self.count),
+                Some(law) => self.shuffled(law.rank(self.seed, i), 0),
+            },
             Pattern::Stride(bytes) => {
                 let stride = (bytes / self.step).max(1);
                 let per_round = self.count.div_ceil(stride);
@@ -126,6 +158,25 @@ mod tests {
         assert!(tenths.iter().all(|n| (850..1150).contains(n)), "{tenths:?}");
         let adjacent = (0..10_000).filter(|i| places.at(*i).abs_diff(places.at(i + 1)) <= 512).count();
         assert!(adjacent < 10, "{adjacent} neighbours in a row");
+    }
+
+    #[test]
+    fn zipf_places_are_scattered_and_the_law_holds_place_by_place() {
+        const COUNT: u64 = 1000;
+        let places = Places::new(Pattern::Random, 4096, 4096, 0, COUNT * 4096, 5).unwrap().by_zipf(1.1);
+        let mut counts = vec![0u32; COUNT as usize];
+        (0..100_000).for_each(|i| counts[(places.at(i) / 4096) as usize] += 1);
+        let mut by_count: Vec<usize> = (0..COUNT as usize).collect();
+        by_count.sort_by_key(|place| std::cmp::Reverse(counts[*place]));
+        let sum: f64 = (1..=COUNT).map(|k| (k as f64).powf(-1.1)).sum();
+        for k in 1..=5usize {
+            let (got, wanted) = (f64::from(counts[by_count[k - 1]]) / 1e5, (k as f64).powf(-1.1) / sum);
+            assert!((got / wanted - 1.0).abs() < 0.06, "rank {k}: {got}, not {wanted}");
+        }
+        // By a hash that is no permutation, places of two ranks would have the sum of both.
+        let apart = |pair: &[usize]| pair[0].abs_diff(pair[1]) > 1;
+        assert!(by_count[..6].windows(2).all(apart), "neighbours: {:?}", &by_count[..6]);
+        assert_eq!(places.at(17), places.at(17));
     }
 
     #[test]

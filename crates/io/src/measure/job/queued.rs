@@ -1,5 +1,5 @@
 //! A job through a queue: every completion submits the next request, from wherever the engine
-//! delivers it.
+//! delivers it. Each slot is a client of its own, as a thread with one request at a time is.
 
 #![allow(unsafe_code)]
 
@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 
 use super::buffers::Buffers;
+use super::stamp::stamp;
 use super::tally::{JobTally, Start};
 use super::{Job, JobResult};
 use crate::config::{IoEngine, QueueConfig};
@@ -22,8 +23,9 @@ use crate::time::event_count::EventCount;
 
 /// A request in flight; the tag is its place in the list.
 struct JobSlot {
-    /// Address of its buffer.
-    address: usize,
+    /// Addresses of what is read into, and of what is written from.
+    addresses: (usize, usize),
+    write: AtomicBool,
     began_ns: AtomicU64,
 }
 
@@ -50,25 +52,32 @@ impl JobPump {
         if i >= self.job.most {
             return None;
         }
+        let (write, offset) = self.job.request(self.job.first + i);
         let slot = &self.slots[tag as usize];
         slot.began_ns.store(now_ns, Ordering::Relaxed);
-        let (start, len) = (slot.address as *mut u8, self.job.bs as usize);
+        slot.write.store(write, Ordering::Relaxed);
+        let len = self.job.bs as usize;
+        let start = if write { slot.addresses.1 } else { slot.addresses.0 } as *mut u8;
         // SAFETY: the buffers live until the queue is closed, and one request at a time has
-        // each.
+        // each: this one, which has not begun.
         let buf = unsafe {
-            if self.job.write { RawBuf::write_from(start, len) } else { RawBuf::read_into(start, len) }
+            if let Some(seed) = self.job.verify.filter(|_| write) {
+                stamp(std::slice::from_raw_parts_mut(start, len), offset, seed);
+            }
+            if write { RawBuf::write_from(start, len) } else { RawBuf::read_into(start, len) }
         };
-        Some(Request { offset: self.job.places.at(self.job.first + i), buf, class: Class::Demand, tag })
+        Some(Request { offset, buf, class: Class::Demand, tag })
     }
 
     fn completed(&self, tag: u64, result: Result<(), IoError>) -> u64 {
         let now_ns = self.start.elapsed_ns();
         match result {
             Ok(()) => {
-                let began_ns = self.slots[tag as usize].began_ns.load(Ordering::Relaxed);
+                let slot = &self.slots[tag as usize];
+                let began_ns = slot.began_ns.load(Ordering::Relaxed);
                 let mut tally = self.tally.lock();
                 // Another thread's completion may have been counted at a later moment.
-                tally.add(began_ns, now_ns.max(began_ns));
+                tally.add(slot.write.load(Ordering::Relaxed), began_ns, now_ns.max(began_ns));
             }
             Err(e) => {
                 let _ = self.failed.set(e); // the first one is told
@@ -91,7 +100,7 @@ impl Sink for JobPump {
         // without end, so the asking thread does.
         let Some(queue) = self.queue.get() else { return };
         match queue.upgrade().and_then(|queue| Some((self.request(tag, now_ns)?, queue))) {
-            Some((request, queue)) => queue.submit(&mut vec![request]),
+            Some((request, queue)) => queue.submit_for(tag, &mut vec![request]),
             None => self.one_less(),
         }
     }
@@ -106,8 +115,11 @@ pub(super) fn run(
     let depth = job.iodepth;
     let clock = Clock::real();
     let mut buffers = Buffers::new(job, depth);
-    let slots =
-        buffers.each().map(|b| JobSlot { address: b.as_mut_ptr() as usize, began_ns: AtomicU64::new(0) });
+    let slots = buffers.each().map(|mut buffer| JobSlot {
+        addresses: (buffer.of(false).as_mut_ptr() as usize, buffer.of(true).as_mut_ptr() as usize),
+        write: AtomicBool::new(false),
+        began_ns: AtomicU64::new(0),
+    });
     let slots = slots.collect();
     let start = Start::now(job.runtime, job.interval);
     let pump = Arc::new(JobPump {
@@ -125,7 +137,7 @@ pub(super) fn run(
     let config = QueueConfig {
         engine,
         policy: job.policy.clone(),
-        depth: Some(depth),
+        depth: Some(job.queue_depth.map_or(depth, |most| most.min(depth))),
         gap_bytes: Some(0),
         max_request_bytes: job.bs, // nothing is merged
         ..Default::default()
@@ -137,7 +149,7 @@ pub(super) fn run(
         pump.queue.set(Arc::downgrade(&queue)).expect("set once");
         let first: Vec<Request> = (0..u64::from(depth)).filter_map(|tag| pump.request(tag, 0)).collect();
         pump.outstanding.fetch_sub(u64::from(depth) - first.len() as u64, Ordering::SeqCst);
-        queue.submit(&mut { first });
+        first.into_iter().for_each(|request| queue.submit_for(request.tag, &mut vec![request]));
         await_end(&pump, stop);
     }
     queue.close();

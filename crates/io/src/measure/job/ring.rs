@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, JobBuffer};
 use super::tally::{JobTally, Start};
 use super::{Job, JobFile, JobResult, os_error};
 use crate::error::{IoError, Operation};
@@ -24,7 +24,8 @@ const MOST_AT_ONCE: usize = 8;
 const FILE: types::Fixed = types::Fixed(0);
 
 struct RingSlot<'a> {
-    buf: &'a mut [u8],
+    buffer: JobBuffer<'a>,
+    write: bool,
     offset: u64,
     began_ns: u64,
     /// Bytes moved by earlier completions of the same request.
@@ -42,7 +43,8 @@ struct Driver<'a> {
 pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     let mut buffers = Buffers::new(job, job.iodepth);
     let mut ring = make_ring(file, job.iodepth)?;
-    let slots = buffers.each().map(|buf| RingSlot { buf, offset: 0, began_ns: 0, done: 0 }).collect();
+    let idle = |buffer| RingSlot { buffer, write: false, offset: 0, began_ns: 0, done: 0 };
+    let slots = buffers.each().map(idle).collect();
     let mut driver = Driver { file, job, slots, next: job.first, outstanding: 0 };
     let start = Start::now(job.runtime, job.interval);
     let mut tally = start.tally();
@@ -121,7 +123,7 @@ impl Driver<'_> {
             for completion in (&mut completions).take(at_once) {
                 let slot = completion.user_data() as usize;
                 if self.completed(&completion)? {
-                    tally.add(self.slots[slot].began_ns, now_ns);
+                    tally.add(self.slots[slot].write, self.slots[slot].began_ns, now_ns);
                     if !over {
                         self.begin(&mut entries, slot, now_ns);
                     }
@@ -139,18 +141,20 @@ impl Driver<'_> {
         if self.next - self.job.first >= self.job.most {
             return;
         }
-        let offset = self.job.places.at(self.next);
+        let (write, offset) = self.job.request(self.next);
         self.next += 1;
         let place = &mut self.slots[slot];
-        (place.offset, place.began_ns, place.done) = (offset, now_ns, 0);
+        place.buffer.begun(self.job, write, offset);
+        (place.write, place.offset, place.began_ns, place.done) = (write, offset, now_ns, 0);
         self.push(entries, slot);
     }
 
     fn push(&mut self, entries: &mut squeue::SubmissionQueue<'_>, slot: usize) {
-        let RingSlot { buf, offset, done, .. } = &mut self.slots[slot];
+        let RingSlot { buffer, write, offset, done, .. } = &mut self.slots[slot];
+        let buf = buffer.of(*write);
         let address = buf.as_mut_ptr().wrapping_add(*done as usize);
         let (len, offset) = (buf.len() as u32 - *done, *offset + u64::from(*done));
-        let entry = if self.job.write {
+        let entry = if *write {
             opcode::Write::new(FILE, address, len).offset(offset).build()
         } else {
             opcode::Read::new(FILE, address, len).offset(offset).build()
@@ -165,21 +169,19 @@ impl Driver<'_> {
     fn completed(&mut self, completion: &cqueue::Entry) -> Result<bool, IoError> {
         self.outstanding -= 1;
         let slot = &mut self.slots[completion.user_data() as usize];
+        let len = self.job.bs;
         let moved = match completion.result() {
             n if n > 0 => n as u32,
             n if n == -libc::EAGAIN || n == -libc::EINTR => 0,
             0 => {
-                let (operation, len) = (Operation::Read, slot.buf.len() as u64);
+                let operation = if slot.write { Operation::Write } else { Operation::Read };
                 let got = u64::from(slot.done);
                 return Err(IoError::short(&self.file.name, operation, slot.offset, len, got));
             }
-            n => {
-                let len = slot.buf.len() as u64;
-                return Err(self.file.error(self.job.write, slot.offset, len, &os_error(-n)));
-            }
+            n => return Err(self.file.error(slot.write, slot.offset, len, &os_error(-n))),
         };
         slot.done += moved;
-        Ok(slot.done as usize == slot.buf.len())
+        Ok(u64::from(slot.done) == len)
     }
 }
 

@@ -24,6 +24,21 @@ pub struct JobResult {
     pub per_interval: Vec<u64>,
     /// Processor time and faults of the process.
     pub cpu: CpuUse,
+    /// The part of the reads.
+    pub read: OneWay,
+    /// The part of the writes.
+    pub write: OneWay,
+}
+
+/// Requests of one direction.
+#[derive(Debug)]
+pub struct OneWay {
+    /// Requests completed.
+    pub total_ios: u64,
+    /// Bytes moved.
+    pub io_bytes: u64,
+    /// Their latencies, in ns.
+    pub clat_ns: Histogram<u64>,
 }
 
 impl JobResult {
@@ -96,7 +111,8 @@ pub(super) struct Start {
 
 /// Counts of one thread of a job.
 pub(super) struct JobTally {
-    clat_ns: Histogram<u64>,
+    /// Of reads, and of writes: memory that a job of one direction never touches.
+    clat_ns: [Histogram<u64>; 2],
     per_interval: Vec<u64>,
     interval_ns: u64,
     /// End of the interval that is counted now.
@@ -127,11 +143,8 @@ impl Start {
     }
 
     pub(super) fn tally(&self) -> JobTally {
-        // Up to an hour; two digits would be too coarse for medians, four cost cache.
-        let clat_ns = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
-            .expect("1 to an hour at three digits are valid bounds");
         JobTally {
-            clat_ns,
+            clat_ns: [no_latencies(), no_latencies()],
             per_interval: Vec::new(),
             interval_ns: self.interval_ns,
             interval_end_ns: self.interval_ns,
@@ -143,26 +156,49 @@ impl Start {
     /// All tallies together.
     pub(super) fn result(&self, bs: u64, tallies: Vec<JobTally>) -> JobResult {
         let cpu = self.cpu.until(CpuUse::now());
-        let mut clat_ns = self.tally().clat_ns;
+        let [mut reads, mut writes] = [no_latencies(), no_latencies()];
         let mut per_interval: Vec<u64> = Vec::new();
         let mut runtime_ns = 0;
         for mut tally in tallies {
             tally.per_interval.push(tally.in_interval);
-            clat_ns.add(&tally.clat_ns).expect("all have the same bounds");
+            for (all, of_one) in [&mut reads, &mut writes].into_iter().zip(&tally.clat_ns) {
+                all.add(of_one).expect("all have the same bounds");
+            }
             per_interval.resize(per_interval.len().max(tally.per_interval.len()), 0);
             per_interval.iter_mut().zip(&tally.per_interval).for_each(|(sum, n)| *sum += n);
             runtime_ns = runtime_ns.max(tally.last_ns);
         }
+        let mut clat_ns = reads.clone();
+        clat_ns.add(&writes).expect("all have the same bounds");
         let total_ios = clat_ns.len();
-        let interval_ns = self.interval_ns;
-        JobResult { total_ios, io_bytes: total_ios * bs, runtime_ns, clat_ns, interval_ns, per_interval, cpu }
+        let one_way = |clat_ns: Histogram<u64>| {
+            let total_ios = clat_ns.len();
+            OneWay { total_ios, io_bytes: total_ios * bs, clat_ns }
+        };
+        JobResult {
+            total_ios,
+            io_bytes: total_ios * bs,
+            runtime_ns,
+            clat_ns,
+            interval_ns: self.interval_ns,
+            per_interval,
+            cpu,
+            read: one_way(reads),
+            write: one_way(writes),
+        }
     }
+}
+
+/// Up to an hour; two digits would be too coarse for medians, four cost cache.
+fn no_latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
+        .expect("1 to an hour at three digits are valid bounds")
 }
 
 impl JobTally {
     /// A request begun at `began_ns` is over at `now_ns`, both since the start.
-    pub(super) fn add(&mut self, began_ns: u64, now_ns: u64) {
-        self.clat_ns.saturating_record((now_ns - began_ns).max(1));
+    pub(super) fn add(&mut self, write: bool, began_ns: u64, now_ns: u64) {
+        self.clat_ns[usize::from(write)].saturating_record((now_ns - began_ns).max(1));
         while now_ns >= self.interval_end_ns {
             self.per_interval.push(self.in_interval);
             self.in_interval = 0;
@@ -181,12 +217,16 @@ mod tests {
     fn intervals_of_all_threads_are_summed() {
         let start = Start::now(Duration::from_secs(9), Duration::from_nanos(100));
         let (mut one, mut two) = (start.tally(), start.tally());
-        [(0, 10), (10, 99), (99, 100), (100, 450)].into_iter().for_each(|(from, to)| one.add(from, to));
-        two.add(0, 220);
+        [(0, 10), (10, 99), (99, 100), (100, 450)]
+            .into_iter()
+            .for_each(|(from, to)| one.add(false, from, to));
+        two.add(true, 0, 220);
         let result = start.result(512, vec![one, two]);
         assert_eq!(result.per_interval, [2, 1, 1, 0, 1]);
         assert_eq!((result.total_ios, result.io_bytes, result.runtime_ns), (5, 5 * 512, 450));
         assert_eq!((result.clat_ns.max(), result.clat_ns.min()), (350, 1));
+        assert_eq!((result.read.total_ios, result.write.total_ios, result.write.io_bytes), (4, 1, 512));
+        assert_eq!((result.read.clat_ns.max(), result.write.clat_ns.max()), (350, 220));
     }
 
     #[test]

@@ -12,10 +12,13 @@ fn job(engine: JobEngine, bs: u64, len: u64) -> Job {
     Job {
         engine,
         policy: Policy::Elevator,
-        write: false,
+        rw: JobDirection::Read,
         bs,
         huge_pages: false,
         iodepth: engine.most_depth().unwrap_or(8),
+        queue_depth: None,
+        ioprio: None,
+        verify: None,
         places: Places::new(Pattern::Random, bs, bs, 0, len, 1).unwrap(),
         first: 0,
         most: len / bs,
@@ -37,9 +40,10 @@ const ENGINES: [JobEngine; 5] =
 #[test]
 fn buffers_lie_side_by_side_and_do_not_overlap() {
     for (bs, huge_pages) in [(1000, false), (4096, false), (1000, true), (5000, true)] {
-        let write = Job { write: true, huge_pages, ..job(JobEngine::Uring, bs, 8 * bs) };
+        let write = Job { rw: JobDirection::Write, huge_pages, ..job(JobEngine::Uring, bs, 8 * bs) };
         let mut buffers = buffers::Buffers::new(&write, 3);
-        let all: Vec<&mut [u8]> = buffers.each().collect();
+        let mut slots: Vec<buffers::JobBuffer<'_>> = buffers.each().collect();
+        let all: Vec<&mut [u8]> = slots.iter_mut().map(|slot| slot.of(true)).collect();
         let starts: Vec<usize> = all.iter().map(|buf| buf.as_ptr() as usize).collect();
         let stride = bs.next_multiple_of(4096) as usize;
         assert_eq!(starts, [starts[0], starts[0] + stride, starts[0] + 2 * stride]);
@@ -47,6 +51,20 @@ fn buffers_lie_side_by_side_and_do_not_overlap() {
         assert!(all.iter().all(|buf| buf.len() as u64 == bs && buf.iter().filter(|b| **b == 0).count() < 50));
         assert!(all[0] != all[1] && all[1] != all[2]);
     }
+}
+
+#[test]
+fn a_mix_does_not_write_what_it_has_read() {
+    let rw = JobDirection::of_reads(50, 1);
+    let mixed = Job { rw, ..job(JobEngine::Uring, 4096, 8 * 4096) };
+    let mut buffers = buffers::Buffers::new(&mixed, 3);
+    let mut all: Vec<usize> = Vec::new();
+    for mut slot in buffers.each() {
+        assert!(slot.of(false).iter().all(|b| *b == 0) && slot.of(true).iter().any(|b| *b != 0));
+        all.extend([slot.of(false).as_ptr() as usize, slot.of(true).as_ptr() as usize]);
+    }
+    all.dedup();
+    assert_eq!(all.len(), 6);
 }
 
 #[test]
@@ -67,7 +85,7 @@ fn every_engine_writes_each_place_once() {
     for engine in ENGINES {
         let file = file_of(256 * KIB);
         let opened = JobFile::open(file.path(), true, false).unwrap();
-        let write = Job { write: true, ..job(engine, 4 * KIB, 256 * KIB) };
+        let write = Job { rw: JobDirection::Write, ..job(engine, 4 * KIB, 256 * KIB) };
         let half = Job { most: 32, ..write.clone() };
         run_job(&opened, &half, &AtomicBool::new(false)).unwrap();
         assert_eq!(written_blocks(file.path()), 32, "{engine:?}");
@@ -75,6 +93,73 @@ fn every_engine_writes_each_place_once() {
         run_job(&opened, &rest, &AtomicBool::new(false)).unwrap();
         assert_eq!(written_blocks(file.path()), 64, "{engine:?}");
     }
+}
+
+/// Blocks of a stamped job that its first `n` requests wrote, as they must be in the file.
+fn check_mixed(path: &std::path::Path, job: &Job, n: u64, what: &str) {
+    let bytes = std::fs::read(path).unwrap();
+    let mut written = 0;
+    for i in job.first..job.first + n {
+        let (write, at) = job.request(i);
+        let block = &bytes[at as usize..][..job.bs as usize];
+        match write {
+            true => check_stamp(block, at, 9).unwrap_or_else(|e| panic!("{what}: {e}")),
+            false => assert!(block.iter().all(|b| *b == 0), "{what}: a read place is left alone"),
+        }
+        written += u64::from(write);
+    }
+    assert!(written > 0 && written < n, "{what}: {written} of {n} write");
+}
+
+#[test]
+fn every_engine_mixes_reads_and_stamped_writes_and_counts_them_apart() {
+    let mixed = |engine| Job {
+        rw: JobDirection::of_reads(70, 5),
+        verify: Some(9),
+        ..job(engine, 4 * KIB, 1024 * KIB)
+    };
+    let stop = AtomicBool::new(false);
+    let check = |file: &tempfile::NamedTempFile, job: &Job, result: &JobResult, what: &str| {
+        let writes = (0..256).filter(|i| job.rw.writes(*i)).count() as u64;
+        assert_eq!((result.read.total_ios, result.write.total_ios), (256 - writes, writes), "{what}");
+        assert_eq!(result.write.io_bytes, writes * 4 * KIB);
+        assert_eq!(result.clat_ns.len(), result.read.clat_ns.len() + result.write.clat_ns.len());
+        check_mixed(file.path(), job, 256, what);
+    };
+    for engine in ENGINES {
+        let file = file_of(1024 * KIB);
+        let opened = JobFile::open(file.path(), true, false).unwrap();
+        let job = mixed(engine);
+        let result = run_job(&opened, &job, &stop).unwrap();
+        check(&file, &job, &result, &format!("{engine:?}"));
+    }
+    for engine in IoEngine::ALL {
+        let file = file_of(1024 * KIB);
+        let device = crate::FileDevice::open(file.path(), crate::Access::ReadWrite, false).unwrap();
+        let job = Job { queue_depth: Some(2), ..mixed(JobEngine::Queue(engine)) };
+        let result = run_job_on(&(Arc::new(device) as _), &job, &stop).unwrap();
+        check(&file, &job, &result, &format!("{engine:?} behind a queue"));
+    }
+}
+
+#[test]
+fn every_engine_takes_zipf_places_and_a_priority() {
+    let file = file_of(256 * KIB);
+    let opened = JobFile::open(file.path(), false, false).unwrap();
+    for engine in ENGINES {
+        let uniform = job(engine, 4 * KIB, 256 * KIB);
+        let places = uniform.places.by_zipf(1.2);
+        let job = Job { places, most: 500, ioprio: Some("be:7".parse().unwrap()), ..uniform };
+        let result = run_job(&opened, &job, &AtomicBool::new(false)).unwrap();
+        assert_eq!(result.total_ios, 500, "{engine:?}");
+    }
+    let device = crate::FileDevice::open(file.path(), crate::Access::Read, false).unwrap();
+    let behind = Job {
+        ioprio: Some("idle".parse().unwrap()),
+        ..job(JobEngine::Queue(IoEngine::Uring), 4 * KIB, 256 * KIB)
+    };
+    let refused = run_job_on(&(Arc::new(device) as _), &behind, &AtomicBool::new(false)).unwrap_err();
+    assert!(refused.to_string().contains("priorities of their classes"), "{refused}");
 }
 
 fn written_blocks(path: &std::path::Path) -> usize {
@@ -91,7 +176,7 @@ fn every_engine_transfers_buffers_in_huge_pages() {
         let file = file_of(4 * bs);
         let opened = JobFile::open(file.path(), true, false).unwrap();
         let read = Job { huge_pages: true, ..job(engine, bs, 4 * bs) };
-        for job in [Job { write: true, ..read.clone() }, read] {
+        for job in [Job { rw: JobDirection::Write, ..read.clone() }, read] {
             let result = run_job(&opened, &job, &AtomicBool::new(false)).unwrap();
             assert_eq!((result.total_ios, result.io_bytes), (4, 4 * bs), "{engine:?}");
         }
@@ -171,7 +256,7 @@ fn what_cannot_be_done_is_said() {
     }
     // Written through a descriptor that may only read.
     for engine in ENGINES {
-        let write = Job { write: true, ..job(engine, 4 * KIB, 32 * KIB) };
+        let write = Job { rw: JobDirection::Write, ..job(engine, 4 * KIB, 32 * KIB) };
         let opened = JobFile::open(file.path(), false, false).unwrap();
         assert!(run_job(&opened, &write, &stop).is_err(), "{engine:?}");
     }

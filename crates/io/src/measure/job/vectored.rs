@@ -1,10 +1,11 @@
 //! A job of one thread that gathers: it takes as many places as may be outstanding, sorts them,
-//! and moves each run of adjacent ones by one `preadv` or `pwritev` (fio: `vsync`).
+//! reads before writes, and moves each run of adjacent ones by one `preadv` or `pwritev` (fio:
+//! `vsync`).
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, JobBuffer};
 use super::tally::{JobTally, Start};
 use super::{Job, JobFile, JobResult};
 use crate::error::{IoError, Operation};
@@ -20,22 +21,23 @@ pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobRes
     while taken < job.most && !start.is_over(start.elapsed_ns()) && !stop.load(Ordering::Relaxed) {
         let batch = u64::from(job.iodepth).min(job.most - taken);
         let first = job.first + taken;
-        let mut places: Vec<u64> = (first..first + batch).map(|i| job.places.at(i)).collect();
-        places.sort_unstable();
-        let mut pieces: Vec<&mut [u8]> = buffers.each().take(batch as usize).collect();
-        for run in runs(&places, job.bs) {
-            let rest = pieces.split_off(run.len());
-            let bufs = std::mem::replace(&mut pieces, rest);
-            transfer_run(file, job, bufs, run[0], &start, &mut tally)?;
+        let mut requests: Vec<(bool, u64)> = (first..first + batch).map(|i| job.request(i)).collect();
+        requests.sort_unstable();
+        let mut pieces: Vec<JobBuffer<'_>> = buffers.each().take(batch as usize).collect();
+        let mut rest = &mut pieces[..];
+        for run in runs(&requests, job.bs) {
+            let (of_run, others) = std::mem::take(&mut rest).split_at_mut(run.len());
+            transfer_run(file, job, of_run, run, &start, &mut tally)?;
+            rest = others;
         }
         taken += batch;
     }
     Ok(start.result(job.bs, vec![tally]))
 }
 
-/// Adjacent places together, as many as one call takes.
-fn runs(places: &[u64], bs: u64) -> impl Iterator<Item = &[u64]> {
-    let adjacent = places.chunk_by(move |one, next| *next == one + bs);
+/// Adjacent places of one direction together, as many as one call takes.
+fn runs(requests: &[(bool, u64)], bs: u64) -> impl Iterator<Item = &[(bool, u64)]> {
+    let adjacent = requests.chunk_by(move |one, next| *next == (one.0, one.1 + bs));
     adjacent.flat_map(|run| run.chunks(MOST_PIECES))
 }
 
@@ -43,19 +45,21 @@ fn runs(places: &[u64], bs: u64) -> impl Iterator<Item = &[u64]> {
 fn transfer_run(
     file: &JobFile,
     job: &Job,
-    bufs: Vec<&mut [u8]>,
-    offset: u64,
+    buffers: &mut [JobBuffer<'_>],
+    run: &[(bool, u64)],
     start: &Start,
     tally: &mut JobTally,
 ) -> Result<(), IoError> {
-    let pieces = bufs.len();
+    let (write_run, offset) = run[0];
     let began_ns = start.elapsed_ns();
-    match job.write {
+    let begun = buffers.iter_mut().zip(run).map(|(buffer, (write, at))| buffer.begun(job, *write, *at));
+    let bufs: Vec<&mut [u8]> = begun.collect();
+    match write_run {
         true => write(file, bufs, offset)?,
         false => read(file, bufs, offset)?,
     }
     let now_ns = start.elapsed_ns();
-    (0..pieces).for_each(|_| tally.add(began_ns, now_ns));
+    run.iter().for_each(|_| tally.add(write_run, began_ns, now_ns));
     Ok(())
 }
 
@@ -109,10 +113,13 @@ mod tests {
 
     #[test]
     fn adjacent_places_are_one_call() {
-        let lens = |places: &[u64]| runs(places, 10).map(<[u64]>::len).collect::<Vec<_>>();
+        let reads = |places: &[u64]| places.iter().map(|at| (false, *at)).collect::<Vec<_>>();
+        let lens_of = |requests: &[(bool, u64)]| runs(requests, 10).map(<[_]>::len).collect::<Vec<_>>();
+        let lens = |places: &[u64]| lens_of(&reads(places));
         assert_eq!(lens(&[0, 10, 20, 40, 60, 70]), [3, 1, 2]);
         assert_eq!(lens(&[5, 5, 15]), [1, 2], "a place twice is two calls");
         let many: Vec<u64> = (0..2500).map(|i| i * 10).collect();
         assert_eq!(lens(&many), [1024, 1024, 452]);
+        assert_eq!(lens_of(&[(false, 0), (false, 10), (true, 20), (true, 30), (true, 50)]), [2, 2, 1]);
     }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, JobBuffer};
 use super::tally::{JobTally, Start};
 use super::{Job, JobFile, JobResult};
 use crate::error::{IoError, Operation};
@@ -13,8 +13,8 @@ pub(super) fn run(file: &JobFile, job: &Job, threads: u32, stop: &AtomicBool) ->
     let start = Start::now(job.runtime, job.interval);
     let next = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
-    let work = |buf: &mut [u8]| {
-        let result = work(file, job, &start, &next, buf, &|| {
+    let work = |buffer: JobBuffer<'_>| {
+        let result = work(file, job, &start, &next, buffer, &|| {
             stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed)
         });
         failed.fetch_or(result.is_err(), Ordering::Relaxed);
@@ -25,7 +25,7 @@ pub(super) fn run(file: &JobFile, job: &Job, threads: u32, stop: &AtomicBool) ->
         buffers.each().map(work).collect()
     } else {
         std::thread::scope(|scope| {
-            let all: Vec<_> = buffers.each().map(|buf| scope.spawn(move || work(buf))).collect();
+            let all: Vec<_> = buffers.each().map(|buffer| scope.spawn(move || work(buffer))).collect();
             all.into_iter().map(|thread| thread.join().expect("a worker does not panic")).collect()
         })
     };
@@ -37,7 +37,7 @@ fn work(
     job: &Job,
     start: &Start,
     next: &AtomicU64,
-    buf: &mut [u8],
+    mut buffer: JobBuffer<'_>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<JobTally, IoError> {
     let mut tally = start.tally();
@@ -47,11 +47,11 @@ fn work(
         if i >= job.most {
             break;
         }
-        let offset = job.places.at(job.first + i);
+        let (write, offset) = job.request(job.first + i);
         let began_ns = now_ns;
-        transfer(file, job.write, buf, offset)?;
+        transfer(file, write, buffer.begun(job, write, offset), offset)?;
         now_ns = start.elapsed_ns();
-        tally.add(began_ns, now_ns);
+        tally.add(write, began_ns, now_ns);
     }
     Ok(tally)
 }
@@ -67,7 +67,10 @@ fn transfer(file: &JobFile, write: bool, buf: &mut [u8], offset: u64) -> Result<
             file.file.read_at(&mut buf[done..], at)
         };
         match moved {
-            Ok(0) => return Err(IoError::short(&file.name, Operation::Read, offset, len, done as u64)),
+            Ok(0) => {
+                let operation = if write { Operation::Write } else { Operation::Read };
+                return Err(IoError::short(&file.name, operation, offset, len, done as u64));
+            }
             Ok(n) => done += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return Err(file.error(write, offset, len, &e)),

@@ -1,0 +1,128 @@
+//! The files of a ladder: one that is there, or some of several sizes to be made.
+//!
+//! Files are made whole, all bytes written, as long as the disk has room for them and for what the
+//! rungs write. One that is larger is made sparse: its length is as asked, and only the places that
+//! a rung writes take room. Then finding that room is part of what is measured.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+use crate::target::{Target, data_file};
+use crate::undo::Undo;
+use crate::{LabError, size};
+
+/// A file or device that rungs write to.
+#[derive(Debug)]
+pub struct SizedTarget {
+    /// As it is measured.
+    pub target: Target,
+    /// Its size, where that tells rungs apart.
+    pub size: Option<u64>,
+    /// Emptied before each rung.
+    pub sparse: bool,
+}
+
+impl SizedTarget {
+    /// Takes out of a sparse file what the rung before has written.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn empty(&self) -> Result<(), LabError> {
+        let path = &self.target.path;
+        let file = OpenOptions::new().write(true).open(path).map_err(|e| LabError::file("open", path, e))?;
+        data_file::make_holes(&file, path, self.target.len)
+    }
+}
+
+/// Kept free for the file system itself.
+const RESERVE: u64 = 64 << 20;
+
+/// A file to be made.
+#[derive(Debug, PartialEq, Eq)]
+struct ToMake {
+    bytes: u64,
+    sparse: bool,
+}
+
+/// Decides for each size (ascending) whether its file is whole, and refuses what finds no room in
+/// either way. A rung writes up to `rung_bytes`.
+fn decide(sizes: &[u64], all_sparse: bool, room: u64, rung_bytes: u64) -> Result<Vec<ToMake>, u64> {
+    let mut needed = RESERVE;
+    let sparse_takes = |bytes: u64| rung_bytes.min(bytes);
+    // Whatever comes after must find room for its rungs at least.
+    let mut rest: u64 = sizes.iter().map(|bytes| sparse_takes(*bytes)).sum();
+    let mut files = Vec::new();
+    for bytes in sizes {
+        rest -= sparse_takes(*bytes);
+        let sparse = all_sparse || needed + bytes + rest > room;
+        needed += if sparse { sparse_takes(*bytes) } else { *bytes };
+        files.push(ToMake { bytes: *bytes, sparse });
+    }
+    if needed > room { Err(needed) } else { Ok(files) }
+}
+
+/// Makes a file of each size, removed at the end. Several have their sizes behind the name.
+///
+/// # Errors
+/// A file is there already, or there is no room.
+pub fn make(
+    path: &Path,
+    sizes: &[u64],
+    all_sparse: bool,
+    rung_bytes: u64,
+    seed: u64,
+    undo: &Undo,
+) -> Result<Vec<SizedTarget>, LabError> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let room = data_file::room(folder)?;
+    let files = decide(&sizes, all_sparse, room, rung_bytes).map_err(|needed| {
+        LabError::refused(
+            folder.display(),
+            format!(
+                "has room for {} only, and the files and what is written to them take {}",
+                size::about(room as f64),
+                size::about(needed as f64)
+            ),
+            "free some, or make less of --size or --writes",
+        )
+    })?;
+    let several = files.len() > 1;
+    let make = |file: &ToMake| {
+        let path = match several {
+            true => PathBuf::from(format!("{}-{}", path.display(), size::exact(file.bytes))),
+            false => path.to_path_buf(),
+        };
+        match file.sparse {
+            true => data_file::make_sparse(&path, file.bytes, undo)?,
+            false => data_file::make(&path, file.bytes, seed, undo)?,
+        }
+        let target = Target::look(&path)?;
+        let size = (several || file.sparse).then_some(file.bytes);
+        Ok(SizedTarget { target, size, sparse: file.sparse })
+    };
+    files.iter().map(make).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_file_beyond_the_room_is_sparse_and_the_others_are_whole() {
+        let sparse = |sizes: &[u64], all: bool, room: u64| {
+            let files = decide(sizes, all, room, GIB / 10)?;
+            Ok(files.iter().map(|file| file.sparse).collect::<Vec<_>>())
+        };
+        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 100 * GIB), Ok(vec![false, false, false]));
+        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 20 * GIB), Ok(vec![false, false, true]));
+        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], true, 100 * GIB), Ok(vec![true, true, true]));
+        // Of nine, one and eight would fit, but the third could write nothing then.
+        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 9 * GIB + RESERVE), Ok(vec![false, true, true]));
+        assert_eq!(sparse(&[45 * GIB], false, GIB / 20), Err(GIB / 10 + RESERVE));
+    }
+}
