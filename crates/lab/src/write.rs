@@ -142,6 +142,7 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::read(&target.device);
     let behind = Behind::find(&target.device.name);
+    behind.iter().for_each(|behind| run.program(behind.server()));
     let measure = |planned: &PlannedRung, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {

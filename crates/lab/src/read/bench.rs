@@ -17,8 +17,7 @@ use snowmelt_io::{
 use snowmelt_io_experiments::PolicyName;
 
 use crate::LabError;
-use crate::machine::device_work::DeviceWork;
-use crate::machine::diskstats::DiskCounts;
+use crate::machine::device_work::{DeviceClock, DeviceWork};
 use crate::read::cell::{BufferMemory, CellResult, ReadCell};
 use crate::run::arguments::EngineName;
 use crate::stats::{spread, summary};
@@ -88,7 +87,7 @@ impl ReadBench<'_> {
         }
         let job = self.job(cell, engine, pattern, repeat, write)?;
         let tracing = self.trace.map(|undo| Tracing::start(&self.target.path, undo)).transpose()?;
-        let before = DiskCounts::now(&self.target.device.name);
+        let before = DeviceClock::now(&self.target.device.name);
         let began = Instant::now();
         if cell.prefetch {
             self.ask_ahead(&file)?;
@@ -105,15 +104,20 @@ impl ReadBench<'_> {
         }
         let seconds = result.runtime_ns as f64 / 1e9;
         let device = before
-            .zip(DiskCounts::now(&self.target.device.name))
+            .zip(DeviceClock::now(&self.target.device.name))
             .filter(|_| self.model.is_none())
-            .map(|(before, after)| DeviceWork::between(&before, &after, seconds));
+            .map(|(before, after)| before.until(&after, seconds));
+        let traced = tracing.map(|tracing| tracing.finish(write)).transpose()?;
+        let device = match (device, &traced) {
+            (Some(device), Some(traced)) => Some(device.with_own(traced.own)),
+            (device, _) => device,
+        };
         let mut described = describe(cell, repeat, &result, cached, device, doubts);
         described.pages_per_io = pages_per_io(&job, result.total_ios);
-        if let Some(tracing) = tracing {
-            let (trace, doubts) = tracing.finish(write)?;
-            described.doubts.extend(doubts);
-            described.trace = Some(trace);
+        if let Some(traced) = traced {
+            described.doubts.extend(traced.doubts);
+            described.trace = Some(traced.counts);
+            described.parties = Some((self.target.device.name.clone(), traced.parties));
         }
         Ok(described)
     }
@@ -210,7 +214,7 @@ fn describe(
     let ios = result.total_ios.max(1) as f64;
     let runtime_ns = result.runtime_ns.max(1) as f64;
     let write = cell.rw.ends_with("write");
-    let moved = device.map(|d| if write { (d.writes, d.write_bytes) } else { (d.reads, d.read_bytes) });
+    let moved = device.map(|d| if write { d.own_writes() } else { d.own_reads() });
     let amplification = moved.map(|(_, bytes)| bytes as f64 / result.io_bytes.max(1) as f64);
     if result.total_ios == 0 {
         doubts.push("not one request was completed".into());
@@ -236,10 +240,11 @@ fn describe(
         iops_series: series,
         cached_pages_before: cached,
         pages_per_io: 0.0,
-        requests_per_io: moved.map(|(requests, _)| requests as f64 / ios),
+        requests_per_io: moved.and_then(|(requests, _)| Some(requests? as f64 / ios)),
         amplification,
         device,
         trace: None,
+        parties: None,
         doubts,
     }
 }

@@ -16,10 +16,11 @@ use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
 use crate::machine::cpu::CpuTicks;
-use crate::machine::program::Program;
+use crate::machine::program::{ProcessIo, Program};
 use crate::target::cold::make_cold;
-use crate::trace::session::{Follow, Options, Session, Traced};
+use crate::trace::session::{Follow, Options, Session, Snoop, Traced};
 use crate::trace::target::TraceTarget;
+use crate::trace::users::Touches;
 use crate::undo::Undo;
 use crate::undo::signals;
 use crate::undo::signals::Stop;
@@ -122,7 +123,7 @@ impl Sweep<'_> {
         let emulated: Vec<Behind> = self.devices.iter().filter_map(|d| Behind::find(&d.name)).collect();
         emulated.iter().try_for_each(Behind::reset)?;
         let sessions = self.trace(&mut doubts);
-        let before = counts(&self.targets)?;
+        let (before, io) = (counts(&self.targets)?, ProcessIo::own());
         let ticks = CpuTicks::now();
         let begun = Instant::now();
         let command = self.args.command();
@@ -138,7 +139,10 @@ impl Sweep<'_> {
         let cpu = CpuTicks::now().since(&ticks);
         let after = counts(&self.targets)?;
         let traces = sessions.into_iter().map(Session::finish).collect::<Result<Vec<Traced>, LabError>>()?;
-        let device = work(&before, &after, span_s).with_traces(&traces);
+        let mut device = work(&before, &after, span_s).with_traces(&traces);
+        if command.is_none() {
+            device = device.with_own(&traces, ProcessIo::own().since(io));
+        }
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(not_at_once(setup, dop, scanned.bytes, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
@@ -180,12 +184,15 @@ impl Sweep<'_> {
             buffer_kb: 8 << 10,
             blktrace: None,
             requests: None,
-            follow: Follow::Nobody,
+            follow: Follow::Program,
+            touches: Touches::WriteBack,
+            snoop: Snoop::Silent,
         };
         let start = |target: &TraceTarget| Session::start(target.clone(), options.clone(), &self.undo);
         match self.targets.iter().map(start).collect::<Result<Vec<Session>, LabError>>() {
             Ok(mut sessions) => {
-                sessions.retain_mut(|session| session.follow(None).is_ok());
+                let own = std::process::id();
+                sessions.retain_mut(|session| session.follow(Some(own)).is_ok());
                 sessions
             }
             Err(e) => {

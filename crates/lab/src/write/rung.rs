@@ -14,8 +14,7 @@ use snowmelt_io::{
 };
 use snowmelt_io_experiments::PolicyName;
 
-use crate::machine::device_work::DeviceWork;
-use crate::machine::diskstats::DiskCounts;
+use crate::machine::device_work::{DeviceClock, DeviceWork};
 use crate::run::arguments::EngineName;
 use crate::stats::{Latencies, LatencySummary};
 use crate::target::Target;
@@ -131,7 +130,7 @@ pub struct RungResult {
     pub sync_max_ms: f64,
     /// Processor time in µs per write.
     pub cpu_us_per_io: f64,
-    /// The work of the device meanwhile, for all programs.
+    /// The work of the device meanwhile, for all programs, and the bytes that are not this one's.
     pub device: Option<DeviceWork>,
     /// Reasons to doubt it.
     pub doubts: Vec<String>,
@@ -194,7 +193,7 @@ impl WriteBench<'_> {
             doubts.push(format!("{left} pages stayed in the page cache: not cold"));
         }
         let job = self.job(rung, engine, repeat)?;
-        let before = DiskCounts::now(&self.target.device.name);
+        let before = DeviceClock::now(&self.target.device.name);
         let began = Instant::now();
         let mut sums = RungSums::default();
         let written = match rung.sync {
@@ -213,8 +212,8 @@ impl WriteBench<'_> {
         };
         let durable = began.elapsed();
         let device = before
-            .zip(DiskCounts::now(&self.target.device.name))
-            .map(|(before, after)| DeviceWork::between(&before, &after, durable.as_secs_f64()));
+            .zip(DeviceClock::now(&self.target.device.name))
+            .map(|(before, after)| before.until(&after, durable.as_secs_f64()));
         if sums.writes < self.writes && !self.stop.load(Ordering::Relaxed) {
             doubts.push(format!("only {} of {} writes in the time allowed", sums.writes, self.writes));
         }
