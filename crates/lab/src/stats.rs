@@ -68,7 +68,7 @@ impl Latencies {
             *powers.entry(power).or_default() += value.count_at_value();
         }
         let ends = powers.keys().next().zip(powers.keys().next_back());
-        let all = ends.map_or(1..=0, |(first, last)| *first..=*last);
+        let all = ends.into_iter().flat_map(|(first, last)| *first..=*last);
         all.map(|power| (1 << power, powers.get(&power).copied().unwrap_or(0))).collect()
     }
 

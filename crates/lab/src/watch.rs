@@ -215,7 +215,7 @@ pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
     }
     subject.pids().into_iter().for_each(|pid| run.program(pid));
     let watched = watch(args, subject, &devices, &mut marks, &stop, &mut run)?;
-    // What was started here and has ended is in the counts of this process.
+    // Children that have ended are in the counts of this process.
     if watched.total.code.is_none() {
         run.programs_io(watched.total.io);
     }

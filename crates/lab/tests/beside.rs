@@ -212,7 +212,7 @@ fn cells_of_reads_count_their_own_and_doubt_a_busy_disk() {
     let Some(disk) = Disk::make(LARGE) else { return };
     let cell = |run: &str, trace: Option<&str>| {
         let out = disk.out(run);
-        let mut words = vec!["read", disk.path(), "--sizes", "8k", "--depth", "4", "--engine", "uring"];
+        let mut words = vec!["read", disk.path(), "--sizes", "8k", "--depth", "1", "--engine", "uring"];
         words.extend(["--direct", "on", "--range", "1g", "--runtime", "0.7", "--out", &out]);
         words.extend(trace);
         ok(&words);
@@ -243,6 +243,29 @@ fn cells_of_reads_count_their_own_and_doubt_a_busy_disk() {
     assert!((amplification - 1.0).abs() < 0.02, "{amplification}");
     let (requests, bytes) = disk.disturbed("counted");
     assert!(requests.is_none() && bytes > 0.05, "{bytes}");
+}
+
+#[test]
+fn a_scan_counts_its_own_reads() {
+    let Some(disk) = Disk::make(LARGE) else { return };
+    let scan = |run: &str| {
+        let out = disk.out(run);
+        let what = ["--size", "256m", "--scheduler", "as-is", "--dop", "2", "--repeat", "1"];
+        ok(&[&["scan", disk.path(), "--out", &out][..], &what].concat());
+        let cell = disk.read(run, "cells.jsonl");
+        let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{cell}"));
+        let device = &cell["device"];
+        assert_eq!(number(&cell["bytes"]), 256 << 20);
+        (number(&device["own"]["bytes"]), number(&device["read_bytes"]), number(&device["others_bytes"]))
+    };
+    // Opening a device may read a little of it.
+    let is_own = |own: u64| (256 << 20..257 << 20).contains(&own);
+    let (own, all, others) = scan("quiet");
+    assert!(is_own(own) && is_own(all) && others < 1 << 20, "{own} {all} {others}");
+    let _beside = Beside::start(&disk);
+    let (own, all, others) = scan("beside");
+    assert!(is_own(own) && all > own && others > 0, "{own} {all} {others}");
+    assert!(disk.disturbed("beside").0 > Some(0.0), "{:?}", disk.disturbed("beside"));
 }
 
 /// A mount, until it is dropped.

@@ -380,7 +380,7 @@ fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wro
     let by_flusher = |users: &mut Users, letters: &str| asked(users, FLUSHER, "kworker/u8:1", letters);
     users.touched(&touch(0, WRITER.into(), LOOP0, 12)); // made dirty by the program
     users.touched(&touch(0, STRANGER.into(), LOOP0, 13));
-    assert_eq!(by_flusher(&mut users, "W").0, false, "of no file yet");
+    assert!(!by_flusher(&mut users, "W").0, "of no file yet");
     users.touched(&touch(1, FLUSHER.into(), 0, 12)); // its write-back begins
     assert_eq!(by_flusher(&mut users, "W"), (true, "?".into(), "inode 12".into()));
     assert_eq!(by_flusher(&mut users, "WM"), (false, "kworker".into(), "[metadata]".into()));

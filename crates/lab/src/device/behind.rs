@@ -47,8 +47,8 @@ impl Behind {
         self.record.pid
     }
 
-    /// Pieces beyond the first that the emulated array made of its requests since the reset; nothing
-    /// when it does not answer.
+    /// Pieces beyond the first that the emulated array made of its requests since the reset;
+    /// nothing when it does not answer.
     pub fn splits(&self) -> Option<u64> {
         Some(status_of(&self.record).ok()?.activity.splits)
     }

@@ -70,6 +70,7 @@ impl Sweep<'_> {
                             cell.setup, cell.dop
                         ));
                     }
+                    cell.parties.iter().for_each(|(disk, parties)| run.traced(disk, *parties));
                     lines.write(&cell)?;
                     cells.push(cell);
                     let cell = cells.last().expect("just added");
@@ -79,7 +80,7 @@ impl Sweep<'_> {
         }
         let by_command = self.args.command().is_some();
         let scans: Vec<(String, u64)> =
-            cells.iter().map(|c| (format!("{} with {}", c.setup, c.dop), c.device.read_bytes)).collect();
+            cells.iter().map(|c| (format!("{} with {}", c.setup, c.dop), c.bytes)).collect();
         if let Some(doubt) = unlike_bytes(&scans).filter(|_| by_command && !self.targets.is_empty()) {
             run.doubt(doubt);
         }
@@ -127,26 +128,23 @@ impl Sweep<'_> {
         let ticks = CpuTicks::now();
         let begun = Instant::now();
         let command = self.args.command();
-        let scanned = match &command {
-            None => scan(&table, setup, dop, self.scratch.as_deref(), stop.flag())?,
-            Some(command) => {
-                let elapsed_s =
-                    self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
-                Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() }
-            }
-        };
+        let scanned = self.scanned(setup, dop, &table, stop, &mut doubts)?;
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
         let after = counts(&self.targets)?;
         let traces = sessions.into_iter().map(Session::finish).collect::<Result<Vec<Traced>, LabError>>()?;
         let mut device = work(&before, &after, span_s).with_traces(&traces);
-        if command.is_none() {
+        if self.args.exec.is_none() {
             device = device.with_own(&traces, ProcessIo::own().since(io));
         }
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(not_at_once(setup, dop, scanned.bytes, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
-        let read = if command.is_some() { device.read_bytes } else { scanned.bytes };
+        let read = match (&command, device.own) {
+            (None, _) => scanned.bytes,
+            (Some(_), Some(own)) => own.bytes,
+            (Some(_), None) => device.read_bytes,
+        };
         let cell = ScanCell {
             setup: self.lists.name(setup),
             dop,
@@ -157,12 +155,29 @@ impl Sweep<'_> {
             user_s: scanned.user_s,
             cpu,
             device,
+            parties: traces.iter().map(|t| (t.target.device.name.clone(), t.users.parties)).collect(),
             asked_at_once: asked_at_once(setup, dop).filter(|_| command.is_none()),
             beside: scanned.beside,
             cached_pages,
             settings: setup.clone(),
         };
         Ok((cell, scanned.checksum, doubts))
+    }
+
+    /// Scans once, by the workers or by the command.
+    fn scanned(
+        &self,
+        setup: &Setup,
+        dop: u32,
+        table: &ScanTable,
+        stop: &Stop,
+        doubts: &mut Vec<String>,
+    ) -> Result<Scanned, LabError> {
+        let Some(command) = self.args.command() else {
+            return scan(table, setup, dop, self.scratch.as_deref(), stop.flag());
+        };
+        let elapsed_s = self.shell(&fill_in(&command, dop, setup.queue, &table.files[0]), stop, doubts)?;
+        Ok(Scanned { elapsed_s, user_s: vec![elapsed_s], ..Scanned::default() })
     }
 
     fn table(&self, setup: &Setup) -> Result<ScanTable, LabError> {

@@ -46,7 +46,7 @@ fn sizes(tally: &Tally, kind: RequestKind) -> Vec<Class> {
     }
     powers.retain(|_, n| *n > 0);
     let ends = powers.keys().next().zip(powers.keys().next_back());
-    let all = ends.map_or(1..=0, |(first, last)| *first..=*last);
+    let all = ends.into_iter().flat_map(|(first, last)| *first..=*last);
     let class = |power: u32| format!("[{}, {})", exact(1 << power), exact(2 << power));
     all.map(|power| (class(power), powers.get(&power).copied().unwrap_or(0))).collect()
 }

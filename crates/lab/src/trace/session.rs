@@ -109,7 +109,7 @@ pub struct Traced {
     pub target: TraceTarget,
     /// All counts.
     pub tally: Tally,
-    /// Who asked, and for which files.
+    /// Processes that asked, with the files they asked for.
     pub users: Users,
     /// Remaps, and the devices below.
     pub levels: Levels,

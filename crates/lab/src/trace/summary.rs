@@ -210,7 +210,7 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
         let (_, first_count, first_bytes) = of_kind[0];
         let is_of_program = of_kind.len() > 2;
         layers.extend(of_kind.into_iter().map(|(what, count, bytes)| {
-            // What all asked for is not to be measured by what the program asked.
+            // Requests of all are not to be measured by the calls of the program.
             let comparable = !is_of_program || !what.ends_with("by all");
             let ratio = |n: u64, first: u64| comparable.then(|| n as f64 / first.max(1) as f64);
             Layer {
