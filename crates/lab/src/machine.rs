@@ -6,6 +6,7 @@ pub mod cpu;
 pub(crate) mod device_work;
 pub mod diskstats;
 pub mod interrupts;
+pub mod others;
 pub mod program;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
+use crate::machine::others::DiskDisturbance;
 
 /// The machine, without its name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -191,7 +193,7 @@ pub struct CpuClock {
 }
 
 /// How busy the machine was between two moments, as shares of all processors.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Seconds between the two moments.
     pub seconds: f64,
@@ -199,6 +201,9 @@ pub struct Disturbance {
     pub steal: f64,
     /// Used by other processes and by the kernel outside of ours.
     pub others: f64,
+    /// The disks that were measured, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disks: BTreeMap<String, DiskDisturbance>,
 }
 
 impl CpuClock {
@@ -232,6 +237,7 @@ impl CpuClock {
             seconds: later.since_epoch_ms.saturating_sub(self.since_epoch_ms) as f64 / 1e3,
             steal: steal / total,
             others: ((total - idle - steal - ours) / total).max(0.0),
+            disks: BTreeMap::new(),
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
+use crate::machine::others::Parties;
 use crate::read::bench::{ReadBench, too_small};
 pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
@@ -231,13 +232,17 @@ fn measure(
     let target = bench.target;
     let mut run = Run::create("read", args.out.as_deref())?;
     run.settings(&ReadSettings::from_args(args, bench.range));
-    run.device(target.device.clone());
+    match args.model {
+        Some(_) => run.device_of_others(target.device.clone()), // and is not asked
+        None => run.device(target.device.clone()),
+    }
     run.compare_by("cells", &KEYS, &[("iops", true), ("cpu_us_per_io", false)]);
     target.doubts.iter().filter(|_| args.model.is_none()).for_each(|doubt| run.doubt(doubt));
     crate::say!("{}", heading(&bench.shown));
     let read_ahead = ReadAhead::read(&target.device).filter(|_| args.model.is_none());
     let hold = || read_ahead.as_ref().map_or(Ok(()), |read_ahead| read_ahead.hold(undo));
     let behind = Behind::find(&target.device.name).filter(|_| args.model.is_none());
+    behind.iter().for_each(|behind| run.program(behind.server()));
     hold()?; // so that the value to be set back is the device's own
     let measure = |planned: &Planned, repeat| {
         // First, because a change of scheduler changes the read-ahead.
@@ -271,6 +276,10 @@ impl Measured for CellResult {
 
     fn doubts(&self) -> &[String] {
         &self.doubts
+    }
+
+    fn traced(&self) -> Option<(&str, Parties)> {
+        self.parties.as_ref().map(|(disk, parties)| (disk.as_str(), *parties))
     }
 }
 

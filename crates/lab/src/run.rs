@@ -17,6 +17,7 @@ pub(crate) mod grid;
 pub(crate) mod load;
 pub(crate) mod turns;
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ use serde_json::{Value, json};
 
 use crate::LabError;
 use crate::machine::interrupts::{DeviceInterrupts, InterruptCounts};
+use crate::machine::others::{DiskClock, DiskDisturbance, DiskUse, Parties, in_words};
+use crate::machine::program::ProcessIo;
 use crate::machine::{BlockDevice, CpuClock, Disturbance, Machine};
 use crate::report::Report;
 
@@ -34,6 +37,8 @@ use crate::report::Report;
 /// doubt.
 const STEAL_DOUBT: f64 = 0.02;
 const OTHERS_DOUBT: f64 = 0.10;
+/// Bytes of others below which a disk that has little to do is not disturbed.
+const FEW_BYTES: u64 = 1 << 20;
 
 /// A run in progress.
 pub struct Run {
@@ -43,6 +48,11 @@ pub struct Run {
     kind: String,
     machine: Machine,
     devices: Vec<BlockDevice>,
+    disks: BTreeMap<String, DiskClock>,
+    traced: BTreeMap<String, Parties>,
+    /// Processes that are measured, and are no children of this one.
+    programs: HashSet<u32>,
+    programs_io: ProcessIo,
     settings: Value,
     comparison: Comparison,
     doubts: Vec<String>,
@@ -121,6 +131,10 @@ impl Run {
             kind: kind.into(),
             machine: Machine::here(),
             devices: Vec::new(),
+            disks: BTreeMap::new(),
+            traced: BTreeMap::new(),
+            programs: HashSet::new(),
+            programs_io: ProcessIo::default(),
             settings: Value::Null,
             comparison: Comparison::default(),
             doubts: Vec::new(),
@@ -141,9 +155,41 @@ impl Run {
         self.settings = serde_json::to_value(settings).expect("settings are plain data");
     }
 
-    /// A device that is measured, as it is set now.
+    /// A device that is measured from now on, as it is set now. Work of other programs on its
+    /// disk meanwhile is a doubt.
     pub fn device(&mut self, device: BlockDevice) {
+        if let Some(clock) = DiskClock::start(&device.name) {
+            self.disks.entry(device.name.clone()).or_insert(clock);
+        }
+        self.device_of_others(device);
+    }
+
+    /// A device that is used by programs of which is not known whether they are the measured
+    /// ones: a server that runs already. What others do with it is not told.
+    pub fn device_of_others(&mut self, device: BlockDevice) {
         self.devices.push(device);
+    }
+
+    /// A process that is measured, with all that it starts; not one that this process starts.
+    pub fn program(&mut self, pid: u32) {
+        self.programs.insert(pid);
+    }
+
+    /// The I/O of such processes while the devices were measured.
+    pub fn programs_io(&mut self, io: ProcessIo) {
+        self.programs_io = self.programs_io.plus(io);
+    }
+
+    /// A trace of a measured disk says whose its requests were.
+    pub fn traced(&mut self, disk: &str, parties: Parties) {
+        let sum = self.traced.entry(disk.to_owned()).or_default();
+        *sum = sum.plus(parties);
+    }
+
+    /// The work of the measured disks until now.
+    pub fn disk_use(&self) -> BTreeMap<String, DiskUse> {
+        let now = |clock: &DiskClock| clock.now(&self.programs, self.programs_io);
+        self.disks.iter().map(|(name, clock)| (name.clone(), now(clock))).collect()
     }
 
     /// How `lab compare` matches and judges the lines of this run: by the fields `keys`,
@@ -199,15 +245,18 @@ impl Run {
     /// # Errors
     /// A file of the folder cannot be written.
     pub fn finish(mut self, mut report: Report) -> Result<PathBuf, LabError> {
-        let busy = self.began.until(CpuClock::now());
+        let mut busy = self.began.until(CpuClock::now());
+        let used = self.disk_use();
+        busy.disks = used.iter().map(|(name, used)| (name.clone(), self.disturbed(name, used))).collect();
         if !self.untimed {
-            self.judge(busy);
+            self.judge(&busy);
+            used.iter().for_each(|(name, used)| self.judge_disk(name, used, &busy.disks[name]));
         }
         report.doubts = self.doubts.clone();
         let now = InterruptCounts::now();
         let interrupts: Vec<_> =
             self.devices.iter().filter_map(|device| self.interrupts.until(&now, device)).collect();
-        report.facts = self.facts(busy, &interrupts);
+        report.facts = self.facts(&busy, &interrupts);
         let settings = json!({
             "kind": self.kind,
             "version": env!("CARGO_PKG_VERSION"),
@@ -237,8 +286,35 @@ impl Run {
         fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))
     }
 
-    fn judge(&mut self, busy: Disturbance) {
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    /// The share of others: by the trace of the disk, where there was one.
+    fn disturbed(&self, disk: &str, used: &DiskUse) -> DiskDisturbance {
+        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+        match self.traced.get(disk) {
+            None => DiskDisturbance { others_requests: None, others_bytes: used.share() },
+            Some(parties) => DiskDisturbance {
+                others_requests: Some(share(parties.others.requests, parties.all().requests)),
+                others_bytes: share(parties.others.bytes, parties.all().bytes),
+            },
+        }
+    }
+
+    fn judge_disk(&mut self, disk: &str, used: &DiskUse, busy: &DiskDisturbance) {
+        let bytes = self.traced.get(disk).map_or(used.others, |parties| parties.others.bytes);
+        let by_bytes = busy.others_bytes > OTHERS_DOUBT;
+        if bytes < FEW_BYTES || !(by_bytes || busy.others_requests.is_some_and(|n| n > OTHERS_DOUBT)) {
+            return;
+        }
+        let requests = busy.others_requests.map(|n| format!(" and {} of the requests", percent(n)));
+        let who = in_words(&used.named).map(|names| format!(" (all their I/O: {names})"));
+        self.doubt(format!(
+            "{} of the bytes{} of the disk {disk} were other programs'{}",
+            percent(busy.others_bytes),
+            requests.unwrap_or_default(),
+            who.unwrap_or_default()
+        ));
+    }
+
+    fn judge(&mut self, busy: &Disturbance) {
         if busy.steal > STEAL_DOUBT {
             self.doubt(format!(
                 "the hypervisor took {} of the processors for others (steal)",
@@ -251,7 +327,7 @@ impl Run {
     }
 
     /// Name and value of what the page tells about the circumstances.
-    fn facts(&self, busy: Disturbance, interrupts: &[DeviceInterrupts]) -> Vec<(String, String)> {
+    fn facts(&self, busy: &Disturbance, interrupts: &[DeviceInterrupts]) -> Vec<(String, String)> {
         let m = &self.machine;
         let command: Vec<String> = std::env::args().map(|arg| quoted(&arg)).collect();
         let mut facts = vec![
@@ -271,10 +347,19 @@ impl Run {
                 ),
             ),
         ];
+        facts.extend(busy.disks.iter().map(|(disk, busy)| {
+            let requests = busy.others_requests.map(|n| format!(", {:.1} % of the requests", n * 100.0));
+            let bytes = format!("{:.1} % of the bytes", busy.others_bytes * 100.0);
+            (format!("Others on disk {disk}"), bytes + &requests.unwrap_or_default())
+        }));
         facts.extend(self.devices.iter().map(device_fact));
         facts.extend(interrupts.iter().map(|of| (format!("Interrupts of {}", of.device), of.show())));
         facts
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// A device and what of its queue's settings bears on the numbers.
@@ -352,6 +437,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::others::Moved;
 
     #[test]
     fn dates() {
@@ -410,9 +496,47 @@ mod tests {
     fn a_disturbed_run_says_so() {
         let dir = tempfile::tempdir().unwrap();
         let mut run = Run::create("read", Some(dir.path())).unwrap();
-        run.judge(Disturbance { seconds: 1.0, steal: 0.019, others: 0.09 });
+        let busy = |steal, others| Disturbance { seconds: 1.0, steal, others, disks: BTreeMap::new() };
+        run.judge(&busy(0.019, 0.09));
         assert!(run.doubts.is_empty());
-        run.judge(Disturbance { seconds: 1.0, steal: 0.07, others: 0.5 });
+        run.judge(&busy(0.07, 0.5));
         assert!(run.doubts[0].contains("7 %") && run.doubts[1].contains("50 %"), "{:?}", run.doubts);
+    }
+
+    #[test]
+    fn a_disk_that_others_use_is_a_doubt_by_bytes_and_by_requests() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = Run::create("read", Some(dir.path())).unwrap();
+        let named = vec![("dd (pid 7)".to_owned(), 30 << 20)];
+        let used = |bytes, others| DiskUse { bytes, others, named: named.clone() };
+        let tell = |run: &mut Run, used: &DiskUse| {
+            let busy = run.disturbed("vda", used);
+            run.judge_disk("vda", used, &busy);
+            busy
+        };
+        let quiet = tell(&mut run, &used(100 << 20, 9 << 20));
+        tell(&mut run, &used(1 << 20, 1 << 19)); // half of nearly nothing
+        assert!(run.doubts.is_empty() && quiet.others_requests.is_none(), "{:?}", run.doubts);
+        tell(&mut run, &used(100 << 20, 20 << 20));
+        assert_eq!(
+            run.doubts,
+            ["20 % of the bytes of the disk vda were other programs' (all their I/O: dd (pid 7) 30.0 MiB)"]
+        );
+        // Small requests of others: few bytes, half of the requests.
+        let moved = |requests, bytes| Moved { requests, bytes };
+        run.traced(
+            "vda",
+            Parties { own: moved(50, 95 << 20), others: moved(50, 5 << 20), ..Parties::default() },
+        );
+        let busy = tell(&mut run, &used(100 << 20, 20 << 20));
+        assert_eq!(busy, DiskDisturbance { others_requests: Some(0.5), others_bytes: 0.05 });
+        assert!(run.doubts[1].starts_with("5 % of the bytes and 50 % of the requests of the disk"));
+        let json = serde_json::to_value(Disturbance {
+            disks: [("vda".into(), busy)].into(),
+            ..Disturbance::default()
+        });
+        assert_eq!(json.unwrap()["disks"], json!({"vda": {"others_requests": 0.5, "others_bytes": 0.05}}));
+        let none = serde_json::to_value(Disturbance::default()).unwrap();
+        assert!(none.get("disks").is_none(), "{none}");
     }
 }

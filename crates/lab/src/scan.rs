@@ -27,6 +27,7 @@ use snowmelt_base::random::GOLDEN;
 use snowmelt_io::{Access, FileDevice, IoEngine, ReadDevice};
 use snowmelt_io_experiments::TunedPolicy;
 
+use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
@@ -208,7 +209,14 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     let scratch = scratch(args, &undo)?;
     let mut run = Run::create("scan", args.out.as_deref())?;
     run.settings(&lists);
-    devices.iter().for_each(|device| run.device(device.clone()));
+    for device in &devices {
+        match args.exec {
+            // It may ask a server, whose reads are the scan.
+            Some(_) => run.device_of_others(device.clone()),
+            None => run.device(device.clone()),
+        }
+        Behind::find(&device.name).iter().for_each(|behind| run.program(behind.server()));
+    }
     if targets.is_empty() {
         run.doubt("no block device is behind the table: requests, depth and seeks cannot be seen");
     }

@@ -62,6 +62,19 @@ impl Latencies {
         self.histogram.add(&other.histogram).expect("both have the same bounds");
     }
 
+    /// How many there are in each power of two of microseconds, from the first to the last that
+    /// has one: its lower bound in µs (the first also holds what is shorter), and the count.
+    pub fn powers_of_two(&self) -> Vec<(u64, u64)> {
+        let mut powers = std::collections::BTreeMap::new();
+        for value in self.histogram.iter_recorded() {
+            let power = (value.value_iterated_to() / 1000).max(1).ilog2();
+            *powers.entry(power).or_default() += value.count_at_value();
+        }
+        let ends = powers.keys().next().zip(powers.keys().next_back());
+        let all = ends.into_iter().flat_map(|(first, last)| *first..=*last);
+        all.map(|power| (1 << power, powers.get(&power).copied().unwrap_or(0))).collect()
+    }
+
     /// All zero when nothing was added.
     pub fn summary(&self) -> LatencySummary {
         summary(&self.histogram)

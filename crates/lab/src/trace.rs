@@ -3,23 +3,29 @@
 //! The way of an event: the kernel writes it into the buffer of a processor, in a trace
 //! instance of our own that lets only one device through ([`tracefs`]); raw pages come out
 //! ([`ring_page`]) and are decoded by this kernel's formats ([`mod@format`], [`event`]), put in
-//! order ([`collector`]), matched ([`pairing`]) and added up ([`tally`]).
+//! order ([`collector`]), matched ([`pairing`]), charged to a process and a file ([`users`]) and
+//! added up ([`tally`]).
 
 pub mod blktrace;
 pub(crate) mod cell;
 pub mod collector;
 pub mod event;
 pub mod family;
+pub mod file_names;
 pub mod format;
+mod histogram;
+pub mod levels;
 mod page;
 pub mod pairing;
 pub mod plugs;
 pub mod ring_page;
 pub mod session;
+pub mod snoop;
 mod summary;
 pub mod tally;
 pub mod target;
 pub mod tracefs;
+pub mod users;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,8 +36,9 @@ use crate::device::Behind;
 use crate::machine::program::{Ended, ProcessIo, Program};
 use crate::target::held::Neighbours;
 use crate::trace::event::RequestKind;
-use crate::trace::session::{Follow, Options, Session, Traced};
+use crate::trace::session::{Follow, Options, Session, Snoop, Traced};
 use crate::trace::target::TraceTarget;
+use crate::trace::users::Touches;
 use crate::undo::Undo;
 use crate::undo::signals;
 use crate::{LabError, Run};
@@ -57,6 +64,9 @@ pub struct TraceArgs {
     /// Write a JSON line per request
     #[arg(long)]
     requests: bool,
+    /// Show each request as soon as it is over, as biosnoop does, with its file
+    #[arg(long)]
+    snoop: bool,
     /// Write files for blkparse and btt
     #[arg(long)]
     blktrace: bool,
@@ -97,16 +107,22 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         interval_ms: args.interval_ms,
         buffer_mb: args.buffer_mb,
     });
-    run.device(target.device.clone());
-    let behind = Behind::find(&target.device.name);
     let neighbours = Neighbours::look(std::slice::from_ref(&target.device), args.pid);
     let names_program = args.pid.is_some() || !args.command.is_empty();
+    if names_program {
+        run.device(target.device.clone());
+    } else {
+        run.device_of_others(target.device.clone());
+    }
+    let behind = Behind::find(&target.device.name);
     let options = Options {
         interval: Duration::from_millis(args.interval_ms),
         buffer_kb: args.buffer_mb << 10,
         blktrace: args.blktrace.then(|| run.path().join(&target.name)),
         requests: args.requests.then(|| run.path().join("requests.jsonl")),
         follow: if names_program { Follow::Program } else { Follow::Nobody },
+        touches: Touches::All,
+        snoop: if args.snoop { Snoop::Print } else { Snoop::Silent },
     };
     let mut session = Session::start(target, options, &undo)?;
     let program = match args.pid {
@@ -115,6 +131,9 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         None => Some(Program::start(&args.command, &undo)?),
     };
     let io_before = args.pid.and_then(ProcessIo::read);
+    if args.snoop {
+        crate::say!("{}", snoop::heading());
+    }
     session.follow(program.as_ref().map(Program::pid))?;
     let begun = Instant::now();
     let mut go_on = || !stop.requested() && args.seconds.is_none_or(|s| begun.elapsed().as_secs_f64() < s);
@@ -133,6 +152,13 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
     });
     let traced = session.finish()?;
     behind.iter().filter_map(Behind::doubt).chain(neighbours.doubts()).for_each(|doubt| run.doubt(doubt));
+    if let (Some(pid), Some(io)) = (args.pid, ended.as_ref().and_then(|ended| ended.io)) {
+        run.program(pid);
+        run.programs_io(io);
+    }
+    if names_program {
+        run.traced(&traced.target.device.name, traced.users.parties);
+    }
     record(run, &traced, ended.as_ref())?;
     undo.undo()?;
     Ok(())
@@ -163,6 +189,7 @@ fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), La
 }
 
 pub(crate) use page::sections;
+pub(crate) use summary::print_users;
 
 /// Reads, writes, and the rest, in the order of tables.
 const KINDS: [RequestKind; 5] =

@@ -16,7 +16,7 @@ pub mod second;
 mod subject;
 pub mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,12 @@ use crate::device::Behind;
 use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
 use crate::group::{GroupTotal, ProgramLimits};
 use crate::machine::BlockDevice;
+use crate::machine::others::{ProcessesIo, in_words};
 use crate::machine::program::ProcessIo;
 use crate::target::held::Neighbours;
-use crate::trace::session::{Follow, Options, Session};
+use crate::trace::session::{Follow, Options, Session, Snoop};
 use crate::trace::target::TraceTarget;
+use crate::trace::users::Touches;
 use crate::undo::Undo;
 use crate::undo::signals;
 use crate::watch::counted::{Asking, Counted};
@@ -215,9 +217,15 @@ pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
     if let Some(session) = &mut session {
         session.follow(subject.pid())?;
     }
+    subject.pids().into_iter().for_each(|pid| run.program(pid));
     let watched = watch(args, subject, &devices, &mut marks, &stop, &mut run)?;
+    // Children that have ended are in the counts of this process.
+    if watched.total.code.is_none() {
+        run.programs_io(watched.total.io);
+    }
     let traced = session.map(Session::finish).transpose()?;
     if let Some(traced) = &traced {
+        run.traced(&traced.target.device.name, traced.users.parties);
         traced.doubts().into_iter().for_each(|doubt| run.doubt(doubt));
     }
     emulated.iter().filter_map(Behind::doubt).chain(neighbours.doubts()).for_each(|doubt| run.doubt(doubt));
@@ -235,6 +243,8 @@ fn trace_options(args: &WatchArgs) -> Options {
         blktrace: None,
         requests: None,
         follow: Follow::Program,
+        touches: Touches::All,
+        snoop: Snoop::Silent,
     }
 }
 
@@ -258,6 +268,8 @@ struct Watched {
     observed: Observed,
     counted: Vec<Counted>,
     total: Total,
+    /// Programs beside it, and the bytes they moved.
+    beside: Vec<(String, u64)>,
 }
 
 fn watch(
@@ -271,6 +283,8 @@ fn watch(
     // While it is there; its number alone would be another one each time.
     let name = subject.name(args);
     let tree = subject.tree();
+    let (mut own, beside) = (HashSet::from_iter(subject.pids()), ProcessesIo::now());
+    own.insert(std::process::id());
     let interval = Duration::from_millis(args.interval_ms);
     let mut observation = Observation::begin(tree, devices.to_vec(), interval, Some(run.lines("seconds")?));
     let begun = observation.begun();
@@ -298,8 +312,9 @@ fn watch(
     let counted = asking.into_iter().map(Asking::finish).collect();
     let (caps, doubts) = subject.caps();
     doubts.into_iter().for_each(|doubt| run.doubt(doubt));
+    let beside = ProcessesIo::now().since(&beside, &own);
     let total = Total { caps, ..Total::new(args, name, subject.end(), &observed) };
-    Ok(Watched { observed, counted, total })
+    Ok(Watched { observed, counted, total, beside })
 }
 
 impl Total {
@@ -329,16 +344,17 @@ impl Total {
 const FOREIGN_BYTES: f64 = 1e6;
 
 /// A line when most of what the devices moved was not the program's.
-fn foreign(total: &Total) -> Option<String> {
+fn foreign(total: &Total, beside: &[(String, u64)]) -> Option<String> {
     let moved = |d: &DeviceSecond| (d.rkb_s + d.wkb_s) * 1024.0 * total.seconds;
     let devices: f64 = total.devices.values().map(moved).sum();
     let own = (total.io.read_bytes + total.io.write_bytes) as f64;
     (devices > FOREIGN_BYTES && own < devices / 2.0).then(|| {
         format!(
             "Of the {} that the devices moved, {} are the program's and its children's: another process did the \
-             rest. If that is a server which the program asked, watch it with --pid.",
+             rest{}. If that is a server which the program asked, watch it with --pid.",
             crate::size::about(devices),
-            crate::size::about(own)
+            crate::size::about(own),
+            in_words(beside).map_or(String::new(), |names| format!(" ({names})"))
         )
     })
 }
@@ -356,12 +372,12 @@ fn finish(
     watched: Watched,
     traced: Option<&crate::trace::session::Traced>,
 ) -> Result<(), LabError> {
-    let Watched { observed, counted, total } = watched;
+    let Watched { observed, counted, total, beside } = watched;
     let Observed { seconds, phases, .. } = &observed;
     if args.device.is_empty() {
         for name in total.devices.keys() {
             if let Ok(Some(device)) = BlockDevice::find(&Path::new("/dev").join(name)) {
-                run.device(device);
+                run.device_of_others(device); // it was not known which would be busy
             }
         }
     }
@@ -387,16 +403,17 @@ fn finish(
         counted.iter().try_for_each(|counted| counted.write(&mut lines))?;
         counted.iter().filter_map(Counted::doubt).for_each(|doubt| run.doubt(doubt));
     }
-    let layers = layers::layers(&total, traced);
+    let layers = layers::layers(&total, traced, &beside);
     let path = run.path().join("watch.json");
     let text = serde_json::to_string(&Everything { total: &total, seconds, phases, layers: &layers })
         .expect("plain data");
     std::fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))?;
     print(&total);
+    traced.iter().for_each(|traced| crate::trace::print_users(traced));
     layers.iter().flat_map(|of| &of.differences).for_each(|line| crate::say!("{line}"));
     let title = format!("Watched: {}", total.program);
     let mut report = page::report(&title, &observed, &total, &layers, &counted, traced);
-    if let Some(line) = foreign(&total) {
+    if let Some(line) = foreign(&total, &beside) {
         crate::say!("{line}");
         report.summary.push(line);
     }

@@ -175,6 +175,7 @@ fn measure(
     crate::say!("{}", heading());
     let read_ahead = ReadAhead::read(device);
     let behind = Behind::find(&device.name);
+    behind.iter().for_each(|behind| run.program(behind.server()));
     let measure = |planned: &PlannedRung, repeat| {
         // First, because a change of scheduler changes the read-ahead.
         if let Some(scheduler) = &planned.scheduler {

@@ -474,3 +474,30 @@ fn a_server_that_writes_out_for_long_is_no_hung_one() {
     let there = std::fs::read(path("bytes")).expect("read").iter().filter(|byte| **byte == 0xa7).count();
     assert!(there >= BYTES, "{there} of {BYTES} bytes were written out");
 }
+
+#[test]
+fn a_trace_tells_the_splits_of_an_emulated_array() {
+    let Some(_turn) = can_run() else { return };
+    let made = Made::new("splits", &["--model", "raid0:nvme*2,chunk=64k"]);
+    let dir = tempfile::tempdir().expect("a folder");
+    let (out, device) = (dir.path().join("run"), made.device.to_str().expect("text"));
+    let input = format!("if={device}");
+    // Reads of 128 KiB, each of two chunks.
+    let dd = ["dd", &input, "of=/dev/null", "bs=128k", "count=20", "iflag=direct", "status=none"];
+    let words =
+        [&["trace", "--device", device, "--out", out.to_str().expect("text"), "--"][..], &dd].concat();
+    let said = match lab(&words) {
+        traced if traced.status.success() => String::from_utf8_lossy(&traced.stdout).into_owned(),
+        failed => return eprintln!("skipped: {}", String::from_utf8_lossy(&failed.stderr)),
+    };
+    let summary = std::fs::read_to_string(out.join("summary.jsonl")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    let reads = summary["kinds"].as_array().and_then(|kinds| kinds.iter().find(|of| of["kind"] == "read"));
+    // The kernel may have cut the reads already: at chunks, or elsewhere.
+    let requests = reads.and_then(|reads| reads["issued"].as_u64()).expect("reads");
+    let splits = summary["emulated_splits"].as_u64().unwrap_or(0);
+    assert!(requests + splits >= 40, "{requests} requests, {splits} splits");
+    if requests < 40 {
+        assert!(said.contains(&format!("the emulated array: X {splits}")), "{said}");
+    }
+}

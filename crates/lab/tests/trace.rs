@@ -18,12 +18,15 @@ use std::time::Duration;
 
 use snowmelt_lab::diskstats::DiskCounts;
 use snowmelt_lab::trace::blktrace::BlktraceFiles;
-use snowmelt_lab::trace::event::{Action, Decoded, Decoder, OtherFormats, RequestKind};
+use snowmelt_lab::trace::event::{Action, Decoded, Decoder, OtherFormats, RequestKind, Touch};
+use snowmelt_lab::trace::family::Family;
 use snowmelt_lab::trace::format::Format;
+use snowmelt_lab::trace::levels::Levels;
 use snowmelt_lab::trace::ring_page::RingPage;
-use snowmelt_lab::trace::session::{Follow, Options, Session};
+use snowmelt_lab::trace::session::{Follow, Options, Session, Snoop};
 use snowmelt_lab::trace::tally::Tally;
 use snowmelt_lab::trace::target::TraceTarget;
+use snowmelt_lab::trace::users::{Touches, Users};
 use snowmelt_lab::undo::Undo;
 
 const FORMATS: &str = include_str!("data/trace/formats.txt");
@@ -56,7 +59,7 @@ fn recorded() -> Vec<Decoded> {
 fn blocks(events: &[Decoded]) -> impl Iterator<Item = &snowmelt_lab::trace::event::BlockEvent> {
     events.iter().filter_map(|event| match event {
         Decoded::Block(event) => Some(event),
-        Decoded::Fork { .. } | Decoded::Plug(_) => None,
+        _ => None,
     })
 }
 
@@ -133,6 +136,7 @@ fn recorded_plugs() -> Vec<Decoded> {
         fork: None,
         plug: Some(format(PLUG_FORMATS, OtherFormats::PLUG)),
         unplug: Some(format(PLUG_FORMATS, OtherFormats::UNPLUG)),
+        ..OtherFormats::default()
     };
     let decoder = Decoder::new(&formats, &others).expect("all fields are there");
     let mut events = Vec::new();
@@ -141,11 +145,7 @@ fn recorded_plugs() -> Vec<Decoded> {
             events.extend(page.events().filter_map(|(t, e)| decoder.decode(t, cpu as u16, e)));
         }
     }
-    events.sort_by_key(|event| match event {
-        Decoded::Block(event) => event.time_ns,
-        Decoded::Plug(event) => event.time_ns,
-        Decoded::Fork { time_ns, .. } => *time_ns,
-    });
+    events.sort_by_key(Decoded::time_ns);
     events
 }
 
@@ -165,7 +165,7 @@ fn tally_of(events: &[Decoded]) -> Tally {
         match event {
             Decoded::Block(event) => drop(tally.add(event, None)),
             Decoded::Plug(event) => drop(tally.plugs.plug(event)),
-            Decoded::Fork { .. } => {}
+            _ => {}
         }
     }
     tally.finish(start + 500_000_000);
@@ -228,7 +228,7 @@ fn plugs_and_bios_are_in_the_files_of_blktrace() {
         match event {
             Decoded::Block(event) => files.write(event).expect("written"),
             Decoded::Plug(event) => files.write_plug(event).expect("written"),
-            Decoded::Fork { .. } => {}
+            _ => {}
         }
     }
     assert_eq!(files.finish().expect("written"), 2);
@@ -249,6 +249,152 @@ fn plugs_and_bios_are_in_the_files_of_blktrace() {
     // Q 1, D 7, P 9, U 10; C 8 is of requests and of bios.
     assert_eq!([1, 7, 8, 9, 10].map(|action| actions[&action]), [21, 11, 12 + 6, 7, 7]);
     assert_eq!(unplugged, 11);
+}
+
+const FILE_FORMATS: &str = include_str!("data/trace/files/formats.txt");
+
+/// The format of an event of any subsystem, from the kernel of the recordings.
+fn other_format(event: &str) -> Format {
+    let name = event.split_once('/').expect("a subsystem").1;
+    let text = FILE_FORMATS.split("name: ").find(|text| text.starts_with(&format!("{name}\n")));
+    Format::parse(&format!("name: {}", text.expect("it was recorded"))).expect("a format")
+}
+
+/// An event of this format, with numbers in these fields.
+fn made(format: &Format, fields: &[(&str, u64)]) -> Vec<u8> {
+    let mut event = vec![0; 128];
+    for (name, number) in fields.iter().chain(&[("common_type", u64::from(format.id))]) {
+        let field = format.field(name).expect("a field");
+        event[field.offset..field.offset + field.size].copy_from_slice(&number.to_le_bytes()[..field.size]);
+    }
+    event
+}
+
+const MD0: u32 = 9 << 20;
+const SDA: u32 = 8 << 20;
+
+/// A stripe of an array as a kernel tells of it: a bio of the array goes to a disk below it.
+#[test]
+fn remaps_of_an_array_are_decoded_counted_and_exported() {
+    let format_of_remap = other_format(OtherFormats::REMAP);
+    let others = OtherFormats { remap: Some(format_of_remap.clone()), dev: MD0, ..OtherFormats::default() };
+    let formats = Action::EVENTS.map(|(action, event)| (action, format(FORMATS, event)));
+    let decoder = Decoder::new(&formats, &others).expect("all fields are there");
+    let mut bytes = made(
+        &format_of_remap,
+        &[
+            ("common_pid", 77),
+            ("dev", u64::from(SDA)),
+            ("sector", 4096),
+            ("nr_sector", 128),
+            ("old_dev", u64::from(MD0)),
+            ("old_sector", 1024),
+        ],
+    );
+    let rwbs = format_of_remap.field("rwbs").expect("letters").offset;
+    bytes[rwbs..rwbs + 2].copy_from_slice(b"RA");
+    let Some(Decoded::Remap(remap)) = decoder.decode(5, 1, &bytes) else { panic!("a remap") };
+    assert_eq!((remap.pid, remap.op.kind, remap.op.ahead), (77, RequestKind::Read, true));
+    assert_eq!((remap.dev, remap.sector, remap.sectors), (SDA, 4096, 128));
+    assert_eq!((remap.old_dev, remap.old_sector), (MD0, 1024));
+    // Events of the disk below, recorded of loop0, are counted as its own.
+    let mut levels = Levels::default();
+    levels.remapped(&remap);
+    levels.remapped(&remap);
+    let pages = PAGES.chunks(4096).map(|page| RingPage::new(page).expect("a page"));
+    for page in pages {
+        for (t, event) in page.events() {
+            match decoder.decode(t, 1, event) {
+                Some(Decoded::Below(dev, event)) => levels.below(dev, &event),
+                other => panic!("of the array itself: {other:?}"),
+            }
+        }
+    }
+    let target = TraceTarget {
+        device: snowmelt_lab::machine::BlockDevice { name: "md0".into(), ..Default::default() },
+        name: "md0".into(),
+        dev: MD0,
+        sectors: None,
+        devs: vec![MD0],
+        below: vec![(SDA, "sda".into()), (LOOP0, "loop0".into())],
+        mounted: false,
+    };
+    let remaps = levels.remap_lines(&target);
+    assert_eq!((remaps[0].from.as_str(), remaps[0].to.as_str()), ("md0", "sda"));
+    assert_eq!((remaps[0].moved.requests, remaps[0].moved.bytes), (2, 2 * 128 * 512));
+    let below = levels.below_lines(&target);
+    let counts = below[0].counts;
+    assert_eq!((below[0].device.as_str(), counts.split, counts.merged, counts.issued), ("loop0", 9, 5, 21));
+    // As blktrace writes it: sector and device of the disk below, behind them the array's.
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut files = BlktraceFiles::create(&dir.path().join("x"), SDA);
+    files.write_remap(&remap).and_then(|()| files.finish()).expect("written");
+    let bytes = std::fs::read(dir.path().join("x.blktrace.1")).expect("a file");
+    let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((number(28) & 0xffff, number(24), bytes.len()), (15, 128 << 9, 48 + 16));
+    assert_eq!(bytes[48..56], [MD0.to_be_bytes(), SDA.to_be_bytes()].concat());
+    assert_eq!(bytes[56..], 1024u64.to_be_bytes());
+}
+
+/// Write-back of a file as a kernel tells of it: the bios of its thread are the program's.
+#[test]
+fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wrote() {
+    let all: Vec<(usize, Format)> = Touch::EVENTS
+        .iter()
+        .enumerate()
+        .map(|(place, (_, event, ..))| (place, other_format(event)))
+        .collect();
+    let others = OtherFormats { touches: all.clone(), dev: LOOP0, ..OtherFormats::default() };
+    let formats = Action::EVENTS.map(|(action, event)| (action, format(FORMATS, event)));
+    let decoder = Decoder::new(&formats, &others).expect("all fields are there");
+    let touch = |place: usize, pid: u64, dev: u32, ino: u64| {
+        let (_, _, dev_field, ino_field) = Touch::EVENTS[place];
+        let format = &all[place].1;
+        let mut event = made(format, &[("common_pid", pid), (ino_field, ino)]);
+        let field = format.field(dev_field).expect("a field");
+        match dev_field {
+            "name" => event[field.offset..field.offset + 3].copy_from_slice(b"7:0"),
+            _ => event[field.offset..field.offset + 4].copy_from_slice(&dev.to_le_bytes()),
+        }
+        match decoder.decode(1, 0, &event) {
+            Some(Decoded::Touch(touch)) => touch,
+            other => panic!("{other:?}"),
+        }
+    };
+    const WRITER: u32 = 4_190_001;
+    let mut users = Users::new(Some(Family::new(WRITER)), &[LOOP0], None, Touches::All);
+    let queue = format(FORMATS, "block/block_bio_queue");
+    let asked = |users: &mut Users, pid: u32, comm: &str, letters: &str| {
+        let fields = [("common_pid", u64::from(pid)), ("dev", u64::from(LOOP0)), ("nr_sector", 8)];
+        let mut event = made(&queue, &fields);
+        for (name, text) in [("comm", comm), ("rwbs", letters)] {
+            let at = queue.field(name).expect("a field").offset;
+            event[at..at + text.len()].copy_from_slice(text.as_bytes());
+        }
+        let Some(Decoded::Block(event)) = decoder.decode(1, 0, &event) else { panic!("a bio") };
+        let asker = users.asker(&event);
+        (asker.ours, users.process_name(asker.user).to_owned(), users.file(asker.user))
+    };
+    const FLUSHER: u32 = 4_190_900;
+    const STRANGER: u32 = 4_190_500;
+    let by_flusher = |users: &mut Users, letters: &str| asked(users, FLUSHER, "kworker/u8:1", letters);
+    users.touched(&touch(0, WRITER.into(), LOOP0, 12)); // made dirty by the program
+    users.touched(&touch(0, STRANGER.into(), LOOP0, 13));
+    assert!(!by_flusher(&mut users, "W").0, "of no file yet");
+    users.touched(&touch(1, FLUSHER.into(), 0, 12)); // its write-back begins
+    assert_eq!(by_flusher(&mut users, "W"), (true, "?".into(), "inode 12".into()));
+    assert_eq!(by_flusher(&mut users, "WM"), (false, "kworker".into(), "[metadata]".into()));
+    users.touched(&touch(3, FLUSHER.into(), LOOP0, 13)); // ext4 goes on with another file
+    assert_eq!(by_flusher(&mut users, "W"), (false, "?".into(), "inode 13".into()));
+    users.touched(&touch(2, FLUSHER.into(), 0, 13)); // and ends
+    assert_eq!(by_flusher(&mut users, "W").2, "-");
+    // Direct and cached reads of files, and of the device itself; another disk's are not heard.
+    users.touched(&touch(5, WRITER.into(), LOOP0, 14));
+    users.touched(&touch(5, WRITER.into(), SDA, 15));
+    assert_eq!(asked(&mut users, WRITER, "fio", "R"), (true, "fio".into(), "inode 14".into()));
+    users.touched(&touch(6, STRANGER.into(), 3, LOOP0.into()));
+    assert_eq!(asked(&mut users, STRANGER, "dd", "RA"), (false, "dd".into(), "[device]".into()));
+    assert_eq!(asked(&mut users, 4_190_600, "jbd2/loop0-8", "WS").2, "[journal]");
 }
 
 /// A loop device over a file, or the reason why not.
@@ -285,6 +431,8 @@ fn a_live_trace_agrees_with_diskstats_and_leaves_nothing() {
         blktrace: None,
         requests: None,
         follow: Follow::Program,
+        touches: Touches::All,
+        snoop: Snoop::Silent,
     };
     let mut session = match Session::start(target, options, &undo) {
         Ok(session) => session,
@@ -445,6 +593,8 @@ fn a_live_trace_counts_what_blktrace_counts_beside_it() {
         blktrace: None,
         requests: None,
         follow: Follow::Nobody,
+        touches: Touches::All,
+        snoop: Snoop::Silent,
     };
     let target = TraceTarget::find(&device).expect("a block device");
     let mut session = Session::start(target, options, &undo).expect("tracing works when blktrace does");

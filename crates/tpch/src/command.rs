@@ -89,6 +89,8 @@ pub fn run(args: &TpchArgs) -> Result<(), TpchError> {
         removed.map_err(|e| LabError::file("remove", &options.dir, e))?;
     }
     let result = measured?;
+    // The server is no child of this process.
+    run.programs_io(result.observed.last.tree().io);
     let mut lines = run.lines("queries")?;
     result.queries.iter().try_for_each(|query| lines.write(query))?;
     let mut cells = run.lines("random")?;

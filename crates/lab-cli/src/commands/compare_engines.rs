@@ -265,7 +265,8 @@ fn keep(mut run: Run, shown: &Page<'_>, settings: &Settings) -> Result<PathBuf> 
         &json!({ "plan": plan, "workload": questions.name, "items": data.items, "of": questions.items() }),
     );
     if let Ok(Some(device)) = machine::BlockDevice::find(&settings.folder) {
-        run.device(device);
+        // The engines serve from processes that are not this one's children.
+        run.device_of_others(device);
     }
     let measures = [("warm_qmph", true), ("cold_qmph", true), ("first_answer_s", false)];
     run.compare_by("turns", &["engine"], &measures);

@@ -42,6 +42,17 @@ impl Behind {
         }
     }
 
+    /// The process that serves it.
+    pub fn server(&self) -> u32 {
+        self.record.pid
+    }
+
+    /// Pieces beyond the first that the emulated array made of its requests since the reset;
+    /// nothing when it does not answer.
+    pub fn splits(&self) -> Option<u64> {
+        Some(status_of(&self.record).ok()?.activity.splits)
+    }
+
     /// The read-ahead it was made with.
     pub fn read_ahead_kb(&self) -> u32 {
         self.record.spec.read_ahead_kb

@@ -189,6 +189,9 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
         a.flushes
     );
     crate::say!("  {} outstanding now, {} at most", a.outstanding, a.most_outstanding);
+    if a.splits > 0 {
+        crate::say!("  {} splits at the borders of the array's chunks", a.splits);
+    }
     if let Some(credits) = status.credits {
         crate::say!("  burst credits: {:.1} % left", credits * 100.0);
     }

@@ -154,6 +154,11 @@ impl ProcessIo {
         ProcessIo::parse(&std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
     }
 
+    /// Of this process, with the children it has waited for; zero where /proc does not say.
+    pub fn own() -> ProcessIo {
+        ProcessIo::read(std::process::id()).unwrap_or_default()
+    }
+
     fn parse(text: &str) -> Option<ProcessIo> {
         let field = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

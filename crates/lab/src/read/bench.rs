@@ -16,8 +16,7 @@ use snowmelt_io::{
 };
 
 use crate::LabError;
-use crate::machine::device_work::DeviceWork;
-use crate::machine::diskstats::DiskCounts;
+use crate::machine::device_work::{DeviceClock, DeviceWork};
 use crate::read::cell::{BufferMemory, CellResult, OneWayResult};
 use crate::read::plan::Planned;
 use crate::stats::{log2_buckets, percentiles, spread, summary};
@@ -86,7 +85,7 @@ impl ReadBench<'_> {
         }
         let job = self.job(planned, repeat)?;
         let tracing = self.trace.map(|undo| Tracing::start(&self.target.path, undo)).transpose()?;
-        let before = DiskCounts::now(&self.target.device.name);
+        let before = DeviceClock::now(&self.target.device.name);
         let began = Instant::now();
         if cell.prefetch {
             self.ask_ahead(&file)?;
@@ -103,21 +102,26 @@ impl ReadBench<'_> {
         }
         let seconds = result.runtime_ns as f64 / 1e9;
         let device = before
-            .zip(DiskCounts::now(&self.target.device.name))
+            .zip(DeviceClock::now(&self.target.device.name))
             .filter(|_| self.model.is_none())
-            .map(|(before, after)| DeviceWork::between(&before, &after, seconds));
+            .map(|(before, after)| before.until(&after, seconds));
         doubts.extend(self.cut_short(&job, &result));
         if writes && !cell.direct && self.model.is_none() {
             doubts.push("writes through the page cache returned before the device had them".into());
             rustix::fs::fdatasync(file.file()).map_err(|e| LabError::file("sync", &self.target.path, e))?;
         }
+        let traced = tracing.map(|tracing| tracing.finish(false)).transpose()?;
+        let device = match (device, &traced) {
+            (Some(device), Some(traced)) => Some(device.with_own(traced.own)),
+            (device, _) => device,
+        };
         let mut described = self.describe(planned, repeat, &result, device, doubts);
         described.cached_pages_before = cached;
         described.pages_per_io = pages_per_io(&job, result.total_ios);
-        if let Some(tracing) = tracing {
-            let (trace, doubts) = tracing.finish(false)?;
-            described.doubts.extend(doubts);
-            described.trace = Some(trace);
+        if let Some(traced) = traced {
+            described.doubts.extend(traced.doubts);
+            described.trace = Some(traced.counts);
+            described.parties = Some((self.target.device.name.clone(), traced.parties));
         }
         Ok(described)
     }
@@ -215,10 +219,13 @@ impl ReadBench<'_> {
         let ios = result.total_ios.max(1) as f64;
         let runtime_ns = result.runtime_ns.max(1) as f64;
         let (reads, writes) = (planned.read_percent > 0, planned.read_percent < 100);
-        let of = |is: bool, count: u64| if is { count } else { 0 };
-        let moved = device.map(|d| {
-            let requests = of(reads, d.reads) + of(writes, d.writes);
-            (requests, of(reads, d.read_bytes) + of(writes, d.write_bytes))
+        let moved = device.map(|d| match (reads, writes) {
+            (true, false) => d.own_reads(),
+            (false, _) => d.own_writes(),
+            (true, true) => {
+                let (read, written) = (d.own_reads(), d.own_writes());
+                (read.0.zip(written.0).map(|(read, written)| read + written), read.1 + written.1)
+            }
         });
         let amplification = moved.map(|(_, bytes)| bytes as f64 / result.io_bytes.max(1) as f64);
         if result.total_ios == 0 {
@@ -250,10 +257,11 @@ impl ReadBench<'_> {
             iops_series: series,
             cached_pages_before: None,
             pages_per_io: 0.0,
-            requests_per_io: moved.map(|(requests, _)| requests as f64 / ios),
+            requests_per_io: moved.and_then(|(requests, _)| Some(requests? as f64 / ios)),
             amplification,
             device,
             trace: None,
+            parties: None,
             doubts,
             shown: self.shown.clone(),
         }

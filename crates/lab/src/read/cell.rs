@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::device_work::DeviceWork;
+use crate::machine::others::Parties;
 use crate::size;
 use crate::stats::{LatencySummary, Spread, percentile_key};
 use crate::trace::cell::CellTrace;
@@ -125,17 +126,21 @@ pub struct CellResult {
     /// Pages of the file in the page cache before; 0 is the proof of cold. None where no page
     /// cache is used.
     pub cached_pages_before: Option<u64>,
-    /// The work of the device meanwhile, for all programs.
+    /// The work of the device meanwhile, for all programs, and this one's part in it.
     pub device: Option<DeviceWork>,
     /// Pages of 4 KiB that a request touched, on average.
     pub pages_per_io: f64,
-    /// Requests the device served per request asked.
+    /// Requests the device served per request asked: by the trace, else by its counters where
+    /// others have no part in them.
     pub requests_per_io: Option<f64>,
-    /// Bytes the device moved per byte asked.
+    /// Bytes the device moved for this process per byte asked.
     pub amplification: Option<f64>,
     /// Counts of the block layer, when it was traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CellTrace>,
+    /// The disk, and whose its requests were, when it was traced.
+    #[serde(skip)]
+    pub parties: Option<(String, Parties)>,
     /// Reasons to doubt this cell.
     pub doubts: Vec<String>,
     /// Percentiles that are shown.

@@ -278,7 +278,8 @@ fn asked_and_got(groups: &[CellGroup<'_>], variants: &Variants) -> Option<Sectio
     figures.extend(traced(groups));
     let text = "A request can reach the device in pieces, and the page cache can read more than was asked: the device's \
                 count of requests is not the program's. Above one, the kernel split; below one, it merged, or a cache answered. \
-                These are the device's own counters, so requests of other programs are in them.";
+                By the trace these are the requests of this process; without one they are the device's own counters, \
+                and left out where others had a part in them.";
     Some(Section::new("Asked and got", figures).with_text(text))
 }
 
@@ -333,7 +334,7 @@ fn traced(groups: &[CellGroup<'_>]) -> Vec<Figure> {
     });
     let table = Table {
         title: "The block trace in numbers".into(),
-        note: "Device requests, splits and merges are everybody's on this device.".into(),
+        note: "Device requests, splits and merges are those of all programs on this device.".into(),
         columns: std::iter::once(Column::text("cell")).chain(columns.map(Column::number)).collect(),
         rows: rows.collect(),
     };
@@ -397,7 +398,7 @@ fn table(groups: &[CellGroup<'_>]) -> Table {
     Table {
         title: "Medians of the repeats".into(),
         note: "variation: standard deviation of the intervals divided by their mean. device requests, amplification: \
-               requests and bytes the device served for each one asked."
+               requests and bytes the device served this process for each one asked."
             .into(),
         columns,
         rows: rows.collect(),

@@ -8,6 +8,7 @@
 
 use serde::Serialize;
 
+use crate::machine::others::Parties;
 use crate::report::Report;
 use crate::undo::Undo;
 use crate::undo::signals::Stop;
@@ -21,6 +22,11 @@ pub trait Measured: Serialize {
     fn row(&self) -> String;
     /// Reasons to doubt it.
     fn doubts(&self) -> &[String];
+
+    /// A disk, and whose its requests were, by a trace of the cell.
+    fn traced(&self) -> Option<(&str, Parties)> {
+        None
+    }
 }
 
 /// Refuses what no cell could be run with.
@@ -77,6 +83,9 @@ pub fn run<P, R: Measured>(
             lines.write(&result)?;
             result.doubts().iter().for_each(|doubt| run.doubt(format!("{}: {doubt}", result.name())));
             crate::say!("{}", result.row());
+            if let Some((disk, parties)) = result.traced() {
+                run.traced(disk, parties);
+            }
             results.push(result);
         }
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::measure::ScanWork;
 use super::plan::Setup;
 use crate::machine::cpu::Cpu;
+use crate::machine::others::Parties;
 use crate::stats::LatencySummary;
 
 /// One measured cell.
@@ -28,6 +29,9 @@ pub struct ScanCell {
     pub cpu: Cpu,
     /// The work of the devices.
     pub device: ScanWork,
+    /// The disks that were traced, and whose their requests were.
+    #[serde(skip)]
+    pub parties: Vec<(String, Parties)>,
     /// Reads that the workers together kept in flight, where they read on their own.
     pub asked_at_once: Option<u64>,
     /// Reads or writes beside the scan.

@@ -17,10 +17,11 @@ use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::machine::BlockDevice;
 use crate::machine::cpu::CpuTicks;
-use crate::machine::program::Program;
+use crate::machine::program::{ProcessIo, Program};
 use crate::target::cold::make_cold;
-use crate::trace::session::{Follow, Options, Session, Traced};
+use crate::trace::session::{Follow, Options, Session, Snoop, Traced};
 use crate::trace::target::TraceTarget;
+use crate::trace::users::Touches;
 use crate::undo::Undo;
 use crate::undo::signals;
 use crate::undo::signals::Stop;
@@ -70,6 +71,7 @@ impl Sweep<'_> {
                             cell.setup, cell.dop
                         ));
                     }
+                    cell.parties.iter().for_each(|(disk, parties)| run.traced(disk, *parties));
                     lines.write(&cell)?;
                     cells.push(cell);
                     let cell = cells.last().expect("just added");
@@ -119,30 +121,26 @@ impl Sweep<'_> {
         let emulated: Vec<Behind> = self.devices.iter().filter_map(|d| Behind::find(&d.name)).collect();
         emulated.iter().try_for_each(Behind::reset)?;
         let sessions = self.trace(&mut doubts);
-        let before = counts(&self.targets)?;
+        let (before, io) = (counts(&self.targets)?, ProcessIo::own());
         let ticks = CpuTicks::now();
         let begun = Instant::now();
-        let (scratch, mut read_beside) = (self.scratch.as_deref(), 0);
-        let scanned = match &command {
-            None => scan(&table, setup, dop, scratch, stop.flag())?,
-            Some(command) => {
-                let command = fill_in(command, dop, setup.queue, &table.files[0]);
-                let work = || self.shell(&command, stop, &mut doubts);
-                let (elapsed_s, beside) = with_beside(&table, setup, scratch, work)?;
-                read_beside = beside.read_bytes;
-                Scanned { elapsed_s, user_s: vec![elapsed_s], beside: beside.times, ..Scanned::default() }
-            }
-        };
+        let (scanned, read_beside) = self.scanned(setup, dop, &table, stop, &mut doubts)?;
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
         let after = counts(&self.targets)?;
         let traces = sessions.into_iter().map(Session::finish).collect::<Result<Vec<Traced>, LabError>>()?;
-        let device = work(&before, &after, span_s).with_traces(&traces);
+        let mut device = work(&before, &after, span_s).with_traces(&traces);
+        if self.args.exec.is_none() {
+            device = device.with_own(&traces, ProcessIo::own().since(io));
+        }
         doubts.extend(disagreements(&traces, &device));
         doubts.extend(not_at_once(setup, dop, scanned.bytes, &device));
         doubts.extend(emulated.iter().filter_map(Behind::doubt));
-        let by_device = device.read_bytes.saturating_sub(read_beside);
-        let read = if command.is_some() { by_device } else { scanned.bytes };
+        let read = match (&command, device.own) {
+            (None, _) => scanned.bytes,
+            (Some(_), Some(own)) => own.bytes.saturating_sub(read_beside),
+            (Some(_), None) => device.read_bytes.saturating_sub(read_beside),
+        };
         let cell = ScanCell {
             setup: self.lists.name(setup),
             dop,
@@ -153,6 +151,7 @@ impl Sweep<'_> {
             user_s: scanned.user_s,
             cpu,
             device,
+            parties: traces.iter().map(|t| (t.target.device.name.clone(), t.users.parties)).collect(),
             asked_at_once: asked_at_once(setup, dop).filter(|_| command.is_none()),
             beside: scanned.beside,
             cached_pages,
@@ -174,6 +173,27 @@ impl Sweep<'_> {
         Ok(cached_pages)
     }
 
+    /// Scans once, by the workers or by the command; with the bytes that the load beside it read.
+    fn scanned(
+        &self,
+        setup: &Setup,
+        dop: u32,
+        table: &ScanTable,
+        stop: &Stop,
+        doubts: &mut Vec<String>,
+    ) -> Result<(Scanned, u64), LabError> {
+        let scratch = self.scratch.as_deref();
+        let Some(command) = self.args.command() else {
+            return Ok((scan(table, setup, dop, scratch, stop.flag())?, 0));
+        };
+        let command = fill_in(&command, dop, setup.queue, &table.files[0]);
+        let work = || self.shell(&command, stop, doubts);
+        let (elapsed_s, beside) = with_beside(table, setup, scratch, work)?;
+        let scanned =
+            Scanned { elapsed_s, user_s: vec![elapsed_s], beside: beside.times, ..Scanned::default() };
+        Ok((scanned, beside.read_bytes))
+    }
+
     fn table(&self, setup: &Setup) -> Result<ScanTable, LabError> {
         let with_len = |path: &PathBuf| Ok((path.clone(), length(path)?));
         let files: Vec<(PathBuf, u64)> = std::iter::once(&self.path)
@@ -193,12 +213,15 @@ impl Sweep<'_> {
             buffer_kb: 8 << 10,
             blktrace: None,
             requests: None,
-            follow: Follow::Nobody,
+            follow: Follow::Program,
+            touches: Touches::WriteBack,
+            snoop: Snoop::Silent,
         };
         let start = |target: &TraceTarget| Session::start(target.clone(), options.clone(), &self.undo);
         match self.targets.iter().map(start).collect::<Result<Vec<Session>, LabError>>() {
             Ok(mut sessions) => {
-                sessions.retain_mut(|session| session.follow(None).is_ok());
+                let own = std::process::id();
+                sessions.retain_mut(|session| session.follow(Some(own)).is_ok());
                 sessions
             }
             Err(e) => {

@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::event::{Action, BlockEvent, PlugEvent, RequestKind};
+use super::event::{Action, BlockEvent, Operation, PlugEvent, RemapEvent, RequestKind};
 
 const MAGIC: u32 = 0x6561_7407;
 
@@ -44,6 +44,8 @@ const FUA: u32 = 1 << 31;
 /// Numbers of the actions of plugs.
 const PLUG: u32 = 9;
 const UNPLUG: u32 = 10;
+/// Of a remap, with the devices and the sector it came from behind it.
+const REMAP: u32 = 15;
 
 /// The fields of a record that all events have.
 struct Head {
@@ -105,6 +107,21 @@ impl BlktraceFiles {
                 self.record(&head, UNPLUG | QUEUE | READ, 0, 0, &u64::from(requests).to_be_bytes())
             }
         }
+    }
+
+    /// Adds a remap; in order of time as the others.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_remap(&mut self, event: &RemapEvent) -> io::Result<()> {
+        self.files_to(event.cpu)?;
+        let head = Head { time_ns: event.time_ns, cpu: event.cpu, pid: event.pid, error: 0 };
+        let mut from = [0; 16];
+        from[..4].copy_from_slice(&event.old_dev.to_be_bytes());
+        from[4..8].copy_from_slice(&event.dev.to_be_bytes());
+        from[8..].copy_from_slice(&event.old_sector.to_be_bytes());
+        let action = REMAP | QUEUE | flags(event.op);
+        self.record(&head, action, event.sector, event.sectors, &from)
     }
 
     fn files_to(&mut self, cpu: u16) -> io::Result<()> {
@@ -170,7 +187,10 @@ fn action(event: &BlockEvent) -> u32 {
         Action::Insert => (12, QUEUE),
         Action::Split => (13, 0),
     };
-    let op = event.op;
+    number | category | flags(event.op)
+}
+
+fn flags(op: Operation) -> u32 {
     let direction = match op.kind {
         RequestKind::Read => READ,
         RequestKind::Write => WRITE,
@@ -179,10 +199,10 @@ fn action(event: &BlockEvent) -> u32 {
         RequestKind::Other => 0,
     };
     let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-    let flags = flag(op.sync, SYNC)
+    let others = flag(op.sync, SYNC)
         | flag(op.ahead, AHEAD)
         | flag(op.meta, META)
         | flag(op.flush, FLUSH)
         | flag(op.fua, FUA);
-    number | category | direction | flags | FS
+    direction | others | FS
 }

@@ -6,9 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
+use crate::machine::device_work::OwnWork;
+use crate::machine::others::Parties;
 use crate::trace::event::RequestKind;
-use crate::trace::session::{Follow, Options, Session};
+use crate::trace::session::{Follow, Options, Session, Snoop};
 use crate::trace::target::TraceTarget;
+use crate::trace::users::Touches;
 use crate::undo::Undo;
 
 /// Counts of one direction from a trace that ran with a cell.
@@ -35,6 +38,18 @@ pub struct CellTrace {
     pub events_lost: u64,
 }
 
+/// All that a trace says of a cell.
+pub struct CellTraced {
+    /// Its counts, for the results.
+    pub counts: CellTrace,
+    /// The requests for this process.
+    pub own: OwnWork,
+    /// Whose requests there were.
+    pub parties: Parties,
+    /// Reasons to doubt the counts.
+    pub doubts: Vec<String>,
+}
+
 /// Tracing around one cell.
 pub struct Tracing {
     session: Session,
@@ -49,14 +64,16 @@ impl Tracing {
             blktrace: None,
             requests: None,
             follow: Follow::Program,
+            touches: Touches::WriteBack,
+            snoop: Snoop::Silent,
         };
         let mut session = Session::start(TraceTarget::find(path)?, options, undo)?;
         session.follow(Some(std::process::id()))?;
         Ok(Tracing { session })
     }
 
-    /// Switches it off; the counts, and what puts them in doubt.
-    pub fn finish(self, write: bool) -> Result<(CellTrace, Vec<String>), LabError> {
+    /// Switches it off, and counts.
+    pub fn finish(self, write: bool) -> Result<CellTraced, LabError> {
         let traced = self.session.finish()?;
         let kind = if write { RequestKind::Write } else { RequestKind::Read };
         let counts = traced.tally.counts.get(&kind).copied().unwrap_or_default();
@@ -74,6 +91,14 @@ impl Tracing {
             events_lost: traced.lost,
         };
         let doubts = if traced.lost > 0 { traced.doubts() } else { Vec::new() };
-        Ok((trace, doubts))
+        let done = |kind| traced.tally.own.get(&kind).copied().unwrap_or_default();
+        let (reads, writes) = (done(RequestKind::Read), done(RequestKind::Write));
+        let own = OwnWork {
+            reads: reads.requests,
+            read_bytes: reads.bytes,
+            writes: writes.requests,
+            write_bytes: writes.bytes,
+        };
+        Ok(CellTraced { counts: trace, own, parties: traced.users.parties, doubts })
     }
 }

@@ -25,10 +25,14 @@ pub struct Collector {
 }
 
 impl Decoded {
-    pub(super) fn time_ns(&self) -> u64 {
+    /// When it happened: CLOCK_MONOTONIC, in ns.
+    pub fn time_ns(&self) -> u64 {
         match self {
             Decoded::Block(event) => event.time_ns,
             Decoded::Plug(event) => event.time_ns,
+            Decoded::Remap(event) => event.time_ns,
+            Decoded::Touch(event) => event.time_ns,
+            Decoded::Below(_, event) => event.time_ns,
             Decoded::Fork { time_ns, .. } => *time_ns,
         }
     }

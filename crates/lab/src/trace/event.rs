@@ -14,10 +14,17 @@
 //! | C | block_bio_complete | a bio is over that never was a request: of a device without them |
 //! | P | block_plug | a thread holds requests back, to hand them over together |
 //! | U | block_unplug | it hands them over |
+//! | A | block_bio_remap | a bio goes on to another device: of a partition, md or dm |
 //!
-//! The last three are not in every kernel. Plugs have a thread and no device.
+//! The last four are not in every kernel. Plugs have a thread and no device.
+//!
+//! Other events tell the file that a thread works on, and who made a file dirty ([`Touch`]).
+//! Events of the devices below the traced one are [`Decoded::Below`].
 
 use super::format::{Field, Format};
+
+/// Bits of the minor number in the kernel's device numbers.
+pub const MINOR_BITS: u32 = 20;
 
 /// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -174,9 +181,80 @@ pub struct PlugEvent {
     pub requests: Option<u32>,
 }
 
+/// A bio goes on to another device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemapEvent {
+    /// CLOCK_MONOTONIC, in ns.
+    pub time_ns: u64,
+    /// The processor it happened on.
+    pub cpu: u16,
+    /// Thread that was running.
+    pub pid: u32,
+    /// The operation of the bio.
+    pub op: Operation,
+    /// The device it goes to: major · 2^20 + minor.
+    pub dev: u32,
+    /// Its first sector there.
+    pub sector: u64,
+    /// Sectors.
+    pub sectors: u32,
+    /// The device it came from.
+    pub old_dev: u32,
+    /// Its first sector there.
+    pub old_sector: u64,
+}
+
+/// A relation of a thread to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// Its next bios are of the file.
+    Begin,
+    /// They are not any more.
+    End,
+    /// The file was clean, and is to be written back because of the thread.
+    Dirty,
+}
+
+impl Touch {
+    /// Events, with the names of the fields of device and inode. A kernel may lack any.
+    pub const EVENTS: [(Touch, &'static str, &'static str, &'static str); 7] = [
+        (Touch::Dirty, "writeback/writeback_dirty_inode_enqueue", "dev", "ino"),
+        (Touch::Begin, "writeback/writeback_single_inode_start", "name", "ino"),
+        (Touch::End, "writeback/writeback_single_inode", "name", "ino"),
+        (Touch::Begin, "ext4/ext4_writepages", "dev", "ino"),
+        (Touch::Begin, "iomap/iomap_writeback_folio", "dev", "ino"),
+        (Touch::Begin, "iomap/iomap_dio_rw_begin", "dev", "ino"),
+        (Touch::Begin, "filemap/mm_filemap_add_to_page_cache", "s_dev", "i_ino"),
+    ];
+
+    /// How many of them, from the first, tell of writing back only: they are rare.
+    pub const OF_WRITE_BACK: usize = 5;
+}
+
+/// See [`Touch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TouchEvent {
+    /// CLOCK_MONOTONIC, in ns.
+    pub time_ns: u64,
+    /// The thread.
+    pub pid: u32,
+    /// The relation.
+    pub touch: Touch,
+    /// Device of the file system; of events that tell the disk, that.
+    pub dev: u32,
+    /// Number of the inode.
+    pub ino: u64,
+}
+
 /// Formats of the events beside those of requests, where they are traced.
 #[derive(Debug, Clone, Default)]
 pub struct OtherFormats {
+    /// [`OtherFormats::REMAP`].
+    pub remap: Option<Format>,
+    /// Of [`Touch::EVENTS`], with their place there.
+    pub touches: Vec<(usize, Format)>,
+    /// The traced device; events of other ones are [`Decoded::Below`]. 0: of none.
+    pub dev: u32,
     /// `sched_process_fork`.
     pub fork: Option<Format>,
     /// [`OtherFormats::PLUG`].
@@ -190,11 +268,14 @@ impl OtherFormats {
     pub const PLUG: &'static str = "block/block_plug";
     /// The event of an unplug.
     pub const UNPLUG: &'static str = "block/block_unplug";
+    /// The event of a remap.
+    pub const REMAP: &'static str = "block/block_bio_remap";
 }
 
 /// Fields of one kind of block event.
 struct BlockFormat {
     action: Action,
+    dev: Field,
     sector: Field,
     sectors: Option<Field>,
     split_at: Option<Field>,
@@ -203,10 +284,32 @@ struct BlockFormat {
     comm: Option<Field>,
 }
 
+struct RemapFormat {
+    id: u16,
+    dev: Field,
+    sector: Field,
+    sectors: Field,
+    old_dev: Field,
+    old_sector: Field,
+    rwbs: Field,
+}
+
+struct TouchFormat {
+    id: u16,
+    touch: Touch,
+    /// A number, or the text `7:0` of a disk.
+    dev: Field,
+    is_text: bool,
+    ino: Field,
+}
+
 /// Decodes payloads by the formats of this kernel.
 pub struct Decoder {
     /// By event number.
     formats: Vec<(u16, BlockFormat)>,
+    remap: Option<RemapFormat>,
+    touches: Vec<TouchFormat>,
+    dev: u32,
     fork: Option<(u16, Field, Field)>,
     plug: Option<u16>,
     unplug: Option<(u16, Field)>,
@@ -221,6 +324,12 @@ pub enum Decoded {
     Block(BlockEvent),
     /// A plug or an unplug.
     Plug(PlugEvent),
+    /// A bio goes on to another device.
+    Remap(RemapEvent),
+    /// A thread works on a file.
+    Touch(TouchEvent),
+    /// An event of a device below the traced one, and that device.
+    Below(u32, BlockEvent),
     /// A process or thread was made.
     Fork {
         /// When, in ns.
@@ -246,6 +355,7 @@ impl Decoder {
                 format.id,
                 BlockFormat {
                     action: *action,
+                    dev: format.field("dev")?,
                     sector: format.field("sector")?,
                     sectors: needs_size.then(|| format.field("nr_sector")).transpose()?,
                     split_at: (!needs_size).then(|| format.field("new_sector")).transpose()?,
@@ -262,6 +372,9 @@ impl Decoder {
         let plug = others.plug.as_ref().map(|format| format.id);
         Ok(Decoder {
             formats,
+            remap: others.remap.as_ref().map(RemapFormat::new).transpose()?,
+            touches: others.touches.iter().map(TouchFormat::new).collect::<Result<_, _>>()?,
+            dev: others.dev,
             fork,
             plug,
             unplug,
@@ -281,7 +394,7 @@ impl Decoder {
                 let len = text.len().min(16);
                 comm[..len].copy_from_slice(&text[..len]);
             }
-            return Some(Decoded::Block(BlockEvent {
+            let block = BlockEvent {
                 time_ns,
                 cpu,
                 action: format.action,
@@ -292,9 +405,36 @@ impl Decoder {
                 pid: self.pid.number(event) as u32,
                 error: number(&format.error) as i32,
                 comm,
-            }));
+            };
+            let dev = format.dev.number(event) as u32;
+            let is_below = self.dev != 0 && dev != self.dev;
+            return Some(if is_below { Decoded::Below(dev, block) } else { Decoded::Block(block) });
         }
         self.other(id, time_ns, cpu, event)
+    }
+
+    fn touch(&self, id: u16, time_ns: u64, event: &[u8]) -> Option<Decoded> {
+        let format = self.touches.iter().find(|format| format.id == id)?;
+        let dev = match format.is_text {
+            true => disk_number(format.dev.text(event))?,
+            false => format.dev.number(event) as u32,
+        };
+        let (pid, ino) = (self.pid.number(event) as u32, format.ino.number(event) as u64);
+        Some(Decoded::Touch(TouchEvent { time_ns, pid, touch: format.touch, dev, ino }))
+    }
+
+    fn remapped(&self, format: &RemapFormat, time_ns: u64, cpu: u16, event: &[u8]) -> Decoded {
+        Decoded::Remap(RemapEvent {
+            time_ns,
+            cpu,
+            pid: self.pid.number(event) as u32,
+            op: Operation::parse(format.rwbs.text(event)),
+            dev: format.dev.number(event) as u32,
+            sector: place(format.sector.number(event)),
+            sectors: format.sectors.number(event) as u32,
+            old_dev: format.old_dev.number(event) as u32,
+            old_sector: place(format.old_sector.number(event)),
+        })
     }
 
     fn other(&self, id: u16, time_ns: u64, cpu: u16, event: &[u8]) -> Option<Decoded> {
@@ -304,6 +444,12 @@ impl Decoder {
         };
         if self.plug == Some(id) {
             return Some(plugged(None));
+        }
+        if let Some(format) = self.remap.as_ref().filter(|format| format.id == id) {
+            return Some(self.remapped(format, time_ns, cpu, event));
+        }
+        if let Some(touch) = self.touch(id, time_ns, event) {
+            return Some(touch);
         }
         match (&self.unplug, &self.fork) {
             (Some((unplug, requests)), _) if *unplug == id => {
@@ -317,6 +463,34 @@ impl Decoder {
             _ => None,
         }
     }
+}
+
+impl RemapFormat {
+    fn new(format: &Format) -> Result<RemapFormat, String> {
+        Ok(RemapFormat {
+            id: format.id,
+            dev: format.field("dev")?,
+            sector: format.field("sector")?,
+            sectors: format.field("nr_sector")?,
+            old_dev: format.field("old_dev")?,
+            old_sector: format.field("old_sector")?,
+            rwbs: format.field("rwbs")?,
+        })
+    }
+}
+
+impl TouchFormat {
+    fn new((place, format): &(usize, Format)) -> Result<TouchFormat, String> {
+        let (touch, _, dev, ino) = Touch::EVENTS[*place];
+        let (is_text, dev) = (dev == "name", format.field(dev)?);
+        Ok(TouchFormat { id: format.id, touch, dev, is_text, ino: format.field(ino)? })
+    }
+}
+
+/// The number of a disk by the name of its write-back: `7:0`.
+fn disk_number(name: &[u8]) -> Option<u32> {
+    let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
+    Some(major.parse::<u32>().ok()? << MINOR_BITS | minor.parse::<u32>().ok()?)
 }
 
 /// A flush has no sector: it is issued with 0 and completed with -1.

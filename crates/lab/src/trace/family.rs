@@ -2,7 +2,7 @@
 //!
 //! Fork events name the new ones. Threads of the kernel that work for the program
 //! (io_uring's) have no such event: the first time an unknown thread appears, /proc says whose
-//! it is.
+//! it is, or, when it has ended before that, its name: `iou-wrk-4711` works for thread 4711.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +37,29 @@ impl Family {
         ours
     }
 
+    /// As [`contains`](Self::contains), of a thread with this name.
+    pub fn contains_named(&mut self, pid: u32, name: &[u8]) -> bool {
+        let known = self.known.contains_key(&pid);
+        if self.contains(pid) {
+            return true;
+        }
+        let works_for = |name: &str| {
+            let number = name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?;
+            number.parse::<u32>().ok()
+        };
+        let asker = std::str::from_utf8(name).ok().filter(|_| !known).and_then(works_for);
+        let ours = asker.is_some_and(|asker| self.contains(asker));
+        if ours {
+            self.known.insert(pid, true);
+        }
+        ours
+    }
+
+    /// The program.
+    pub fn root(&self) -> u32 {
+        self.root
+    }
+
     /// Looks it up: by thread group, then parents.
     fn descends(&self, pid: u32) -> bool {
         let mut seen = HashSet::new();
@@ -52,7 +75,8 @@ impl Family {
     }
 }
 
-fn group_and_parent(pid: u32) -> Option<(u32, u32)> {
+/// Process of a thread, and the process that made it.
+pub fn group_and_parent(pid: u32) -> Option<(u32, u32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name))?;
@@ -74,6 +98,10 @@ mod tests {
         family.forked(1, 4_100_003);
         assert!([4_100_000, 4_100_001, 4_100_002].into_iter().all(|pid| family.contains(pid)));
         assert!(!family.contains(4_100_003) && !family.contains(1));
+        // A worker of io_uring that ended before /proc was asked.
+        assert!(family.contains_named(4_100_010, b"iou-wrk-4100001"));
+        assert!(family.contains(4_100_010) && !family.contains_named(4_100_011, b"iou-wrk-4100003"));
+        assert!(!family.contains_named(4_100_012, b"dd"));
         let mut own = Family::new(std::process::id());
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

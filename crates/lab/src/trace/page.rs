@@ -1,6 +1,7 @@
 //! A trace as a page.
 
 use super::event::RequestKind;
+use super::histogram;
 use super::session::Traced;
 use super::summary::{Layer, Summary, plugs, time, unknown};
 use super::tally::Tally;
@@ -19,16 +20,19 @@ pub(super) fn report(traced: &Traced, ended: Option<&Ended>) -> Report {
 /// The figures of a trace.
 pub(crate) fn sections(traced: &Traced, ended: Option<&Ended>) -> Vec<Section> {
     let sum = Summary::new(traced, ended);
-    let asking = [counts(&sum), layers(&sum)].into_iter().chain(unplugs(&sum));
+    let asking = [counts(&sum), layers(&sum)].into_iter().chain(unplugs(&sum)).chain(levels(&sum));
     vec![
         Section::new("From asking to the device", asking.collect()),
         Section::new("Sizes", sizes(&sum)),
         Section::new("Over time", over_time(&traced.tally)),
         Section::new("Where", vec![offsets(&traced.tally)]),
-        Section::new("Latency", vec![latencies(&sum)]).with_text(
+        Section::new("Latency", latency_figures(traced, &sum)).with_text(
             "Q2C is from the kernel's asking to the answer, Q2D its part before the request is issued, D2C its part at the device.",
         ),
-        Section::new("Requests by program", vec![askers(&traced.tally)]),
+        Section::new("Requests by process and file", vec![users(&sum), askers(&traced.tally)]).with_text(
+            "Write-back is charged to the process that made the file dirty. [metadata] and [journal] are the file \
+             system's own; - is of no file that the kernel named. Times are those at the device.",
+        ),
         Section::new("Against /proc/diskstats", vec![checks(&sum)]),
     ]
 }
@@ -49,6 +53,9 @@ fn words(sum: &Summary) -> Vec<String> {
     if sum.program.is_some() {
         words.extend(asked_and_got(&sum.layers));
     }
+    words.extend(
+        sum.emulated_splits.map(|n| format!("The emulated array below made {n} splits (X) of its requests.")),
+    );
     words.extend(plugs(sum));
     words.extend(unknown(sum));
     words.push(match sum.events_lost {
@@ -61,12 +68,13 @@ fn words(sum: &Summary) -> Vec<String> {
 /// The first and the last step of the reads, and of the writes.
 fn asked_and_got(layers: &[Layer]) -> Vec<String> {
     let of_kinds = layers.chunk_by(|a, b| a.kind == b.kind);
-    let words = of_kinds.filter_map(|of_kind| match of_kind {
-        [first, .., last] => Some(format!(
-            "For {} {} there were {} {}, from all programs: {:.3} for each, {:.3} bytes for each byte.",
-            first.count, first.what, last.count, last.what, last.per_asked, last.bytes_per_asked
-        )),
-        _ => None,
+    let words = of_kinds.filter_map(|of_kind| {
+        let (first, rest) = of_kind.split_first()?;
+        let last = rest.iter().rfind(|layer| layer.per_asked.is_some())?;
+        Some(format!(
+            "For {} {} there were {} {}: {:.3} for each, {:.3} bytes for each byte.",
+            first.count, first.what, last.count, last.what, last.per_asked?, last.bytes_per_asked?
+        ))
     });
     words.collect()
 }
@@ -116,11 +124,41 @@ fn layers(sum: &Summary) -> Figure {
             layer.count.to_string(),
             about(layer.bytes as f64),
             about(layer.bytes as f64 / layer.count.max(1) as f64),
-            format!("{:.3}", layer.per_asked),
-            format!("{:.3}", layer.bytes_per_asked),
+            layer.per_asked.map_or("-".into(), |n| format!("{n:.3}")),
+            layer.bytes_per_asked.map_or("-".into(), |n| format!("{n:.3}")),
         ]
     });
     table("Amplification: what was asked, what the device got", columns, rows.collect())
+}
+
+/// Where the bios of a stacked device went.
+fn levels(sum: &Summary) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if !sum.remaps.is_empty() {
+        let columns =
+            [Column::text("from"), Column::text("to"), Column::number("bios"), Column::number("bytes")];
+        let rows = sum.remaps.iter().map(|line| {
+            let moved = line.moved;
+            vec![line.from.clone(), line.to.clone(), moved.requests.to_string(), about(moved.bytes as f64)]
+        });
+        figures.push(table(
+            "Remaps (A): bios that went on to another device",
+            columns.into(),
+            rows.collect(),
+        ));
+    }
+    if !sum.below.is_empty() {
+        let mut columns = vec![Column::text("device")];
+        columns.extend(["queued", "split", "merged", "issued", "bytes"].map(Column::number));
+        let rows = sum.below.iter().map(|line| {
+            let c = line.counts;
+            let counts = [c.queued, c.split, c.merged, c.issued].map(|n| n.to_string());
+            let bytes = about(c.issued_bytes as f64);
+            std::iter::once(line.device.clone()).chain(counts).chain([bytes]).collect()
+        });
+        figures.push(table("The devices below", columns, rows.collect()));
+    }
+    figures
 }
 
 /// How many requests unplugs handed over.
@@ -271,12 +309,58 @@ fn latencies(sum: &Summary) -> Figure {
     table("Latency", columns, rows)
 }
 
+/// The table of latencies, and their distribution.
+fn latency_figures(traced: &Traced, sum: &Summary) -> Vec<Figure> {
+    let mut figures = vec![latencies(sum)];
+    for (kind, latencies) in traced.tally.d2c.iter().filter(|(kind, _)| **kind != RequestKind::Flush) {
+        let bars = latencies.powers_of_two().into_iter().map(|(from, n)| Bar {
+            name: histogram::class_of_time(from),
+            value: n as f64,
+            range: None,
+            group: 0,
+        });
+        figures.push(Figure::Bars(Bars {
+            title: format!("Distribution of {} D2C", kind.as_str()),
+            note: String::new(),
+            label: "requests".into(),
+            unit: Unit::Plain,
+            bars: bars.collect(),
+        }));
+    }
+    figures
+}
+
+/// Rows of the table of processes and files.
+const MOST_USERS: usize = 50;
+
+fn users(sum: &Summary) -> Figure {
+    let mut columns = vec![Column::text("process"), Column::text("file")];
+    columns.extend(["reads", "bytes read", "writes", "bytes written", "mean", "p99"].map(Column::number));
+    let rows = sum.users.iter().take(MOST_USERS).map(|line| {
+        vec![
+            line.who(),
+            line.file.clone(),
+            line.reads.requests.to_string(),
+            about(line.reads.bytes as f64),
+            line.writes.requests.to_string(),
+            about(line.writes.bytes as f64),
+            time(line.mean_ns),
+            time(line.p99_ns as f64),
+        ]
+    });
+    let note = match sum.users.len().saturating_sub(MOST_USERS) {
+        0 => String::new(),
+        n => format!("{n} more rows are in summary.jsonl."),
+    };
+    Figure::Table(Table { title: "I/O by process and file".into(), note, columns, rows: rows.collect() })
+}
+
 fn askers(tally: &Tally) -> Figure {
     let mut all: Vec<(&String, &u64)> = tally.askers.iter().collect();
     all.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let rows = all.into_iter().take(20).map(|(name, n)| vec![name.clone(), n.to_string()]);
     let columns = vec![Column::text("thread"), Column::number("bios")];
-    let note = "Writing back and reading ahead may be done by threads of the kernel for others.";
+    let note = "The threads that were running when bios were queued, as blktrace names them.";
     Figure::Table(Table {
         title: "Threads by bios queued".into(),
         note: note.into(),
@@ -300,26 +384,31 @@ mod tests {
 
     #[test]
     fn reads_are_compared_with_reads_and_writes_with_writes() {
-        let layer = |kind, what, count| Layer {
-            kind,
-            what,
-            count,
-            bytes: count * 4096,
-            per_asked: count as f64 / 10.0,
-            bytes_per_asked: 1.0,
+        let layer = |kind, what: &'static str, count| {
+            let comparable = !what.ends_with("by all");
+            Layer {
+                kind,
+                what,
+                count,
+                bytes: count * 4096,
+                per_asked: comparable.then_some(count as f64 / 10.0),
+                bytes_per_asked: comparable.then_some(1.0),
+            }
         };
         let layers = [
             layer("read", "read calls of the program", 10),
-            layer("read", "bios to read, by all", 30),
-            layer("read", "read requests to the device", 40),
+            layer("read", "read requests to the device, for the program", 40),
+            layer("read", "read requests to the device, by all", 4000),
             layer("write", "write calls of the program", 10),
-            layer("write", "write requests to the device", 5),
+            layer("write", "write requests to the device, for the program", 5),
         ];
-        let of_reads = "For 10 read calls of the program there were 40 read requests to the device, from all programs: \
-                        4.000 for each, 1.000 bytes for each byte.";
-        let of_writes = "For 10 write calls of the program there were 5 write requests to the device, from all programs: \
-                         0.500 for each, 1.000 bytes for each byte.";
+        let of_reads = "For 10 read calls of the program there were 40 read requests to the device, for the \
+                        program: 4.000 for each, 1.000 bytes for each byte.";
+        let of_writes = "For 10 write calls of the program there were 5 write requests to the device, for the \
+                         program: 0.500 for each, 1.000 bytes for each byte.";
         assert_eq!(asked_and_got(&layers), [of_reads, of_writes]);
         assert!(asked_and_got(&layers[2..3]).is_empty());
+        // Only others asked: nothing to compare with the calls.
+        assert!(asked_and_got(&[layers[0].clone(), layers[2].clone()]).is_empty());
     }
 }

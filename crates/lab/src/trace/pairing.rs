@@ -24,7 +24,9 @@ pub struct RequestDone {
     pub sectors: u32,
     /// Its operation.
     pub op: Operation,
-    /// When it was issued; 0 when that was before tracing began.
+    /// When its first bio was queued; 0 when that was before tracing began.
+    pub queued_ns: u64,
+    /// When it was issued; 0 when that was before tracing began, or of a bio without a request.
     pub issued_ns: u64,
     /// When the device answered for the last of it.
     pub completed_ns: u64,
@@ -32,6 +34,21 @@ pub struct RequestDone {
     pub asker: Option<Asker>,
     /// An error number, or 0.
     pub error: i32,
+}
+
+impl RequestDone {
+    /// Time at the device; of a bio without a request, since it was queued. Nothing for what
+    /// began before the trace.
+    pub fn device_ns(&self) -> Option<u64> {
+        let from = if self.issued_ns > 0 { self.issued_ns } else { self.queued_ns };
+        (from > 0).then(|| self.completed_ns.saturating_sub(from))
+    }
+
+    /// Time before it was issued; nothing when that is not known.
+    pub fn queue_ns(&self) -> Option<u64> {
+        let known = self.queued_ns > 0 && self.issued_ns > 0;
+        known.then(|| self.issued_ns.saturating_sub(self.queued_ns))
+    }
 }
 
 /// A bio that is over.
@@ -45,6 +62,12 @@ pub struct BioDone {
     pub completed_ns: u64,
     /// Its operation.
     pub op: Operation,
+    /// Its first sector.
+    pub sector: u64,
+    /// Its sectors.
+    pub sectors: u32,
+    /// The program that asked.
+    pub asker: Asker,
 }
 
 /// The program that asked.
@@ -52,8 +75,12 @@ pub struct BioDone {
 pub struct Asker {
     /// The thread.
     pub pid: u32,
-    /// It belongs to the program that is traced.
+    /// It is done for the program that is traced.
     pub ours: bool,
+    /// Place among the [`Users`](super::users::Users).
+    pub user: usize,
+    /// Name of the thread.
+    pub comm: [u8; 16],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +90,9 @@ struct Issued {
     left: u32,
     op: Operation,
     issued_ns: u64,
+    /// Of the first of its bios that is over.
+    asker: Option<Asker>,
+    queued_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +113,8 @@ pub struct Pairing {
     refused: HashMap<(u64, RequestKind), u32>,
     /// By first sector.
     bios: BTreeMap<u64, VecDeque<Bio>>,
+    /// Writes of nothing, which only flush: who asked for them, and when.
+    empty: VecDeque<(Asker, u64)>,
     /// Longest bio seen: no bio that begins further back reaches a sector.
     longest: u32,
     /// Completions whose issue was not seen.
@@ -93,7 +125,11 @@ impl Pairing {
     /// A bio is queued.
     pub fn queued(&mut self, event: &BlockEvent, asker: Asker) {
         if event.sectors == 0 {
-            return; // a flush carries no sectors; its request is followed
+            // A flush carries no sectors; its request is followed.
+            if event.op.kind == RequestKind::Write {
+                self.empty.push_back((asker, event.time_ns));
+            }
+            return;
         }
         self.longest = self.longest.max(event.sectors);
         let bio = Bio {
@@ -115,6 +151,8 @@ impl Pairing {
             left: event.sectors,
             op: event.op,
             issued_ns: event.time_ns,
+            asker: None,
+            queued_ns: 0,
         };
         self.outstanding += 1;
         let place = (event.sector, event.op.kind);
@@ -146,24 +184,38 @@ impl Pairing {
     ) -> Option<RequestDone> {
         let found = self.take(event.sector, event.op.kind);
         let issued_ns = found.map_or(0, |issued| issued.issued_ns);
-        let asker = self.complete_bios(event, issued_ns, bio_done);
+        let mut first = self.complete_bios(event, issued_ns, bio_done);
+        if event.sectors == 0 && event.op.kind == RequestKind::Write {
+            first = self.empty.pop_front();
+        }
         let done = |issued: Issued| RequestDone {
             sector: issued.sector,
             sectors: issued.sectors,
             op: issued.op,
+            queued_ns: issued.queued_ns,
             issued_ns: issued.issued_ns,
             completed_ns: event.time_ns,
-            asker,
+            asker: issued.asker,
             error: event.error,
         };
         let Some(mut issued) = found else {
             // An empty write that only flushes is never issued itself: a flush request is, in
             // its place.
             self.unmatched += u64::from(event.sectors > 0);
-            let before =
-                Issued { sector: event.sector, sectors: event.sectors, left: 0, op: event.op, issued_ns: 0 };
-            return Some(done(before));
+            let (asker, queued_ns) = first.unzip();
+            return Some(done(Issued {
+                sector: event.sector,
+                sectors: event.sectors,
+                left: 0,
+                op: event.op,
+                issued_ns: 0,
+                asker,
+                queued_ns: queued_ns.unwrap_or(0),
+            }));
         };
+        if let (None, Some((asker, queued_ns))) = (issued.asker, first) {
+            (issued.asker, issued.queued_ns) = (Some(asker), queued_ns);
+        }
         if event.sectors < issued.left {
             issued.left -= event.sectors;
             let rest = event.sector + u64::from(event.sectors);
@@ -178,13 +230,13 @@ impl Pairing {
     /// `bio_done` is called for each bio that it completes.
     pub fn bio_completed(&mut self, event: &BlockEvent, bio_done: &mut dyn FnMut(BioDone)) {
         debug_assert_eq!(event.action, Action::BioComplete);
-        let asker = self.complete_bios(event, 0, bio_done);
-        self.unmatched += u64::from(event.sectors > 0 && asker.is_none());
+        let asked = self.complete_bios(event, 0, bio_done);
+        self.unmatched += u64::from(event.sectors > 0 && asked.is_none());
     }
 
     /// A bio ended without being carried out. Returns the thread that asked for it.
     pub fn bio_refused(&mut self, event: &BlockEvent) -> Option<Asker> {
-        self.complete_bios(event, 0, &mut |_| {})
+        self.complete_bios(event, 0, &mut |_| {}).map(|(asker, _)| asker)
     }
 
     /// Requests issued and not completed.
@@ -202,16 +254,16 @@ impl Pairing {
     }
 
     /// Takes the sectors of a completion off the bios in its range; answers who asked for the
-    /// first.
+    /// first, and when.
     fn complete_bios(
         &mut self,
         event: &BlockEvent,
         issued_ns: u64,
         bio_done: &mut dyn FnMut(BioDone),
-    ) -> Option<Asker> {
+    ) -> Option<(Asker, u64)> {
         let (start, end) = (event.sector, event.sector + u64::from(event.sectors));
         let mut to_complete = event.sectors;
-        let mut asker = None;
+        let mut asked = None;
         let mut emptied = Vec::new();
         let lowest = start.saturating_sub(u64::from(self.longest));
         for (first, queue) in self.bios.range_mut(lowest..end) {
@@ -221,12 +273,19 @@ impl Pairing {
                 if part == 0 {
                     continue;
                 }
-                asker.get_or_insert(bio.asker);
+                asked.get_or_insert((bio.asker, bio.queued_ns));
                 bio.left -= part;
                 to_complete -= part;
                 if bio.left == 0 {
-                    let (queued_ns, op) = (bio.queued_ns, bio.op);
-                    bio_done(BioDone { queued_ns, issued_ns, completed_ns: event.time_ns, op });
+                    bio_done(BioDone {
+                        queued_ns: bio.queued_ns,
+                        issued_ns,
+                        completed_ns: event.time_ns,
+                        op: bio.op,
+                        sector: *first,
+                        sectors: bio.sectors,
+                        asker: bio.asker,
+                    });
                 }
             }
             queue.retain(|bio| bio.left > 0);
@@ -240,7 +299,7 @@ impl Pairing {
         for first in emptied {
             self.bios.remove(&first);
         }
-        asker
+        asked
     }
 }
 
@@ -250,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    const ASKER: Asker = Asker { pid: 7, ours: true };
+    const ASKER: Asker = Asker { pid: 7, ours: true, user: 0, comm: [0; 16] };
 
     fn event(action: Action, time_ns: u64, sector: u64, sectors: u32) -> BlockEvent {
         BlockEvent {
@@ -280,13 +339,22 @@ mod tests {
     fn merged_bios_are_over_with_their_request() {
         let mut pairing = Pairing::default();
         pairing.queued(&event(Action::Queue, 10, 100, 8), ASKER);
-        pairing.queued(&event(Action::Queue, 20, 108, 8), Asker { pid: 8, ours: false });
+        pairing.queued(&event(Action::Queue, 20, 108, 8), Asker { pid: 8, ours: false, ..ASKER });
         pairing.issued(&event(Action::Issue, 30, 100, 16));
         let (done, bios) = complete(&mut pairing, 50, 100, 16);
         let done = done.expect("over");
         assert_eq!((done.issued_ns, done.sectors, done.asker), (30, 16, Some(ASKER)));
         assert_eq!(bios, [40, 30]);
         assert_eq!(pairing.outstanding(), 0);
+    }
+
+    #[test]
+    fn an_empty_write_has_the_one_that_asked() {
+        let mut pairing = Pairing::default();
+        let write = |action, t| BlockEvent { op: Operation::parse(b"FWS"), ..event(action, t, 0, 0) };
+        pairing.queued(&write(Action::Queue, 10), ASKER);
+        let done = pairing.completed(&write(Action::Complete, 30), &mut |_| {}).expect("over");
+        assert_eq!((done.asker, done.queued_ns, pairing.unmatched), (Some(ASKER), 10, 0));
     }
 
     #[test]

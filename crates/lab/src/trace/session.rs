@@ -19,14 +19,18 @@ use serde::Serialize;
 
 use super::blktrace::BlktraceFiles;
 use super::collector::{Collector, monotonic_ns};
-use super::event::{Action, BlockEvent, Decoded, Decoder, OtherFormats, RequestKind};
+use super::event::{Action, BlockEvent, Decoded, Decoder, OtherFormats, RequestKind, Touch};
 use super::family::Family;
 use super::format::Format;
+use super::levels::Levels;
 use super::pairing::RequestDone;
+use super::snoop;
 use super::tally::Tally;
 use super::target::TraceTarget;
 use super::tracefs::{Instance, TraceSwitch, find_tracefs};
+use super::users::{Touches, Users, trimmed};
 use crate::LabError;
+use crate::device::Behind;
 use crate::machine::diskstats::DiskCounts;
 use crate::undo::signals;
 use crate::undo::{StepId, Undo};
@@ -44,6 +48,19 @@ pub struct Options {
     pub requests: Option<PathBuf>,
     /// Tell the program's own requests from others'.
     pub follow: Follow,
+    /// Files in the trace.
+    pub touches: Touches,
+    /// Requests on the screen.
+    pub snoop: Snoop,
+}
+
+/// See [`Options::snoop`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Snoop {
+    /// None.
+    Silent,
+    /// A line for each as soon as it is over.
+    Print,
 }
 
 /// See [`Options::follow`].
@@ -55,6 +72,8 @@ pub enum Follow {
     Program,
 }
 
+/// How often /proc is asked for names.
+const LOOK: Duration = Duration::from_millis(200);
 /// How often the buffers are read.
 const ROUND: Duration = Duration::from_millis(50);
 /// How long is waited for a moment at which nothing moves.
@@ -72,6 +91,8 @@ pub struct Session {
     before: DiskCounts,
     quiet_start: bool,
     absent: Vec<&'static str>,
+    /// The emulated device, and how often it had split requests.
+    emulated: Option<(Behind, u64)>,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<Result<Read, LabError>>>,
 }
@@ -88,6 +109,10 @@ pub struct Traced {
     pub target: TraceTarget,
     /// All counts.
     pub tally: Tally,
+    /// Processes that asked, with the files they asked for.
+    pub users: Users,
+    /// Remaps, and the devices below.
+    pub levels: Levels,
     /// Events the kernel lost; more than none makes the trace invalid.
     pub lost: u64,
     /// Bytes of events.
@@ -96,6 +121,8 @@ pub struct Traced {
     pub diskstats: DiskCounts,
     /// Both counts began and ended at moments when the device was quiet, so they must agree.
     pub exact: bool,
+    /// Splits inside an emulated device, an array; nothing where there is none.
+    pub emulated_splits: Option<u64>,
     /// Events that this kernel does not have.
     pub absent: Vec<&'static str>,
 }
@@ -109,8 +136,10 @@ impl Session {
         let tracefs = find_tracefs(undo)?;
         let (instance, instance_step) = Instance::create(&tracefs, undo, options.buffer_kb)?;
         let mut absent = Vec::new();
-        let decoder = enable(&instance, &target.filter(), &options, &mut absent)?;
+        let decoder = enable(&instance, &target, &options, &mut absent)?;
         let collector = Collector::new(instance.readers()?, decoder);
+        let emulated =
+            Behind::find(&target.device.name).and_then(|behind| behind.splits().map(|n| (behind, n)));
         let (before, quiet_start) = quietly(&target, || instance.switch(TraceSwitch::On))?;
         Ok(Session {
             instance,
@@ -123,6 +152,7 @@ impl Session {
             before,
             quiet_start,
             absent,
+            emulated,
             stop: Arc::default(),
             reader: None,
         })
@@ -139,17 +169,23 @@ impl Session {
         let read = move || {
             let mut collector = collector;
             let failed = |e| LabError::system("read the trace buffers", e);
+            let mut looked = Instant::now();
             while !stop.load(Ordering::Acquire) {
                 if signals::ending() {
                     // And lets go of the instance, which is being removed.
                     return Err(LabError::Stopped);
                 }
                 let read = collector.round(&mut |event| consumer.take(event)).map_err(failed)?;
+                if looked.elapsed() >= LOOK {
+                    consumer.users.look();
+                    looked = Instant::now();
+                }
                 if read < 4 << 20 {
                     std::thread::sleep(ROUND);
                 }
             }
             collector.finish(&mut |event| consumer.take(event)).map_err(failed)?;
+            consumer.users.finish();
             Ok(Read { collector, consumer })
         };
         let thread = std::thread::Builder::new().name("trace".into()).spawn(read);
@@ -176,13 +212,18 @@ impl Session {
         consumer.close()?;
         consumer.tally.finish(end_ns);
         self.undo.undo_one(self.instance_step)?;
+        let splits =
+            self.emulated.as_ref().and_then(|(behind, before)| behind.splits()?.checked_sub(*before));
         Ok(Traced {
             target: self.target,
             tally: consumer.tally,
+            users: consumer.users,
+            levels: consumer.levels,
             lost,
             event_bytes,
             diskstats: after.since(&self.before),
             exact: self.quiet_start && quiet_end,
+            emulated_splits: splits.filter(|n| *n > 0),
             absent: self.absent,
         })
     }
@@ -191,10 +232,11 @@ impl Session {
 /// Turns on the events that are traced, and adds those that this kernel lacks to `absent`.
 fn enable(
     instance: &Instance,
-    filter: &str,
+    target: &TraceTarget,
     options: &Options,
     absent: &mut Vec<&'static str>,
 ) -> Result<Decoder, LabError> {
+    let filter = &target.filter();
     let mut formats = Vec::new();
     for (action, event) in Action::EVENTS {
         // Only blktrace's tools want these two; every event costs the traced program time.
@@ -216,12 +258,33 @@ fn enable(
     // These have no device to be filtered by.
     let plug = optional(OtherFormats::PLUG, "")?;
     let unplug = optional(OtherFormats::UNPLUG, "")?;
+    let remap = optional(OtherFormats::REMAP, &target.remap_filter())?;
+    let touches = touches(instance, target, options.touches)?;
+    if options.touches == Touches::All && touches.is_empty() {
+        absent.push("of files (iomap, filemap, writeback)");
+    }
     let fork = match options.follow {
         Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
         Follow::Nobody => None,
     };
-    Decoder::new(&formats, &OtherFormats { fork, plug, unplug })
+    Decoder::new(&formats, &OtherFormats { fork, plug, unplug, remap, touches, dev: target.dev })
         .map_err(|why| LabError::refused("this kernel's block events", why, "please report its version"))
+}
+
+/// Turns on the events that tell the file of a thread, as far as this kernel has them.
+fn touches(
+    instance: &Instance,
+    target: &TraceTarget,
+    which: Touches,
+) -> Result<Vec<(usize, Format)>, LabError> {
+    let most = if which == Touches::All { Touch::EVENTS.len() } else { Touch::OF_WRITE_BACK };
+    let mut formats = Vec::new();
+    for (place, (_, event, dev, ino)) in Touch::EVENTS.into_iter().enumerate().take(most) {
+        if instance.has(event) {
+            formats.push((place, instance.enable(event, &target.touch_filter(dev, ino))?));
+        }
+    }
+    Ok(formats)
 }
 
 /// Switches between two readings of diskstats that agree; when the device never is quiet,
@@ -248,7 +311,10 @@ fn quietly(
 /// Where the events go.
 struct Consumer {
     tally: Tally,
-    family: Option<Family>,
+    users: Users,
+    levels: Levels,
+    device: String,
+    snoop: Snoop,
     blktrace: Option<BlktraceFiles>,
     requests: Option<std::io::BufWriter<std::fs::File>>,
     start_ns: u64,
@@ -262,8 +328,14 @@ struct RequestLine {
     kind: &'static str,
     offset_bytes: u64,
     bytes: u64,
+    /// Before it was issued.
+    q2d_ns: Option<u64>,
     d2c_ns: u64,
     pid: u32,
+    comm: String,
+    /// Process for which it was: of write-back, the one that made the file dirty.
+    process: String,
+    file: String,
     ours: bool,
     error: i32,
 }
@@ -282,9 +354,19 @@ impl Consumer {
                 Some(std::io::BufWriter::with_capacity(1 << 18, file))
             }
         };
+        let mut users = Users::new(
+            program.map(Family::new),
+            &target.devs,
+            (!target.mounted).then_some(target.dev),
+            options.touches,
+        );
+        users.name_device(target.dev, &target.name);
         Ok(Consumer {
             tally: Tally::new(start_ns, options.interval.as_nanos() as u64),
-            family: program.map(Family::new),
+            users,
+            levels: Levels::default(),
+            device: target.name.clone(),
+            snoop: options.snoop,
             blktrace: options.blktrace.as_ref().map(|base| BlktraceFiles::create(base, target.dev)),
             requests,
             start_ns,
@@ -294,9 +376,14 @@ impl Consumer {
 
     fn take(&mut self, event: Decoded) {
         match event {
-            Decoded::Fork { parent, child, .. } => {
-                if let Some(family) = &mut self.family {
-                    family.forked(parent, child);
+            Decoded::Fork { parent, child, .. } => self.users.forked(parent, child),
+            Decoded::Touch(event) => self.users.touched(&event),
+            Decoded::Below(dev, event) => self.levels.below(dev, &event),
+            Decoded::Remap(event) => {
+                self.levels.remapped(&event);
+                if let Some(files) = &mut self.blktrace {
+                    let written = files.write_remap(&event);
+                    self.note(written);
                 }
             }
             Decoded::Block(event) => {
@@ -324,12 +411,38 @@ impl Consumer {
         if let Some(files) = &mut self.blktrace {
             files.write(event)?;
         }
-        let done = self.tally.add(event, self.family.as_mut());
-        if let (Some(request), Some(file)) = (done, &mut self.requests) {
-            serde_json::to_writer(&mut *file, &request_line(&request, self.start_ns))?;
-            file.write_all(b"\n")?;
+        let Some(request) = self.tally.add(event, Some(&mut self.users)) else { return Ok(()) };
+        if self.snoop == Snoop::Print {
+            let of = request.asker.map(|asker| (asker, self.users.file(asker.user)));
+            crate::say!("{}", snoop::line(&request, of, &self.device, self.start_ns));
+        }
+        if self.requests.is_some() {
+            let line = self.request_line(&request);
+            if let Some(file) = &mut self.requests {
+                serde_json::to_writer(&mut *file, &line)?;
+                file.write_all(b"\n")?;
+            }
         }
         Ok(())
+    }
+
+    fn request_line(&self, request: &RequestDone) -> RequestLine {
+        let asker = request.asker;
+        let text = |of: &dyn Fn(&super::pairing::Asker) -> String| asker.as_ref().map_or(String::new(), of);
+        RequestLine {
+            issued_s: request.issued_ns.saturating_sub(self.start_ns) as f64 / 1e9,
+            kind: request.op.kind.as_str(),
+            offset_bytes: request.sector * 512,
+            bytes: u64::from(request.sectors) * 512,
+            q2d_ns: request.queue_ns(),
+            d2c_ns: request.device_ns().unwrap_or(0),
+            pid: asker.map_or(0, |asker| asker.pid),
+            comm: text(&|asker| String::from_utf8_lossy(trimmed(&asker.comm)).into_owned()),
+            process: text(&|asker| self.users.process_name(asker.user).to_owned()),
+            file: text(&|asker| self.users.file(asker.user)),
+            ours: asker.is_some_and(|asker| asker.ours),
+            error: request.error,
+        }
     }
 
     fn close(&mut self) -> Result<(), LabError> {
@@ -344,19 +457,6 @@ impl Consumer {
             file.flush().map_err(failed)?;
         }
         Ok(())
-    }
-}
-
-fn request_line(request: &RequestDone, start_ns: u64) -> RequestLine {
-    RequestLine {
-        issued_s: request.issued_ns.saturating_sub(start_ns) as f64 / 1e9,
-        kind: request.op.kind.as_str(),
-        offset_bytes: request.sector * 512,
-        bytes: u64::from(request.sectors) * 512,
-        d2c_ns: if request.issued_ns == 0 { 0 } else { request.completed_ns - request.issued_ns },
-        pid: request.asker.map_or(0, |asker| asker.pid),
-        ours: request.asker.is_some_and(|asker| asker.ours),
-        error: request.error,
     }
 }
 
@@ -437,12 +537,22 @@ mod tests {
             blktrace: None,
             requests: None,
             follow: Follow::Nobody,
+            touches: Touches::WriteBack,
+            snoop: Snoop::Silent,
         };
-        let enable =
-            |absent: &mut _| enable(&Instance::at(dir.path()), "dev == 7", &options, absent).map(drop);
+        let target = TraceTarget {
+            device: crate::machine::BlockDevice::default(),
+            name: "x".into(),
+            dev: 7,
+            sectors: None,
+            devs: vec![7],
+            below: Vec::new(),
+            mounted: false,
+        };
+        let enable = |absent: &mut _| enable(&Instance::at(dir.path()), &target, &options, absent).map(drop);
         let mut absent = Vec::new();
         enable(&mut absent).expect("enough events");
-        assert_eq!(absent, ["block_bio_complete", "block_unplug"]);
+        assert_eq!(absent, ["block_bio_complete", "block_unplug", "block_bio_remap"]);
         let read = |file: &str| std::fs::read_to_string(dir.path().join("events/block").join(file)).ok();
         assert_eq!(read("block_rq_issue/filter").as_deref(), Some("dev == 7"));
         assert_eq!((read("block_plug/filter"), read("block_plug/enable").as_deref()), (None, Some("1")));

@@ -4,9 +4,13 @@ use serde::Serialize;
 
 use super::KINDS;
 use super::event::RequestKind;
+use super::histogram;
+use super::levels::{BelowLine, RemapLine};
 use super::plugs::PlugCounts;
 use super::session::{Check, Traced};
 use super::tally::{AtSize, Counts};
+use super::users::{UserLine, others};
+use crate::machine::others::Parties;
 use crate::machine::program::Ended;
 use crate::size::about;
 use crate::stats::LatencySummary;
@@ -30,6 +34,16 @@ pub struct Summary {
     pub kinds: Vec<OfKind>,
     /// From the program's calls to the device.
     pub layers: Vec<Layer>,
+    /// By process and file, those that moved most first.
+    pub users: Vec<UserLine>,
+    /// The program, others, and the kernel.
+    pub parties: Parties,
+    /// Bios that went from one device to another.
+    pub remaps: Vec<RemapLine>,
+    /// Devices below the traced one.
+    pub below: Vec<BelowLine>,
+    /// Splits inside an emulated array.
+    pub emulated_splits: Option<u64>,
     /// Requests that begin where the one before ended, as a share of all.
     pub sequential: f64,
     /// Mean distance of the others, bytes.
@@ -83,10 +97,10 @@ pub struct Layer {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Count of this layer over that of the first.
-    pub per_asked: f64,
+    /// Count of this layer over that of the first; none where other programs are in it.
+    pub per_asked: Option<f64>,
     /// Bytes of this layer over those of the first.
-    pub bytes_per_asked: f64,
+    pub bytes_per_asked: Option<f64>,
 }
 
 impl Summary {
@@ -106,6 +120,11 @@ impl Summary {
             read_d2c_p99_ns: read_d2c.p99_ns,
             kinds: KINDS.into_iter().filter_map(|kind| of_kind(traced, kind)).collect(),
             layers: layers(traced, ended),
+            users: traced.users.lines(),
+            parties: traced.users.parties,
+            remaps: traced.levels.remap_lines(&traced.target),
+            below: traced.levels.below_lines(&traced.target),
+            emulated_splits: traced.emulated_splits,
             sequential: tally.sequential as f64 / followed as f64,
             seek_bytes: tally.seek_sectors as f64 * 512.0 / apart as f64,
             depth: tally.mean_depth(),
@@ -137,24 +156,31 @@ fn of_kind(traced: &Traced, kind: RequestKind) -> Option<OfKind> {
     })
 }
 
-/// Requests as asked and as they reached the device, for reads and for writes.
+/// Requests as asked and as they reached the device, for reads and for writes. Behind those of
+/// the program stand those of all.
 pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
     let tally = &traced.tally;
     let mut layers = Vec::new();
-    for (kind, calls, own_bios, bios, requests) in [
+    for (kind, [calls, own_bios, own_requests, bios, requests]) in [
         (
             RequestKind::Read,
-            "read calls of the program",
-            "bios to read, by the program",
-            "bios to read, by all",
-            "read requests to the device",
+            [
+                "read calls of the program",
+                "bios to read, by the program",
+                "read requests to the device, for the program",
+                "bios to read, by all",
+                "read requests to the device, by all",
+            ],
         ),
         (
             RequestKind::Write,
-            "write calls of the program",
-            "bios to write, by the program",
-            "bios to write, by all",
-            "write requests to the device",
+            [
+                "write calls of the program",
+                "bios to write, by the program",
+                "write requests to the device, for the program",
+                "bios to write, by all",
+                "write requests to the device, by all",
+            ],
         ),
     ] {
         let counts = tally.counts(kind);
@@ -172,19 +198,29 @@ pub fn layers(traced: &Traced, ended: Option<&Ended>) -> Vec<Layer> {
                 of_kind.push((calls, count, bytes));
             }
         }
+        let done = tally.own.get(&kind).copied().unwrap_or_default();
         if let Some((count, bytes)) = own {
             of_kind.push((own_bios, count, bytes));
+        }
+        if ended.is_some() || own.is_some() {
+            of_kind.push((own_requests, done.requests, done.bytes));
         }
         of_kind.push((bios, counts.queued, counts.queued_sectors * 512));
         of_kind.push((requests, counts.requests, counts.issued_sectors * 512));
         let (_, first_count, first_bytes) = of_kind[0];
-        layers.extend(of_kind.into_iter().map(|(what, count, bytes)| Layer {
-            kind: kind.as_str(),
-            what,
-            count,
-            bytes,
-            per_asked: count as f64 / first_count.max(1) as f64,
-            bytes_per_asked: bytes as f64 / first_bytes.max(1) as f64,
+        let is_of_program = of_kind.len() > 2;
+        layers.extend(of_kind.into_iter().map(|(what, count, bytes)| {
+            // Requests of all are not to be measured by the calls of the program.
+            let comparable = !is_of_program || !what.ends_with("by all");
+            let ratio = |n: u64, first: u64| comparable.then(|| n as f64 / first.max(1) as f64);
+            Layer {
+                kind: kind.as_str(),
+                what,
+                count,
+                bytes,
+                per_asked: ratio(count, first_count),
+                bytes_per_asked: ratio(bytes, first_bytes),
+            }
         }));
     }
     layers
@@ -227,6 +263,73 @@ pub fn time(ns: f64) -> String {
         ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
         ns => format!("{:.2} s", ns / 1e9),
     }
+}
+
+/// Rows of the table of processes and files on the screen.
+const MOST_USERS: usize = 20;
+
+/// Processes and files, levels and histograms on the screen.
+pub(crate) fn print_users(traced: &Traced) {
+    let users = traced.users.lines();
+    if !users.is_empty() {
+        crate::say!(
+            "\n{:<24} {:>9} {:>10} {:>9} {:>10} {:>10} {:>10}  file",
+            "process",
+            "reads",
+            "bytes",
+            "writes",
+            "bytes",
+            "mean",
+            "p99"
+        );
+    }
+    for line in users.iter().take(MOST_USERS) {
+        crate::say!(
+            "{:<24} {:>9} {:>10} {:>9} {:>10} {:>10} {:>10}  {}",
+            line.who(),
+            line.reads.requests,
+            about(line.reads.bytes as f64),
+            line.writes.requests,
+            about(line.writes.bytes as f64),
+            time(line.mean_ns),
+            time(line.p99_ns as f64),
+            line.file
+        );
+    }
+    if users.len() > MOST_USERS {
+        crate::say!("… and {} more: summary.jsonl and the page have them", users.len() - MOST_USERS);
+    }
+    levels(traced).into_iter().chain(histogram::lines(&traced.tally)).for_each(|line| crate::say!("{line}"));
+    crate::say!("");
+}
+
+/// Remaps and the devices below, in lines.
+pub fn levels(traced: &Traced) -> Vec<String> {
+    let remap = |line: RemapLine| {
+        format!(
+            "A {} <- {}: {} bios, {}",
+            line.to,
+            line.from,
+            line.moved.requests,
+            about(line.moved.bytes as f64)
+        )
+    };
+    let below = |line: BelowLine| {
+        let c = line.counts;
+        format!(
+            "below, {}: Q {}, X {}, M {}, D {} ({})",
+            line.device,
+            c.queued,
+            c.split,
+            c.merged,
+            c.issued,
+            about(c.issued_bytes as f64)
+        )
+    };
+    let remaps = traced.levels.remap_lines(&traced.target).into_iter().map(remap);
+    let emulated = traced.emulated_splits.map(|n| format!("below, the emulated array: X {n}"));
+    let below = traced.levels.below_lines(&traced.target).into_iter().map(below);
+    remaps.chain(below).chain(emulated).collect()
 }
 
 /// The text on the screen.
@@ -273,15 +376,17 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
     crate::say!("");
     for layer in &sum.layers {
         let mean = layer.bytes as f64 / layer.count.max(1) as f64;
-        crate::say!(
-            "{:30} {:>10} of {:>9}, {:>9.3} × the first in number, {:.3} × in bytes",
-            layer.what,
-            layer.count,
-            about(mean),
-            layer.per_asked,
-            layer.bytes_per_asked
-        );
+        let ratio = match (layer.per_asked, layer.bytes_per_asked) {
+            (Some(count), Some(bytes)) => {
+                format!(", {count:>9.3} × the first in number, {bytes:.3} × in bytes")
+            }
+            _ => String::new(),
+        };
+        crate::say!("{:45} {:>10} of {:>9}{ratio}", layer.what, layer.count, about(mean));
     }
+    others(&sum.users).filter(|_| sum.users.iter().any(|line| line.ours)).iter().for_each(|others| {
+        crate::say!("others: {others}");
+    });
     crate::say!(
         "\n{:.1} % sequential, the others {} away on average; depth {:.2} on average, {} at most",
         sum.sequential * 100.0,
@@ -290,6 +395,7 @@ pub fn print(traced: &Traced, ended: Option<&Ended>) {
         sum.depth_max
     );
     plugs(&sum).into_iter().chain(unknown(&sum)).for_each(|line| crate::say!("{line}"));
+    print_users(traced);
     match traced.doubts().as_slice() {
         [] => crate::say!("no event lost; the counts are those of /proc/diskstats"),
         doubts => doubts.iter().for_each(|doubt| crate::say!("doubt: {doubt}")),

@@ -7,9 +7,10 @@ use serde::Serialize;
 use snowmelt_base::random::{GOLDEN, xorshift};
 
 use super::event::{Action, BlockEvent, RequestKind};
-use super::family::Family;
 use super::pairing::{Asker, Pairing, RequestDone};
 use super::plugs::Plugs;
+use super::users::{Users, trimmed};
+use crate::machine::others::Moved;
 use crate::stats::{Latencies, LatencySummary};
 
 /// Error of a bio that was not to wait.
@@ -105,6 +106,8 @@ pub struct Tally {
     pub counts: BTreeMap<RequestKind, Counts>,
     /// Bios by the traced program itself: count and sectors, by kind.
     pub ours: BTreeMap<RequestKind, (u64, u64)>,
+    /// Requests that are over, of the traced program itself, by kind.
+    pub own: BTreeMap<RequestKind, Moved>,
     /// Names and bios of who asked.
     pub askers: BTreeMap<String, u64>,
     /// By size in sectors, reads and writes: bios and requests.
@@ -157,6 +160,7 @@ impl Tally {
             interval_ns,
             counts: BTreeMap::new(),
             ours: BTreeMap::new(),
+            own: BTreeMap::new(),
             askers: BTreeMap::new(),
             sizes: BTreeMap::new(),
             q2c: BTreeMap::new(),
@@ -181,8 +185,9 @@ impl Tally {
         }
     }
 
-    /// Adds the next event in order of time. Returns the request that it completes.
-    pub fn add(&mut self, event: &BlockEvent, family: Option<&mut Family>) -> Option<RequestDone> {
+    /// Adds the next event in order of time. Returns the request that it completes, or the bio of
+    /// a device without requests.
+    pub fn add(&mut self, event: &BlockEvent, users: Option<&mut Users>) -> Option<RequestDone> {
         self.advance(event.time_ns);
         self.plugs.block(event);
         let counts = self.counts.entry(event.op.kind).or_default();
@@ -191,7 +196,7 @@ impl Tally {
             Action::Queue => {
                 counts.queued += 1;
                 counts.queued_sectors += sectors;
-                self.queued(event, family);
+                self.queued(event, users);
             }
             Action::Split => counts.split += 1,
             Action::BackMerge | Action::FrontMerge | Action::RequestMerge => counts.merged += 1,
@@ -210,20 +215,31 @@ impl Tally {
                 }
                 self.now.depth_max = self.now.depth_max.max(self.pairing.outstanding());
             }
-            Action::Complete => return self.completed(event),
-            Action::BioComplete => self.bio_completed(event),
+            Action::Complete | Action::BioComplete => {
+                let done = match event.action {
+                    Action::Complete => self.completed(event),
+                    _ => self.bio_completed(event),
+                }?;
+                if done.asker.is_some_and(|asker| asker.ours) {
+                    self.own.entry(done.op.kind).or_default().add(done.sectors);
+                }
+                if let Some(users) = users {
+                    users.done(&done);
+                }
+                return Some(done);
+            }
         }
         None
     }
 
-    fn queued(&mut self, event: &BlockEvent, family: Option<&mut Family>) {
-        let ours = family.is_some_and(|family| family.contains(event.pid));
-        if ours {
+    fn queued(&mut self, event: &BlockEvent, users: Option<&mut Users>) {
+        let unknown = Asker { pid: event.pid, ours: false, user: 0, comm: event.comm };
+        let asker = users.map_or(unknown, |users| users.asker(event));
+        if asker.ours {
             let sum = self.ours.entry(event.op.kind).or_default();
             *sum = (sum.0 + 1, sum.1 + u64::from(event.sectors));
         }
-        let end = event.comm.iter().position(|b| *b == 0).unwrap_or(16);
-        let name = String::from_utf8_lossy(&event.comm[..end]);
+        let name = String::from_utf8_lossy(trimmed(&event.comm));
         match self.askers.get_mut(name.as_ref()) {
             Some(n) => *n += 1,
             None => drop(self.askers.insert(name.into_owned(), 1)),
@@ -231,7 +247,7 @@ impl Tally {
         if event.sectors > 0 {
             self.sizes.entry((event.op.kind, event.sectors)).or_default().0 += 1;
         }
-        self.pairing.queued(event, Asker { pid: event.pid, ours });
+        self.pairing.queued(event, asker);
     }
 
     /// The device gets a request it did not refuse before.
@@ -308,13 +324,24 @@ impl Tally {
         }
     }
 
-    fn bio_completed(&mut self, event: &BlockEvent) {
+    fn bio_completed(&mut self, event: &BlockEvent) -> Option<RequestDone> {
         if event.error == AGAIN {
-            return self.bio_refused(event);
+            self.bio_refused(event);
+            return None;
         }
-        let q2c = &mut self.q2c;
+        let (q2c, mut over) = (&mut self.q2c, None);
         self.pairing.bio_completed(event, &mut |bio| {
             q2c.entry(bio.op.kind).or_default().add(bio.completed_ns.saturating_sub(bio.queued_ns));
+            over = Some(RequestDone {
+                sector: bio.sector,
+                sectors: bio.sectors,
+                op: bio.op,
+                queued_ns: bio.queued_ns,
+                issued_ns: 0,
+                completed_ns: bio.completed_ns,
+                asker: Some(bio.asker),
+                error: event.error,
+            });
         });
         let has_requests = self.has_requests();
         let counts = self.counts.entry(event.op.kind).or_default();
@@ -322,10 +349,11 @@ impl Tally {
         if has_requests {
             // It failed before it became one: diskstats does not count it.
             counts.errors += u64::from(event.error != 0);
-            return;
+            return None;
         }
         self.count_sectors(event);
         self.count_one(event);
+        over
     }
 
     /// Takes the bio out of the counts: it will be asked for again.
@@ -454,6 +482,8 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::super::event::Operation;
+    use super::super::family::Family;
+    use super::super::users::Touches;
     use super::*;
 
     const BEGIN_NS: u64 = 7_000_000_000;
@@ -469,7 +499,7 @@ mod tests {
     #[test]
     fn counts_depth_and_order_of_a_small_trace() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut family = Family::new(5);
+        let mut users = Users::new(Some(Family::new(5)), &[7], None, Touches::WriteBack);
         for (action, ms, sector, sectors) in [
             (Action::Queue, 0, 0, 8),
             (Action::Issue, 0, 0, 8),
@@ -482,7 +512,7 @@ mod tests {
             (Action::Issue, 1000, 1000, 16),
             (Action::Complete, 1250, 1000, 16),
         ] {
-            tally.add(&event(action, ms, sector, sectors), Some(&mut family));
+            tally.add(&event(action, ms, sector, sectors), Some(&mut users));
         }
         tally.finish(BEGIN_NS + 1_500_000_000);
         let reads = tally.counts(RequestKind::Read);
@@ -490,6 +520,8 @@ mod tests {
         assert_eq!((reads.queued_sectors, reads.completed_sectors), (32, 32));
         assert_eq!((tally.sequential, tally.apart(), tally.seek_sectors, tally.placed), (1, 1, 984, 3));
         assert_eq!(tally.ours[&RequestKind::Read], (3, 32));
+        assert_eq!(tally.own[&RequestKind::Read], Moved { requests: 3, bytes: 32 * 512 });
+        assert_eq!(users.parties.own, users.parties.all());
         assert_eq!(tally.askers["fio"], 3);
         let depth: Vec<_> = tally.intervals.iter().map(|i| (i.end_s, i.depth, i.depth_max)).collect();
         assert_eq!(depth, [(1.0, 1.0, 2), (1.5, 0.5, 1)]);
@@ -530,7 +562,7 @@ mod tests {
     #[test]
     fn a_bio_that_would_not_wait_and_is_asked_again_is_one() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut family = Family::new(5);
+        let mut users = Users::new(Some(Family::new(5)), &[7], None, Touches::WriteBack);
         for (action, ms, error) in [
             (Action::Queue, 0, 0),
             (Action::BioComplete, 1, AGAIN),
@@ -539,7 +571,7 @@ mod tests {
             (Action::Complete, 12, 0),
         ] {
             let event = BlockEvent { error, ..event(action, ms, 0, 2048) };
-            tally.add(&event, Some(&mut family));
+            tally.add(&event, Some(&mut users));
         }
         let reads = tally.counts(RequestKind::Read);
         assert_eq!((reads.queued, reads.refused, reads.completed, reads.errors), (1, 1, 1, 0));

@@ -1,15 +1,20 @@
 //! Layers side by side: what the program asked of the kernel, what storage gave it, what the
-//! kernel asked of the block layer, what the device got. Between two layers stands by how much
-//! they differ and the name of the difference.
+//! kernel asked of the block layer, what the device got for it. Between two layers stands by how
+//! much they differ and the name of the difference.
+//!
+//! Requests of other programs are a row of their own, and in no ratio: with a trace it is known
+//! which they are; without one, there is a ratio only where the bytes of program and device agree.
 
 use serde::Serialize;
 
 use super::Total;
+use crate::machine::others::in_words;
 use crate::machine::program::ProcessIo;
 use crate::report::{Column, Figure, Section, Table};
 use crate::size::about;
 use crate::trace::event::RequestKind;
 use crate::trace::session::Traced;
+use crate::trace::users;
 
 /// Up to here two layers agree.
 const AGREE: f64 = 0.02;
@@ -18,7 +23,7 @@ const AGREE: f64 = 0.02;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerSum {
     /// The layer in words.
-    pub layer: &'static str,
+    pub layer: String,
     /// Calls, bios or requests; nothing where they are not counted.
     pub count: Option<u64>,
     /// Bytes.
@@ -50,15 +55,23 @@ struct DeviceSums {
     writes: Transfers,
 }
 
-/// Bios of one kind.
+/// Bios of one kind, and the requests that they became.
 #[derive(Debug, Clone, Copy)]
 struct Bios {
     by_program: Transfers,
     by_all: Transfers,
+    /// Requests for the program.
+    done: Transfers,
 }
 
-/// The layers of a watch; with a trace, bios too.
-pub fn layers(total: &Total, traced: Option<&Traced>) -> Vec<Layers> {
+/// The layers of a watch; with a trace, bios too. `beside` are the programs beside it with the
+/// bytes they moved.
+pub fn layers(total: &Total, traced: Option<&Traced>, beside: &[(String, u64)]) -> Vec<Layers> {
+    let named = match traced {
+        Some(traced) => users::others(&traced.users.lines()),
+        None => in_words(beside),
+    };
+    let named = named.as_deref();
     let sums = device_sums(total);
     let transfers = |count, sectors| Transfers { count, bytes: sectors * 512 };
     let bios = |kind: RequestKind| {
@@ -68,6 +81,11 @@ pub fn layers(total: &Total, traced: Option<&Traced>) -> Vec<Layers> {
         Some(Bios {
             by_program: transfers(count, sectors),
             by_all: transfers(counts.queued, counts.queued_sectors),
+            done: traced
+                .tally
+                .own
+                .get(&kind)
+                .map_or(Transfers::default(), |own| Transfers { count: own.requests, bytes: own.bytes }),
         })
     };
     let issued = |kind: RequestKind, counted: Transfers| match traced {
@@ -79,8 +97,8 @@ pub fn layers(total: &Total, traced: Option<&Traced>) -> Vec<Layers> {
     };
     let io = &total.io;
     [
-        reads(io, bios(RequestKind::Read), issued(RequestKind::Read, sums.reads)),
-        writes(io, bios(RequestKind::Write), issued(RequestKind::Write, sums.writes)),
+        reads(io, bios(RequestKind::Read), issued(RequestKind::Read, sums.reads), named),
+        writes(io, bios(RequestKind::Write), issued(RequestKind::Write, sums.writes), named),
     ]
     .into_iter()
     .filter(|layers| layers.layers.iter().any(|layer| layer.bytes > 0))
@@ -99,36 +117,85 @@ fn device_sums(total: &Total) -> DeviceSums {
     sums
 }
 
-/// From the program down to the device: its calls, its storage, bios, requests.
-fn stack(calls: LayerSum, storage: LayerSum, bios: Option<Bios>, device: Transfers) -> Vec<LayerSum> {
-    let counted = |layer, Transfers { count, bytes }| LayerSum { layer, count: Some(count), bytes };
+/// From the program down to the device: its calls, its storage, bios, requests for it; then those
+/// of others, and of all.
+fn stack(
+    calls: LayerSum,
+    storage: LayerSum,
+    bios: Option<Bios>,
+    device: Transfers,
+    named: Option<&str>,
+) -> Vec<LayerSum> {
+    let counted =
+        |layer: &str, Transfers { count, bytes }| LayerSum { layer: layer.into(), count: Some(count), bytes };
+    let others = |count, bytes| {
+        let names = named.map_or(String::new(), |names| format!(": {names}"));
+        LayerSum { layer: format!("of them for others{names}"), count, bytes }
+    };
+    let own_bytes = storage.bytes;
     let mut layers = vec![calls, storage];
-    if let Some(Bios { by_program, by_all }) = bios {
-        layers.push(counted("bios by the program", by_program));
-        layers.push(counted("bios by all", by_all));
+    match bios {
+        Some(Bios { by_program, by_all, done }) => {
+            layers.push(counted("bios by the program", by_program));
+            layers.push(counted("requests to the device, for the program", done));
+            layers.push(counted("bios by all", by_all));
+            layers.push(counted("requests to the device, by all", device));
+            let count = device.count.saturating_sub(done.count);
+            if count > 0 {
+                layers.push(others(Some(count), device.bytes.saturating_sub(done.bytes)));
+            }
+        }
+        None => {
+            layers.push(counted("requests to the device, by all", device));
+            if device.bytes > own_bytes && !agree(own_bytes, device.bytes) {
+                layers.push(others(None, device.bytes - own_bytes));
+            }
+        }
     }
-    layers.push(counted("requests to the device", device));
     layers
 }
 
-fn reads(io: &ProcessIo, bios: Option<Bios>, device: Transfers) -> Layers {
-    let calls = LayerSum { layer: "read calls of the program", count: Some(io.syscr), bytes: io.rchar };
-    let storage = LayerSum { layer: "storage, for the program", count: None, bytes: io.read_bytes };
-    let layers = stack(calls, storage, bios, device);
-    let mut differences = vec![from_storage(io), between_programs("read", io.read_bytes, device.bytes)];
-    differences.extend(bios.map(|bios| between_blocks("read", bios.by_all.count, device.count)));
+fn reads(io: &ProcessIo, bios: Option<Bios>, device: Transfers, named: Option<&str>) -> Layers {
+    let calls =
+        LayerSum { layer: "read calls of the program".into(), count: Some(io.syscr), bytes: io.rchar };
+    let storage = LayerSum { layer: "storage, for the program".into(), count: None, bytes: io.read_bytes };
+    let layers = stack(calls, storage, bios, device, named);
+    let mut differences =
+        vec![from_storage(io), between_programs("read", io.read_bytes, device.bytes, named)];
     let calls = Transfers { count: io.syscr, bytes: io.rchar };
-    differences.extend(amplification("read", calls, device, io.read_bytes));
+    differences.extend(below("read", calls, bios, device, io.read_bytes));
     Layers { kind: "read", layers, differences }
 }
 
-fn writes(io: &ProcessIo, bios: Option<Bios>, device: Transfers) -> Layers {
-    let calls = LayerSum { layer: "write calls of the program", count: Some(io.syscw), bytes: io.wchar };
-    let storage = LayerSum { layer: "to storage, made by the program", count: None, bytes: io.write_bytes };
-    let layers = stack(calls, storage, bios, device);
-    let mut differences = vec![to_storage(io), between_programs("write", io.write_bytes, device.bytes)];
-    differences.extend(bios.map(|bios| between_blocks("write", bios.by_all.count, device.count)));
+fn writes(io: &ProcessIo, bios: Option<Bios>, device: Transfers, named: Option<&str>) -> Layers {
+    let calls =
+        LayerSum { layer: "write calls of the program".into(), count: Some(io.syscw), bytes: io.wchar };
+    let storage =
+        LayerSum { layer: "to storage, made by the program".into(), count: None, bytes: io.write_bytes };
+    let layers = stack(calls, storage, bios, device, named);
+    let mut differences =
+        vec![to_storage(io), between_programs("write", io.write_bytes, device.bytes, named)];
+    let calls = Transfers { count: io.syscw, bytes: io.wchar };
+    differences.extend(below("write", calls, bios, device, io.write_bytes));
     Layers { kind: "write", layers, differences }
+}
+
+/// From bios to requests, and from calls to requests: those of the program. Without a trace they
+/// are all, when the program had all bytes.
+fn below(
+    verb: &str,
+    calls: Transfers,
+    bios: Option<Bios>,
+    device: Transfers,
+    storage_bytes: u64,
+) -> Vec<String> {
+    let blocks = bios.map(|bios| between_blocks(verb, bios.by_program.count, bios.done.count));
+    let own = match bios {
+        Some(bios) => Some(bios.done),
+        None => Some(device).filter(|device| agree(device.bytes, storage_bytes)),
+    };
+    let amplified = own.and_then(|own| amplification(verb, calls, own, storage_bytes));
+    blocks.filter(|_| own.is_some_and(|own| own.count > 0)).into_iter().chain(amplified).collect()
 }
 
 fn agree(a: u64, b: u64) -> bool {
@@ -189,15 +256,18 @@ fn to_storage(io: &ProcessIo) -> String {
 }
 
 /// From the program's share of storage to what the devices did.
-fn between_programs(verb: &str, own: u64, device: u64) -> String {
+fn between_programs(verb: &str, own: u64, device: u64, named: Option<&str>) -> String {
     let (own_words, device_words) = (about(own as f64), about(device as f64));
     if agree(own, device) {
         return format!("Program and device agree within 2 % ({own_words} and {device_words} to {verb}).");
     }
     if device > own {
+        let rest = match named {
+            Some(names) => format!("beside it were (all they read and wrote) {names}"),
+            None => "the rest is of other programs, of the kernel, or of the file system".into(),
+        };
         return format!(
-            "Others: the device had {device_words} to {verb}, {own_words} of them for the program; the rest is of other \
-             programs, of the kernel, or of the file system."
+            "Others: the device had {device_words} to {verb}, {own_words} of them for the program; {rest}."
         );
     }
     let reason = match verb {
@@ -213,10 +283,12 @@ fn between_programs(verb: &str, own: u64, device: u64) -> String {
 fn between_blocks(verb: &str, bios: u64, requests: u64) -> String {
     let per = requests as f64 / bios.max(1) as f64;
     if agree(bios, requests) {
-        return format!("Bios and requests to {verb} agree within 2 % ({bios} and {requests}).");
+        return format!(
+            "Bios and requests to {verb} of the program agree within 2 % ({bios} and {requests})."
+        );
     }
     let name = if per > 1.0 { "Split" } else { "Merged" };
-    format!("{name}: {bios} bios to {verb} became {requests} requests, {per:.3} for each.")
+    format!("{name}: {bios} bios to {verb} of the program became {requests} requests, {per:.3} for each.")
 }
 
 /// From calls to requests, in number: only where most of what was asked came from the device.
@@ -248,7 +320,7 @@ pub fn section(all: &[Layers]) -> Option<Section> {
     let rows = all.iter().flat_map(|of| &of.layers).map(|layer| {
         let mean = layer.count.filter(|n| *n > 0).map(|n| about(layer.bytes as f64 / n as f64));
         vec![
-            layer.layer.to_owned(),
+            layer.layer.clone(),
             layer.count.map_or("-".into(), |n| n.to_string()),
             about(layer.bytes as f64),
             mean.unwrap_or_else(|| "-".into()),
@@ -257,7 +329,8 @@ pub fn section(all: &[Layers]) -> Option<Section> {
     let table = Table {
         title: "From the program to the device".into(),
         note: "Calls, and bytes for the program: by /proc/PID/io of all its processes. Requests: by the trace, else by \
-               /proc/diskstats."
+               /proc/diskstats. Others: by the trace with the bytes of this device; else by /proc/PID/io, \
+               with all their bytes."
             .into(),
         columns: vec![
             Column::text("layer"),
@@ -293,9 +366,11 @@ mod tests {
             assert!(said.contains(says), "{says}: {said}");
         }
         for (own, device, says) in [(100, 101, "agree"), (0, 5 << 20, "Others"), (5 << 20, 0, "Elsewhere")] {
-            let said = between_programs("read", own, device);
+            let said = between_programs("read", own, device, None);
             assert!(said.contains(says), "{says}: {said}");
         }
+        let named = between_programs("read", 0, 5 << 20, Some("dd (pid 7) 5.00 MiB"));
+        assert!(named.contains("dd (pid 7) 5.00 MiB"), "{named}");
         assert!(between_blocks("read", 100, 200).starts_with("Split: 100 bios"));
         assert!(between_blocks("read", 100, 20).starts_with("Merged"));
         assert!(between_blocks("read", 100, 100).contains("agree"));
@@ -305,7 +380,7 @@ mod tests {
     #[test]
     fn buffered_reads_in_pieces_are_amplification() {
         let (calls, bytes) = (23_421, 23_421 * 8192);
-        let layers = reads(&io(calls, bytes, bytes), None, Transfers { count: 46_836, bytes });
+        let layers = reads(&io(calls, bytes, bytes), None, Transfers { count: 46_836, bytes }, None);
         let said = layers.differences.join("\n");
         assert!(
             said.contains("Amplification: 23421 calls to read of 8.00 KiB became 46836 requests of 4.00 KiB"),
@@ -313,7 +388,28 @@ mod tests {
         );
         assert!(said.contains("2.000 for each"), "{said}");
         // From memory in the main: the number of requests says nothing of the calls.
-        let cached = reads(&io(calls, bytes, 4096), None, Transfers { count: 1, bytes: 4096 });
+        let cached = reads(&io(calls, bytes, 4096), None, Transfers { count: 1, bytes: 4096 }, None);
         assert!(!cached.differences.join("\n").contains("for each"), "{:?}", cached.differences);
+    }
+
+    /// Ten calls of a program that sleeps, while another one reads: no ratio, and a row of others.
+    #[test]
+    fn requests_of_others_amplify_nothing() {
+        let beside = Transfers { count: 3209, bytes: 3209 * 4096 };
+        let named = Some("dd (pid 7) 12.5 MiB");
+        let sleeps = io(10, 6000, 8192);
+        let untraced = reads(&sleeps, None, beside, named);
+        let said = untraced.differences.join("\n");
+        assert!(!said.contains("for each") && said.contains("dd (pid 7)"), "{said}");
+        let row = untraced.layers.last().unwrap();
+        assert_eq!(row.layer, "of them for others: dd (pid 7) 12.5 MiB");
+        assert_eq!((row.count, row.bytes), (None, beside.bytes - 8192));
+        // With a trace, the program's two requests are told from the rest.
+        let own = Transfers { count: 2, bytes: 8192 };
+        let traced = reads(&sleeps, Some(Bios { by_program: own, by_all: beside, done: own }), beside, named);
+        let said = traced.differences.join("\n");
+        assert!(said.contains("10 calls to read of 600 B became 2 requests of 4.00 KiB"), "{said}");
+        let row = traced.layers.last().unwrap();
+        assert_eq!((row.count, row.bytes), (Some(3207), beside.bytes - 8192));
     }
 }

@@ -80,6 +80,14 @@ impl Subject {
         }
     }
 
+    /// Those of its processes that start all others.
+    pub fn pids(&self) -> Vec<u32> {
+        match self {
+            Subject::Group(group) => group.pids().into_iter().collect(),
+            _ => self.pid().into_iter().collect(),
+        }
+    }
+
     /// Its processes.
     pub fn tree(&self) -> Tree {
         match self {

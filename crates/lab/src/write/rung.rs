@@ -15,8 +15,7 @@ use snowmelt_io::{
     run_job_on,
 };
 
-use crate::machine::device_work::DeviceWork;
-use crate::machine::diskstats::DiskCounts;
+use crate::machine::device_work::{DeviceClock, DeviceWork};
 use crate::stats::{Latencies, LatencySummary};
 use crate::target::Target;
 use crate::target::cold::make_cold;
@@ -174,7 +173,7 @@ pub struct RungResult {
     pub sync_max_ms: f64,
     /// Processor time in µs per write.
     pub cpu_us_per_io: f64,
-    /// The work of the device meanwhile, for all programs.
+    /// The work of the device meanwhile, for all programs, and the bytes that are not this one's.
     pub device: Option<DeviceWork>,
     /// The blocks read back, when they were verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,7 +258,7 @@ impl WriteBench<'_> {
         if left > 0 {
             doubts.push(format!("{left} pages stayed in the page cache: not cold"));
         }
-        let before = DiskCounts::now(&target.device.name);
+        let before = DeviceClock::now(&target.device.name);
         let began = Instant::now();
         let mut sums = RungSums::default();
         let written = match rung.sync {
@@ -278,8 +277,8 @@ impl WriteBench<'_> {
         };
         let durable = began.elapsed();
         let device = before
-            .zip(DiskCounts::now(&target.device.name))
-            .map(|(before, after)| DeviceWork::between(&before, &after, durable.as_secs_f64()));
+            .zip(DeviceClock::now(&target.device.name))
+            .map(|(before, after)| before.until(&after, durable.as_secs_f64()));
         if sums.writes < self.writes && !self.stop.load(Ordering::Relaxed) {
             doubts.push(format!("only {} of {} writes in the time allowed", sums.writes, self.writes));
         }

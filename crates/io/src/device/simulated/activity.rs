@@ -21,6 +21,9 @@ pub struct Activity {
     pub outstanding: u64,
     /// The most there were at once.
     pub most_outstanding: u64,
+    /// Splits: pieces beyond the first that an array made of its reads and writes.
+    #[serde(default)]
+    pub splits: u64,
 }
 
 impl Activity {

@@ -18,13 +18,15 @@ pub(crate) struct Raid0 {
     free: Vec<usize>,
     /// Of requests: pieces that are not over.
     left: HashMap<usize, usize>,
+    /// Pieces beyond the first, of reads and writes.
+    splits: u64,
 }
 
 impl Raid0 {
     /// An array of these members; there is at least one.
     pub(crate) fn new(members: Vec<Box<dyn Mechanics>>, chunk_bytes: u64) -> Raid0 {
         assert!(!members.is_empty() && chunk_bytes > 0, "an array has members, and chunks");
-        Raid0 { members, chunk_bytes, pieces: Vec::new(), free: Vec::new(), left: HashMap::new() }
+        Raid0 { members, chunk_bytes, pieces: Vec::new(), free: Vec::new(), left: HashMap::new(), splits: 0 }
     }
 
     /// The pieces of a transfer, each with its member.
@@ -79,6 +81,9 @@ impl Mechanics for Raid0 {
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
         let pieces = self.cut(&transfer);
         self.left.insert(id, pieces.len());
+        if transfer.kind != TransferKind::Flush {
+            self.splits += pieces.len() as u64 - 1;
+        }
         for (member, part) in pieces {
             let piece = self.keep(id);
             self.members[member].arrive(piece, part, now_ns);
@@ -113,6 +118,10 @@ impl Mechanics for Raid0 {
     fn credits(&self, now_ns: u64) -> Option<f64> {
         self.members.iter().filter_map(|member| member.credits(now_ns)).reduce(f64::min)
     }
+
+    fn splits(&self) -> u64 {
+        self.splits + self.members.iter().map(|member| member.splits()).sum::<u64>()
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +155,18 @@ mod tests {
         assert_eq!(cut(2, 0, 4 * CHUNK), [(0, 0, 2 * CHUNK), (1, 0, 2 * CHUNK)]);
         // The fourth chunk begins in its middle and follows the first on the same member.
         assert_eq!(cut(3, CHUNK + 100, 3 * CHUNK), [(1, 100, CHUNK), (2, 0, CHUNK), (0, CHUNK, CHUNK)]);
+    }
+
+    #[test]
+    fn pieces_beyond_the_first_are_splits() {
+        let members = (0..4).map(|_| DeviceModel::nvme().build().unwrap()).collect();
+        let mut raid = Raid0::new(members, CHUNK);
+        let requests = [read(0, 8192), read(CHUNK - 4096, 8192), read(0, 3 * CHUNK)];
+        let flush = Transfer { kind: TransferKind::Flush, ..read(0, 0) };
+        for (id, transfer) in requests.into_iter().chain([flush]).enumerate() {
+            raid.arrive(id, transfer, 0);
+        }
+        assert_eq!(raid.splits(), 1 + 2);
     }
 
     /// Against a model that goes byte range by byte range.

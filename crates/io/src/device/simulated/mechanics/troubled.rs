@@ -123,6 +123,10 @@ impl Mechanics for Troubled {
     fn credits(&self, now_ns: u64) -> Option<f64> {
         self.devices.iter().filter_map(|(_, device)| device.credits(now_ns)).reduce(f64::min)
     }
+
+    fn splits(&self) -> u64 {
+        self.devices.iter().map(|(_, device)| device.splits()).sum()
+    }
 }
 
 #[cfg(test)]
