@@ -43,7 +43,7 @@ pub mod undo;
 pub mod watch;
 mod write;
 
-pub use device::{Behind, server_of as device_server_of};
+pub use device::{Behind, activity_of as device_activity_of, server_of as device_server_of};
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;

@@ -181,7 +181,7 @@ fn report(name: &str, model: &DeviceModel, checked: &[Checked]) -> Result<Report
 }
 
 fn table(checked: &[Checked]) -> Table {
-    let column = |name: &str, numeric| Column { name: name.into(), numeric };
+    let column = |name: &str, numeric| Column { name: name.into(), numeric, ..Column::default() };
     let row = |one: &Checked| {
         vec![
             format!("{} ({})", one.what, one.unit),

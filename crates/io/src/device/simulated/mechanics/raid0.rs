@@ -85,6 +85,10 @@ impl Mechanics for Raid0 {
         }
     }
 
+    fn parts(&self, transfer: &Transfer) -> u64 {
+        self.cut(transfer).len() as u64
+    }
+
     fn next_due(&self) -> Option<u64> {
         self.members.iter().filter_map(|member| member.next_due()).min()
     }
@@ -146,6 +150,20 @@ mod tests {
         assert_eq!(cut(2, 0, 4 * CHUNK), [(0, 0, 2 * CHUNK), (1, 0, 2 * CHUNK)]);
         // The fourth chunk begins in its middle and follows the first on the same member.
         assert_eq!(cut(3, CHUNK + 100, 3 * CHUNK), [(1, 100, CHUNK), (2, 0, CHUNK), (0, CHUNK, CHUNK)]);
+    }
+
+    #[test]
+    fn reads_at_multiples_of_512_are_cut_as_often_as_chunks_end_in_them() {
+        use crate::device::simulated::activity::Activity;
+        let array = raid(DeviceModel::nvme(), 8).build().unwrap();
+        let mut activity = Activity::default();
+        for sector in 0..128 {
+            let transfer = read(sector * 512, 8192);
+            activity.arrived(&transfer, array.parts(&transfer));
+        }
+        assert_eq!((activity.reads, activity.member_reads), (128, 128 + 15));
+        let single = DeviceModel::nvme().build().unwrap();
+        assert_eq!(single.parts(&read(CHUNK - 512, 8192)), 1);
     }
 
     /// Against a model that goes byte range by byte range.
