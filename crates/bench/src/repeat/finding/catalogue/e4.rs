@@ -54,7 +54,7 @@ pub const E4: &[Question] = &[
         id: "e4-direct-splits",
         asks: "Reads of an array's drives for each direct read of 8 KiB at a multiple of 512 bytes?",
         published: "1.172, with chunks of 64 KiB",
-        source: "With O_DIRECT 8 KiB requests arrive whole, a few split at chunk borders (1,172 K device reads for 1 M).",
+        source: "8 KiB requests arrive whole, a few split at chunk borders (1,172 K device reads for 1 M).",
         unit: "requests per read",
         rule: size(1.172, 1.0, 2.0, 0.0),
         because: "15 of the 128 offsets in a chunk cut a read, which makes 1.117; the publication does not say why it \
