@@ -111,11 +111,28 @@ pub fn book<P: AsRef<Path>>(runs: &[P]) -> Result<String> {
             began.split('T').next().unwrap_or_default(),
             percent(busiest)
         )?;
-        writeln!(text, "{}\n", summary(&findings)[0])?;
+        writeln!(text, "{}\n", wrapped(&summary(&findings)[0]))?;
         text += &markdown(&findings);
         text.push('\n');
     }
     Ok(text.trim_end().to_owned() + "\n")
+}
+
+/// Prose of the book has lines of so many columns.
+const PROSE_COLUMNS: usize = 100;
+
+fn wrapped(prose: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in prose.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.len() + 1 + word.len() > PROSE_COLUMNS {
+            lines.push(word.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines.join("\n")
 }
 
 fn markdown(findings: &[Finding]) -> String {
@@ -183,6 +200,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("| e4-buffered-8k | Device reads"), "{text}");
+        let prose = text.lines().filter(|line| !line.starts_with('|'));
+        assert!(prose.clone().all(|line| line.len() <= PROSE_COLUMNS), "{text}");
+        assert!(text.contains("1 not comparable, 6 not\nmeasured.\n"), "{text}");
     }
 
     /// The page of the book has all findings, with the published figures of this program.
