@@ -4,7 +4,7 @@
 //! 1. `steps`: runs the commands one after the other, each in a folder of the run, and reads their
 //!    figures back.
 //! 2. `emulated`: a device for some of them, taken down even when they fail.
-//! 3. `finding`: a published finding, what came out here, and whether that is the same.
+//! 3. `finding`: published findings as rows of data, our figures, and the verdict on each.
 //! 4. `e1` to `e5`: the experiments. `server`: an engine that is killed and started again.
 //! 5. The page: findings, then the figures of each command, then the commands themselves.
 
@@ -19,7 +19,7 @@ mod room;
 mod server;
 mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -95,16 +95,25 @@ pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn
     write(chapter?, commands, doubts, run)
 }
 
+/// The findings of runs as tables of the book, in Markdown.
+///
+/// # Errors
+/// A folder is no run of an experiment.
+pub fn findings_for_book<P: AsRef<Path>>(runs: &[P]) -> Result<String> {
+    finding::page::book(runs)
+}
+
 fn write(chapter: Chapter, commands: Figure, doubts: Vec<String>, mut run: Run) -> Result<PathBuf> {
+    // Steps were judged one by one.
     run.untimed();
-    run.show_by("findings", &["what"], &["here"]);
+    run.show_by("findings", &["id"], &["verdict", "here"]);
     doubts.into_iter().for_each(|doubt| run.doubt(doubt));
     let mut lines = run.lines("findings")?;
     chapter.findings.iter().try_for_each(|finding| lines.write(finding))?;
     let mut report = Report::new(chapter.title);
-    report.summary = finding::summary(&chapter.findings);
+    report.summary = finding::page::summary(&chapter.findings);
     report.summary.push(chapter.source.to_owned());
-    let findings = Section::new("Published, and here", vec![finding::table(&chapter.findings)]);
+    let findings = Section::new("Published, and here", vec![finding::page::table(&chapter.findings)]);
     report.sections.push(chapter.differs.into_iter().fold(findings, Section::with_text));
     report.sections.extend(chapter.sections);
     let text = "Each can be run by itself. %RUN stands for the folder of this run.";

@@ -98,3 +98,11 @@ pub fn run(args: &DeviceArgs) -> Result<(), LabError> {
 pub fn server_of(name: &str) -> Result<u32, LabError> {
     Ok(state::load(name)?.pid)
 }
+
+/// Requests that an emulated device got since it was made.
+///
+/// # Errors
+/// There is no such device, or it does not answer.
+pub fn activity_of(name: &str) -> Result<snowmelt_io::Activity, LabError> {
+    Ok(control::status_of(&state::load(name)?)?.activity)
+}

@@ -47,7 +47,7 @@ pub mod watch;
 mod write;
 
 pub use device::scheduler::{Scheduler, SchedulerChoice, chosen as chosen_schedulers};
-pub use device::{Behind, server_of as device_server_of};
+pub use device::{Behind, activity_of as device_activity_of, server_of as device_server_of};
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
 pub use run::arguments::OnOff;

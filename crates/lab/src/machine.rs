@@ -6,6 +6,7 @@ pub mod cpu;
 pub(crate) mod device_work;
 pub mod diskstats;
 pub mod interrupts;
+mod kin;
 pub mod others;
 pub mod program;
 
@@ -181,8 +182,8 @@ fn mount_of(major: u32, minor: u32) -> Option<String> {
     })
 }
 
-/// Processor time of the whole machine since boot, in ticks, and this process's own and its
-/// children's.
+/// Processor time of the whole machine since boot, in ticks, and that of this process and of all
+/// that it started.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     total: u64,
@@ -199,7 +200,8 @@ pub struct Disturbance {
     pub seconds: f64,
     /// Taken by the hypervisor for others.
     pub steal: f64,
-    /// Used by other processes and by the kernel outside of ours.
+    /// Used by other processes and by the kernel outside of ours. Processes that ours started are
+    /// not others, whether they still run or not.
     pub others: f64,
     /// The disks that were measured, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -209,6 +211,11 @@ pub struct Disturbance {
 impl CpuClock {
     /// Reads it now.
     pub fn now() -> CpuClock {
+        Self::with(&[])
+    }
+
+    /// Reads it now; the processes `more`, with what they started, are ours too.
+    pub fn with(more: &[u32]) -> CpuClock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut clock =
             CpuClock { total: 0, idle: 0, steal: 0, ours: 0, since_epoch_ms: since_epoch.as_millis() as u64 };
@@ -220,11 +227,19 @@ impl CpuClock {
             clock.total = user + nice + system + idle + wait + hard + soft + steal;
             (clock.idle, clock.steal) = (idle + wait, steal);
         }
-        let own = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // After the name in parentheses: state is field 3, utime to cstime are 14 to 17.
-        let fields = own.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        clock.ours = fields.split(' ').skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum();
+        clock.ours = kin::ticks(&[&[std::process::id()], more].concat());
         clock
+    }
+
+    /// Ticks of children that ended, with those of what they started and waited for.
+    pub fn of_children() -> u64 {
+        kin::of_children()
+    }
+
+    /// The share of all processors that went to ours until then, `ticks` left out.
+    pub fn share_of_ours(self, later: CpuClock, ticks: u64) -> f64 {
+        let total = later.total.saturating_sub(self.total).max(1) as f64;
+        later.ours.saturating_sub(self.ours).saturating_sub(ticks) as f64 / total
     }
 
     /// The change since the first look.
@@ -274,6 +289,25 @@ mod tests {
             |total, idle, steal, ours| CpuClock { total, idle, steal, ours, since_epoch_ms: total * 5 };
         let busy = clock(1000, 500, 10, 100).until(clock(1200, 600, 20, 150));
         assert_eq!((busy.seconds, busy.steal, busy.others), (1.0, 0.05, 0.2));
+    }
+
+    #[test]
+    fn processes_that_were_started_are_no_others() {
+        use std::process::{Command, Stdio};
+        let spin = "sh -c 'end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do :; done'";
+        let begun = CpuClock::now();
+        let mut shell = Command::new("sh").args(["-c", spin]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        let running = CpuClock::now();
+        let ticks = running.ours - begun.ours;
+        // It still runs, so it is in no sum of children that ended.
+        assert!(shell.try_wait().unwrap().is_none());
+        assert!(ticks >= 20, "{ticks} ticks of two processes below ours in 1.5 s");
+        shell.wait().unwrap();
+        let ended = CpuClock::now();
+        assert!(ended.ours >= running.ours, "time of a process that ended is not lost");
+        let apart = CpuClock::with(&[1]).ours;
+        assert!(apart >= ended.ours, "the first process and all below it are more than ours");
     }
 
     #[test]

@@ -169,6 +169,9 @@ pub struct Column {
     pub name: String,
     /// Numbers are set flush right.
     pub numeric: bool,
+    /// Its words are verdicts, each with a colour of its own (`page.css`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marked: bool,
 }
 
 /// The room that a drawing has.
@@ -286,12 +289,17 @@ impl Figure {
 impl Column {
     /// A column of words.
     pub fn text(name: impl Into<String>) -> Column {
-        Column { name: name.into(), numeric: false }
+        Column { name: name.into(), ..Column::default() }
     }
 
     /// A column of numbers.
     pub fn number(name: impl Into<String>) -> Column {
-        Column { name: name.into(), numeric: true }
+        Column { name: name.into(), numeric: true, ..Column::default() }
+    }
+
+    /// Of verdicts, in colour.
+    pub fn verdicts(name: impl Into<String>) -> Column {
+        Column { name: name.into(), marked: true, ..Column::default() }
     }
 }
 

@@ -8,7 +8,9 @@ use serde_json::Value;
 use snowmelt_lab::report::{Bar, Bars, Column, Figure, Section, Table, Unit};
 
 use super::Chapter;
-use super::finding::Finding;
+use super::finding::answers::{Answers, Measure};
+use super::finding::catalogue;
+use super::finding::circumstance::{Basis, Circumstance};
 use super::steps::Steps;
 use virtuoso::{Metered, NAMES, metered};
 
@@ -59,19 +61,21 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
         "json",
     ];
     let scale = steps.json("Explore at two sizes, from cold and in steady state", &args)?;
+    let meanwhile = steps.last();
     steps.remove("databases");
     let growth = SizeGrowth(scale["growth"].get(0).context("two sizes make one growth")?);
     let scales = scale["scales"].as_array().context("no scales")?;
     let large = scales.last().context("no scales")?;
-    let mut findings = findings(&growth, large)?;
-    let virtuoso = beside(steps, &mut findings)?;
+    let mut answers = Answers::to(catalogue::E2);
+    findings(&growth, large, &meanwhile, &mut answers)?;
+    let virtuoso = beside(steps, &mut answers)?;
     let mut sections = vec![meters(scales, &virtuoso), trees(large), shares(&scale)];
     sections.extend(virtuoso.last().map(virtuoso_indexes));
     Ok(Chapter {
         title: "E2: what BSBM Explore measures",
         source: "Published 2011: Virtuoso's activity meters over 2000 mixes by 16 users, at 100 and 1000 million \
                  triples.",
-        findings,
+        findings: answers.finish(),
         differs: vec![format!(
             "There 100 and 1000 million triples, here {products} products. Each query asks for a part of the data \
              that does not grow, or grows as the data does, so what the metric measures depends on the size."
@@ -80,12 +84,16 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     })
 }
 
+/// The questions to Virtuoso's meters.
+const OF_VIRTUOSO: [&str; 4] =
+    ["e2-virtuoso-operations", "e2-virtuoso-same-page", "e2-virtuoso-most-read", "e2-virtuoso-speculative"];
+/// Those read most, as published.
+const MOST_READ: [&str; 3] = ["literals", "psog", "iris"];
+
 /// Virtuoso's own meters at two sizes, and what they say; none in the quick form or without it.
-fn beside(steps: &mut Steps<'_>, all: &mut Vec<Finding>) -> Result<Vec<Metered>> {
-    const WHAT: &str = "By Virtuoso's own meters";
-    const PUBLISHED: &str = "7 times the operations for 10 times the data, 77 % of look-ups on the same page";
+fn beside(steps: &mut Steps<'_>, answers: &mut Answers) -> Result<Vec<Metered>> {
     if steps.plan.is_quick {
-        all.push(Finding::unmeasured(WHAT, PUBLISHED, "in the quick form nothing but Snowmelt is run"));
+        answers.none_measured(&OF_VIRTUOSO, "--quick leaves other systems out");
         return Ok(Vec::new());
     }
     let mut runs = Vec::new();
@@ -95,52 +103,62 @@ fn beside(steps: &mut Steps<'_>, all: &mut Vec<Finding>) -> Result<Vec<Metered>>
             Err(error) => {
                 steps.check_stop()?;
                 steps.skip("Virtuoso's own meters", &format!("{error:#}"));
-                all.push(Finding::unmeasured(WHAT, PUBLISHED, format!("{error:#}")));
+                answers.none_measured(&OF_VIRTUOSO, &format!("{error:#}"));
                 return Ok(Vec::new());
             }
         }
     }
-    all.extend(by_virtuoso(&runs));
+    by_virtuoso(&runs, answers);
     Ok(runs)
 }
 
-fn by_virtuoso(runs: &[Metered]) -> Vec<Finding> {
-    let [small, large] = runs else { return Vec::new() };
+fn counted(value: f64, words: String) -> Measure {
+    Measure::own(value, words, Basis::OwnCounts)
+}
+
+fn by_virtuoso(runs: &[Metered], answers: &mut Answers) {
+    let [small, large] = runs else { return };
     let operations = |run: &Metered| run.per_mix("rnd") + run.per_mix("seq");
     let data = large.triples as f64 / small.triples as f64;
     let times = (operations(large) / operations(small)).powf(10f64.ln() / data.ln());
+    let words = format!("{times:.1}, from {} to {} triples", small.triples, large.triples);
+    answers.figure(OF_VIRTUOSO[0], counted(times, words));
     let [segment, page] = ["same seg", "same pg"].map(|name| large.per_mix(name));
     let same_page = (segment + page) / large.per_mix("rnd").max(1.0);
+    let in_segment = segment / (segment + page).max(1.0) * 100.0;
+    let words = format!("{same_page:.2}, of which {in_segment:.0} % stay in their segment of a column");
+    answers.figure(OF_VIRTUOSO[1], counted(same_page, words));
     let read: Vec<&str> = large.indexes.iter().take(3).map(|(name, ..)| name.as_str()).collect();
+    let agreeing = agreeing(read.iter().map(|name| virtuoso_name(name)));
+    answers.figure(OF_VIRTUOSO[2], counted(agreeing, read.join(", then ")));
     let (disk, ahead) = (large.per_mix("disk"), large.per_mix("spec disk"));
-    vec![
-        Finding::measured(
-            "By Virtuoso's meters: ten times the data, how many times the operations?",
-            "7 (from 100 to 1000 million triples)",
-            format!("{times:.1}, from {} to {} triples", small.triples, large.triples),
-            (5.0..=9.0).contains(&times),
-        ),
-        Finding::measured(
-            "By Virtuoso's meters: which share of look-ups finds its page open?",
-            "77 % at 1000 million triples, 81 % at 100",
-            format!(
-                "{:.0} %, of which {:.0} % stay in their segment of a column",
-                same_page * 100.0,
-                segment / (segment + page).max(1.0) * 100.0
-            ),
-            same_page > 0.5,
-        ),
-        Finding::answered(
-            "By Virtuoso's meters: which index is read most, from cold?",
-            "the texts of literals, then PSOG",
-            read.join(", then "),
-        ),
-        Finding::answered(
-            "By Virtuoso's meters: are there more speculative reads than reads?",
-            "yes, by double counting",
-            format!("{ahead:.0} of {disk:.0} a mix"),
-        ),
-    ]
+    let words = format!("{:.2}: {ahead:.0} of {disk:.0} a mix", ahead / disk);
+    answers.figure(OF_VIRTUOSO[3], counted(ahead / disk, words));
+}
+
+/// Names from the first that are those read most as published.
+fn agreeing<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    names.zip(MOST_READ).take_while(|(name, published)| name == published).count() as f64
+}
+
+/// An index of Virtuoso by the name of what it holds.
+fn virtuoso_name(index: &str) -> &str {
+    let upper = index.to_uppercase();
+    match upper.rsplit('.').next().unwrap_or_default() {
+        "RDF_OBJ" => "literals",
+        "RDF_QUAD" => "psog",
+        "RDF_IRI" => "iris",
+        _ => index,
+    }
+}
+
+/// A tree of ours, likewise.
+fn own_name(tree: &str) -> &str {
+    match tree {
+        "text" => "literals",
+        "iri" => "iris",
+        other => other,
+    }
 }
 
 /// The activity of one mix, by engine and size.
@@ -195,57 +213,75 @@ fn virtuoso_indexes(run: &Metered) -> Section {
     Section::new(title, vec![Figure::Table(table)])
 }
 
-fn findings(growth: &SizeGrowth<'_>, large: &Value) -> Result<Vec<Finding>> {
+fn findings(
+    growth: &SizeGrowth<'_>,
+    large: &Value,
+    meanwhile: &Circumstance,
+    answers: &mut Answers,
+) -> Result<()> {
+    let timed = |value: f64, words: String| Measure::timed(value, words, &[meanwhile]);
+    let names = most_read(&large["cold"]);
+    let agreeing = agreeing(names.iter().map(|name| own_name(name)));
+    answers.figure("e2-most-read", counted(agreeing, names[..names.len().min(3)].join(", then ")));
+    let steady = most_read(&large["steady"]);
+    match steady.iter().position(|name| name == "sp") {
+        Some(place) => answers.figure(
+            "e2-steady-sp",
+            counted(place as f64 + 1.0, format!("place {}; {}", place + 1, steady.join(", "))),
+        ),
+        None if steady.is_empty() => answers.not_measured("e2-steady-sp", "nothing is read in steady state"),
+        None => {
+            let words = format!("not read at all; read are {}", steady.join(", "));
+            answers.figure("e2-steady-sp", counted(steady.len() as f64 + 1.0, words));
+        }
+    }
+    let operations = growth.tenfold("operations per mix")?;
+    answers.figure("e2-operations", counted(operations, format!("{operations:.1}")));
+    let slower = growth.tenfold("time per mix")?;
+    answers.figure("e2-throughput", timed(slower, format!("{slower:.1}")));
     let activity = &large["steady"]["activity"];
     let count = |name: &str| activity[name].as_f64().unwrap_or(0.0);
     let same_page = (count("same_seg") + count("same_pg")) / count("rnd").max(1.0);
-    let operations = growth.tenfold("operations per mix")?;
-    let planning = growth.both("planning per mix")?;
-    let time = growth.both("time per mix")?;
-    let share = |of: fn(&(f64, f64)) -> f64| of(&planning) / of(&time);
+    answers.figure("e2-same-page", counted(same_page, format!("{same_page:.2}")));
     let cold = &large["cold"]["activity"];
     let (disk, spec) = (cold["disk"].as_f64().unwrap_or(0.0), cold["spec_disk"].as_f64().unwrap_or(0.0));
-    let most_read = most_read(large);
-    Ok(vec![
-        Finding::measured(
-            "Which index is read most, from cold?",
-            "the texts of literals, then PSOG",
-            format!("{}, then {}", most_read[0], most_read[1]),
-            most_read[..2] == ["text", "psog"],
-        ),
-        Finding::measured(
-            "Ten times the data, how many times the operations?",
-            "7 (5.5 G against 0.75 G for 2000 mixes)",
-            format!("{operations:.1}"),
-            (5.0..=9.0).contains(&operations),
-        ),
-        Finding::measured(
-            "Which share of look-ups finds its page open?",
-            "77 % at 1000 million triples",
-            format!("{:.0} %", same_page * 100.0),
-            same_page > 0.5,
-        ),
-        Finding::measured(
-            "Are there more speculative reads than reads?",
-            "yes, by double counting",
-            format!("{spec:.0} of {disk:.0}: here a page that is read is counted once"),
-            spec > disk,
-        ),
-        Finding::measured(
-            "Does the share of planning shrink as the data grows?",
-            "14 % of the profile at 100 million, about a sixth of that at 1000 million",
-            format!("{:.0} %, then {:.0} %", share(|both| both.0) * 100.0, share(|both| both.1) * 100.0),
-            share(|both| both.1) < 0.5 * share(|both| both.0),
-        ),
-    ])
+    let words =
+        format!("{:.2}: {spec:.0} of {disk:.0}, since a page that is read is counted once", spec / disk);
+    answers.figure("e2-speculative", counted(spec / disk, words));
+    planning(growth, large, &timed, answers)
 }
 
-/// Indexes by reads from cold, most first.
-fn most_read(large: &Value) -> Vec<String> {
-    let mut trees = large["cold"]["trees"].as_array().cloned().unwrap_or_default();
+/// Triples at which the share of planning was published.
+const PLANNING_TRIPLES: f64 = 100e6;
+
+fn planning(
+    growth: &SizeGrowth<'_>,
+    large: &Value,
+    timed: &dyn Fn(f64, String) -> Measure,
+    answers: &mut Answers,
+) -> Result<()> {
+    let (planning, time) = (growth.both("planning per mix")?, growth.both("time per mix")?);
+    let (before, after) = (planning.0 / time.0, planning.1 / time.1);
+    let measure = timed(after, format!("{after:.3}"));
+    let triples = large["quads"].as_f64().unwrap_or(0.0);
+    match (0.9..1.1).contains(&(triples / PLANNING_TRIPLES)) {
+        true => answers.figure("e2-planning-share", measure),
+        false => {
+            let why = format!("it depends on the data, which is {:.0} million triples here", triples / 1e6);
+            answers.not_comparable("e2-planning-share", measure, why);
+        }
+    }
+    let falls = timed(before / after, format!("{:.1}: {before:.3}, then {after:.3}", before / after));
+    answers.figure("e2-planning-falls", falls);
+    Ok(())
+}
+
+/// Indexes that were read in a phase, by reads, most first.
+fn most_read(phase: &Value) -> Vec<String> {
+    let mut trees = phase["trees"].as_array().cloned().unwrap_or_default();
+    trees.retain(|tree| tree["reads"].as_u64() > Some(0));
     trees.sort_by_key(|tree| std::cmp::Reverse(tree["reads"].as_u64()));
-    let names = trees.iter().map(|tree| tree["tree"].as_str().unwrap_or_default().to_owned());
-    names.chain([String::new(), String::new()]).collect()
+    trees.iter().map(|tree| tree["tree"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Reads and touches by index, from cold.
@@ -306,18 +342,37 @@ mod tests {
             triples,
             mixes: 10,
             activity: activity.map(|(name, count)| (name.to_owned(), count)).into(),
-            indexes: vec![("OBJ".into(), 1.0, 9.0), ("QUAD".into(), 5.0, 2.0)],
+            indexes: vec![("DB.DBA.RDF_OBJ".into(), 1.0, 9.0), ("RDF_QUAD".into(), 5.0, 2.0)],
         }
     }
 
     #[test]
     fn growth_is_told_for_ten_times_the_data() {
-        let findings = by_virtuoso(&[run(100, 10.0, 30.0, 1.0), run(10_000, 100.0, 1860.0, 77.0)]);
-        assert!(findings[0].here.starts_with("7.0, from 100 to 10000"), "{}", findings[0].here);
-        assert!(findings[1].here.starts_with("77 %"), "{}", findings[1].here);
-        assert_eq!(findings[1].verdict, Agreement::Same);
-        assert_eq!(findings[2].here, "OBJ, then QUAD");
-        assert!(by_virtuoso(&[run(100, 1.0, 1.0, 1.0)]).is_empty());
+        let of = |id: &str, runs: &[Metered]| {
+            let mut answers = Answers::to(catalogue::E2);
+            by_virtuoso(runs, &mut answers);
+            answers.finish().into_iter().find(|of| of.id == id).unwrap()
+        };
+        let runs = [run(100, 10.0, 30.0, 1.0), run(10_000, 100.0, 1860.0, 77.0)];
+        assert!(of(OF_VIRTUOSO[0], &runs).here.starts_with("7.0, from 100 to 10000"));
+        assert_eq!(of(OF_VIRTUOSO[0], &runs).verdict, Agreement::AsPublished);
+        assert!(of(OF_VIRTUOSO[1], &runs).here.starts_with("0.77"));
+        assert_eq!(of(OF_VIRTUOSO[1], &runs).verdict, Agreement::AsPublished);
+        let read = of(OF_VIRTUOSO[2], &runs);
+        assert_eq!((read.here.as_str(), read.verdict), ("DB.DBA.RDF_OBJ, then RDF_QUAD", Agreement::Weaker));
+        assert_eq!(of(OF_VIRTUOSO[0], &runs[..1]).verdict, Agreement::NotMeasured);
+    }
+
+    #[test]
+    fn names_agree_from_the_first_on() {
+        let of = |names: &[&str]| agreeing(names.iter().map(|name| own_name(name)));
+        assert_eq!(of(&["text", "psog", "iri"]), 3.0);
+        assert_eq!(of(&["text", "iri", "psog"]), 1.0);
+        assert_eq!(of(&["psog", "text", "iri"]), 0.0);
+        let phase = serde_json::json!({ "trees": [
+            { "tree": "sp", "reads": 2 }, { "tree": "osp", "reads": 0 }, { "tree": "text", "reads": 9 },
+        ] });
+        assert_eq!(most_read(&phase), ["text", "sp"]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use snowmelt_lab::stats::median;
 use self::postgres::PostgresScans;
 use super::Chapter;
 use super::emulated::{self, Emulated};
-use super::finding::Finding;
+use super::finding::answers::{Answers, Measure};
+use super::finding::catalogue;
 use super::steps::{LabStep, Steps};
 
 /// Schedulers of today for those of 2006.
@@ -20,8 +21,12 @@ const SCHEDULERS: &str = "none,mq-deadline,kyber,bfq,bfq-anticipatory";
 const KERNEL_SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 /// The step, where it is skipped.
 const SCANS: &str = "scans under each scheduler";
-const RISE: &str = "How does the time grow from one worker to two?";
-const RISE_PUBLISHED: &str = "sharply under three schedulers, far less under the anticipatory one";
+/// Questions to it.
+const RISES: [&str; 4] = ["e5-rise", "e5-anticipatory-2", "e5-anticipatory-3", "e5-shared"];
+/// Questions to scans through the page cache.
+const AHEAD: [&str; 2] = ["e5-ahead-none", "e5-ahead-2m"];
+/// Relatives of the three schedulers under which the time rose sharply.
+const SHARP: [&str; 3] = ["none", "mq-deadline", "bfq"];
 /// The disk, as a model.
 const DISK: &str = "hdd-10k";
 /// The table of the whole form: a tenth of the published one, for the time it takes.
@@ -30,27 +35,31 @@ const TABLE: &str = "200m";
 const ANTICIPATORY: &str = "bfq-anticipatory";
 
 pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
-    let mut findings = Vec::new();
+    let mut answers = Answers::to(catalogue::E5);
     let mut sections = Vec::new();
     if emulated::is_possible() {
         let size = if steps.plan.is_quick { "64m" } else { TABLE };
-        Emulated::with(steps, DISK, "2g", |steps, device| {
+        Emulated::with(steps, DISK, "2g", |steps, emulated| {
+            let device = emulated.path.as_str();
             if let Some(name) = emulated::scheduler_missing(device, &KERNEL_SCHEDULERS) {
                 let why = format!("this kernel does not offer the scheduler {name}");
                 steps.skip(SCANS, &why);
-                findings.push(Finding::unmeasured(RISE, RISE_PUBLISHED, why));
+                answers.none_measured(&RISES, &why);
+                answers.none_measured(&AHEAD, &why);
                 return Ok(());
             }
             let range = scans(steps, device, size, "independent")?;
             let shared = scans(steps, device, size, "coordinated")?;
-            findings.extend(compare(&range, &shared)?);
+            compare(&range, &shared, &mut answers)?;
             let text = "Each worker reads a range of its own, as Oracle's did.";
             sections.push(range.section("Workers with ranges of their own", text, &[""]));
             let text = "The workers take pieces of one shared scan, as PostgreSQL's do, through Snowmelt's elevator.";
             sections.push(shared.section("Workers that share a scan", text, &[""]));
-            if !steps.plan.is_quick {
+            if steps.plan.is_quick {
+                answers.none_measured(&AHEAD, "--quick leaves it out");
+            } else {
                 let ahead = read_ahead(steps, device, size)?;
-                findings.push(linearity(&ahead)?);
+                linearity(&ahead, &mut answers)?;
                 let text = "Through the page cache, under the anticipatory relative.";
                 sections.push(ahead.section("Read-ahead of the kernel", text, &[""]));
             }
@@ -58,14 +67,15 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
         })?;
     } else {
         steps.skip(SCANS, emulated::NEEDS_ROOT);
-        findings.push(Finding::unmeasured(RISE, RISE_PUBLISHED, emulated::NEEDS_ROOT));
+        answers.none_measured(&RISES, emulated::NEEDS_ROOT);
+        answers.none_measured(&AHEAD, emulated::NEEDS_ROOT);
     }
-    beside_postgresql(steps, &mut findings, &mut sections)?;
+    beside_postgresql(steps, &mut answers, &mut sections)?;
     Ok(Chapter {
         title: "E5: parallel full scans under each I/O scheduler",
         source: "Published 2006: Oracle counting a table of 2 GB on one SCSI disk of 10,000 rpm, by 1 to 80 workers \
                  under four schedulers of Linux 2.6.",
-        findings,
+        findings: answers.finish(),
         differs: vec![
             format!(
                 "The schedulers of 2006 are gone: none stands for noop, mq-deadline for deadline, bfq for CFQ, bfq \
@@ -83,19 +93,16 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
 /// PostgreSQL's own parallel scan, and ranges: what is good for one is bad for the other.
 fn beside_postgresql(
     steps: &mut Steps<'_>,
-    findings: &mut Vec<Finding>,
+    answers: &mut Answers,
     sections: &mut Vec<Section>,
 ) -> Result<()> {
-    const WHAT: &str =
-        "PostgreSQL: which way of sharing a table among processes suits the anticipatory relative?";
-    const BEFORE: &str = "not asked there; measured here before: sharing blocks was worst under it (8.93 s by 8 \
-                          processes, 4.0 by 1), ranges were best";
+    const ID: &str = "e5-postgresql";
     let why = match steps.plan.is_quick {
         true => Some("--quick leaves PostgreSQL out"),
         false => emulated::why_no_file_system(),
     };
     if let Some(why) = why {
-        findings.push(Finding::unmeasured(WHAT, BEFORE, why));
+        answers.not_measured(ID, why);
         return Ok(());
     }
     let done = emulated::with_file_system(steps, DISK, "2g", |steps, folder| {
@@ -103,7 +110,7 @@ fn beside_postgresql(
     });
     match done {
         Ok(done) => {
-            findings.push(reversal(&done, WHAT, BEFORE)?);
+            answers.figure(ID, reversal(&done)?);
             sections.push(Section::new("PostgreSQL: the reversal", vec![both_ways(&done)?]));
             sections.push(done.shared.section(
                 "PostgreSQL's parallel scan",
@@ -115,26 +122,26 @@ fn beside_postgresql(
         Err(error) => {
             steps.check_stop()?;
             steps.skip("PostgreSQL", &error.to_string());
-            findings.push(Finding::unmeasured(WHAT, BEFORE, error.to_string()));
+            answers.not_measured(ID, error.to_string());
         }
     }
     Ok(())
 }
 
-/// Sharing was worst under the anticipatory relative, and ranges best.
-fn reversal(done: &PostgresScans, what: &str, published: &str) -> Result<Finding> {
+/// Both ways under each scheduler. Without the anticipatory relative's own share it would be no
+/// reversal: where sharing is worst under it, ranges are best.
+fn reversal(done: &PostgresScans) -> Result<Measure> {
     let names = || SCHEDULERS.split(',');
     let all = |step: &LabStep| names().map(|name| seconds(step, name, 8)).collect::<Result<Vec<f64>>>();
     let (shared, ranges) = (all(&done.shared)?, all(&done.ranges)?);
     let at = names().position(|name| name == ANTICIPATORY).context("it is one of them")?;
-    let is_worst = shared.iter().all(|&other| other <= shared[at]);
-    let is_best = ranges.iter().all(|&other| other >= ranges[at]);
     let text = |times: &[f64]| {
         let each = names().zip(times).map(|(name, time)| format!("{name} {time:.2}"));
         each.collect::<Vec<_>>().join(", ")
     };
-    let here = format!("seconds by 8 processes, sharing: {}; by ranges: {}", text(&shared), text(&ranges));
-    Ok(Finding::measured(what, published, here, is_worst && is_best))
+    let here = format!("seconds, sharing: {}; by ranges: {}", text(&shared), text(&ranges));
+    let steps = [&done.shared.meanwhile, &done.ranges.meanwhile];
+    Ok(Measure::timed(shared[at] / ranges[at], here, &steps))
 }
 
 fn both_ways(done: &PostgresScans) -> Result<Figure> {
@@ -180,20 +187,18 @@ fn read_ahead(steps: &mut Steps<'_>, device: &str, size: &str) -> Result<LabStep
 }
 
 /// How much more time five workers take than one, without read-ahead and with 2 MiB.
-fn linearity(step: &LabStep) -> Result<Finding> {
+fn linearity(step: &LabStep, answers: &mut Answers) -> Result<()> {
     let median = |kb: u64, dop: u64| -> Result<f64> {
         let is_it = |cell: &&Value| cell["settings"]["read_ahead_kb"] == kb && cell["dop"] == dop;
         let times = sorted(step.lines.iter().filter(is_it));
         median(&times).with_context(|| format!("no scan with read-ahead {kb} by {dop}"))
     };
-    let growth = |kb: u64| -> Result<f64> { Ok(median(kb, 5)? / median(kb, 1)?) };
-    let (none, large) = (growth(0)?, growth(2048)?);
-    Ok(Finding::measured(
-        "Does read-ahead keep five workers together?",
-        "124 s for 53 without (2.3 times), 90 for 61 with 2 MB (1.5 times)",
-        format!("{none:.2} times without, {large:.2} times with 2 MiB"),
-        none > large,
-    ))
+    for (id, kb) in AHEAD.into_iter().zip([0, 2048]) {
+        let (one, five) = (median(kb, 1)?, median(kb, 5)?);
+        let words = format!("{:.2}: {five:.2} s against {one:.2}", five / one);
+        answers.figure(id, Measure::timed(five / one, words, &[&step.meanwhile]));
+    }
+    Ok(())
 }
 
 fn scans(steps: &mut Steps<'_>, device: &str, size: &str, workers: &str) -> Result<LabStep> {
@@ -235,29 +240,30 @@ fn seconds(step: &LabStep, scheduler: &str, dop: u64) -> Result<f64> {
     median(&times(step, scheduler, dop)).with_context(|| format!("no scan under {scheduler} by {dop}"))
 }
 
-fn compare(independent: &LabStep, coordinated: &LabStep) -> Result<Vec<Finding>> {
-    let rise = |scheduler: &str| -> Result<f64> {
-        Ok(seconds(independent, scheduler, 2)? / seconds(independent, scheduler, 1)?)
+fn compare(independent: &LabStep, coordinated: &LabStep, answers: &mut Answers) -> Result<()> {
+    let alone = [&independent.meanwhile];
+    let rise = |scheduler: &str, dop: u64| -> Result<f64> {
+        Ok(seconds(independent, scheduler, dop)? / seconds(independent, scheduler, 1)?)
     };
-    let rises: Result<Vec<(&str, f64)>> = SCHEDULERS.split(',').map(|name| Ok((name, rise(name)?))).collect();
+    let rises: Result<Vec<(&str, f64)>> =
+        SCHEDULERS.split(',').map(|name| Ok((name, rise(name, 2)?))).collect();
     let rises = rises?;
     let text: Vec<String> = rises.iter().map(|(name, rise)| format!("{name} {rise:.2}")).collect();
-    let anticipatory = rise(ANTICIPATORY)?;
-    let others = rises.iter().filter(|(name, _)| *name != ANTICIPATORY).map(|(_, rise)| *rise);
+    let anticipatory = rise(ANTICIPATORY, 2)?;
+    let sharp = rises.iter().filter(|(name, _)| SHARP.contains(name)).map(|(_, rise)| *rise);
+    let least = sharp.fold(f64::INFINITY, f64::min) / anticipatory;
+    let words = format!("{least:.2}; from one to two: {}", text.join(", "));
+    answers.figure(RISES[0], Measure::timed(least, words, &alone));
+    answers.figure(RISES[1], Measure::timed(anticipatory, format!("{anticipatory:.2}"), &alone));
+    match rise(ANTICIPATORY, 3) {
+        Ok(rise) => answers.figure(RISES[2], Measure::timed(rise, format!("{rise:.2}"), &alone)),
+        Err(_) => answers.not_measured(RISES[2], "--quick leaves three workers out"),
+    }
     let (range, shared) = (seconds(independent, "none", 8)?, seconds(coordinated, "none", 8)?);
-    Ok(vec![
-        Finding::measured(
-            RISE,
-            RISE_PUBLISHED,
-            text.join(", "),
-            anticipatory < others.fold(f64::INFINITY, f64::min),
-        ),
-        Finding::answered(
-            "Would workers that share the scan need a scheduler at all?",
-            "not asked there; PostgreSQL's workers take blocks from one counter",
-            format!("8 workers under none: {range:.2} s with ranges, {shared:.2} s sharing"),
-        ),
-    ])
+    let words = format!("{:.2}: {shared:.2} s sharing, {range:.2} s with ranges", shared / range);
+    let both = [&independent.meanwhile, &coordinated.meanwhile];
+    answers.figure(RISES[3], Measure::timed(shared / range, words, &both));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -265,11 +271,12 @@ mod tests {
     use serde_json::json;
     use snowmelt_lab::report::Report;
 
-    use super::super::finding::Agreement;
+    use super::super::finding::circumstance::Circumstance;
+    use super::super::finding::{Agreement, Finding};
     use super::*;
 
     fn step(cells: Vec<Value>) -> LabStep {
-        LabStep { report: Report::new("scans"), lines: cells }
+        LabStep { report: Report::new("scans"), lines: cells, meanwhile: Circumstance::default() }
     }
 
     /// Three cells for each scheduler by 8, whose median is `time`.
@@ -279,16 +286,23 @@ mod tests {
         step(names.flat_map(|name| [9e9, time(name), 0.0].map(|seconds| cell(name, seconds))).collect())
     }
 
+    fn found(fill: impl FnOnce(&mut Answers)) -> impl Fn(&str) -> Finding {
+        let mut answers = Answers::to(catalogue::E5);
+        fill(&mut answers);
+        let findings = answers.finish();
+        move |id| findings.iter().find(|of| of.id == id).unwrap().clone()
+    }
+
     #[test]
-    fn the_reversal_is_worst_for_one_way_and_best_for_the_other() {
+    fn what_was_not_asked_there_has_no_verdict() {
         let odd = |at: f64| move |name: &str| if name == ANTICIPATORY { at } else { 5.0 };
-        let verdict = |shared: f64, ranges: f64| {
+        for (shared, ranges) in [(8.9, 4.0), (8.9, 6.0), (4.0, 4.0)] {
             let done = PostgresScans { shared: by_eight(odd(shared)), ranges: by_eight(odd(ranges)) };
-            reversal(&done, "", "").unwrap().verdict
-        };
-        assert_eq!(verdict(8.9, 4.0), Agreement::Same);
-        assert_eq!(verdict(8.9, 6.0), Agreement::Otherwise, "ranges are not best under it");
-        assert_eq!(verdict(4.0, 4.0), Agreement::Otherwise, "sharing is not worst under it");
+            let of = found(|answers| answers.figure("e5-postgresql", reversal(&done).unwrap()));
+            let finding = of("e5-postgresql");
+            assert_eq!(finding.verdict, Agreement::NotPublished);
+            assert_eq!(finding.here_value, Some(shared / ranges));
+        }
         let Figure::Bars(bars) =
             both_ways(&PostgresScans { shared: by_eight(odd(8.9)), ranges: by_eight(odd(4.0)) }).unwrap()
         else {
@@ -302,9 +316,31 @@ mod tests {
     fn growth_is_told_for_each_read_ahead() {
         let cell = |kb: u64, dop: u64, seconds: f64| json!({"settings": {"read_ahead_kb": kb}, "dop": dop, "elapsed_s": seconds});
         let published = [cell(0, 1, 53.0), cell(0, 5, 124.0), cell(2048, 1, 61.0), cell(2048, 5, 90.0)];
-        let finding = linearity(&step(published.into())).unwrap();
-        assert_eq!(finding.here, "2.34 times without, 1.48 times with 2 MiB");
-        assert_eq!(finding.verdict, Agreement::Same);
-        assert!(linearity(&step(vec![cell(0, 1, 53.0)])).is_err(), "no figure is made up");
+        let of = found(|answers| linearity(&step(published.into()), answers).unwrap());
+        assert_eq!(of(AHEAD[0]).here, "2.34: 124.00 s against 53.00");
+        assert_eq!(of(AHEAD[1]).here, "1.48: 90.00 s against 61.00");
+        assert_eq!(AHEAD.map(|id| of(id).verdict), [Agreement::AsPublished; 2]);
+        let missing = step(vec![cell(0, 1, 53.0)]);
+        assert!(linearity(&missing, &mut Answers::to(catalogue::E5)).is_err(), "no figure is made up");
+    }
+
+    /// Scans that take twice as long by two workers, except under the anticipatory relative.
+    #[test]
+    fn the_rise_under_the_three_is_held_against_the_other() {
+        let scans = |sharp: f64, anticipatory: f64| {
+            let cell = |name: &str, dop: u64, seconds: f64| json!({"settings": {"scheduler": {"name": name}}, "dop": dop, "elapsed_s": seconds});
+            let rise = |name: &str| if name == ANTICIPATORY { anticipatory } else { sharp };
+            let cells = |name| [cell(name, 1, 1.0), cell(name, 2, rise(name)), cell(name, 8, 3.0)];
+            step(SCHEDULERS.split(',').flat_map(cells).collect())
+        };
+        let verdicts = |sharp: f64, anticipatory: f64| {
+            let scans = scans(sharp, anticipatory);
+            let of = found(|answers| compare(&scans, &scans, answers).unwrap());
+            RISES.map(|id| of(id).verdict)
+        };
+        use Agreement::{AsPublished, NotMeasured, NotPublished, Otherwise};
+        assert_eq!(verdicts(2.2, 1.5), [AsPublished, AsPublished, NotMeasured, NotPublished]);
+        assert_eq!(verdicts(2.2, 1.03), [AsPublished, Otherwise, NotMeasured, NotPublished]);
+        assert_eq!(verdicts(1.5, 1.5)[0], Otherwise, "it rises as much under all");
     }
 }

@@ -16,11 +16,12 @@ pub const NEEDS_ROOT: &str = "emulating a device needs root, /dev/fuse and loop 
 
 /// A device by its name in `lab device`.
 pub struct Emulated {
-    name: String,
+    pub name: String,
     /// the block device
     pub path: String,
     /// its server is stopped if this process is killed
     served: StepId,
+    server: u32,
 }
 
 /// Whether devices can be made here.
@@ -59,17 +60,21 @@ pub fn scheduler_missing<'a>(device: &str, wanted: &[&'a str]) -> Option<&'a str
 impl Emulated {
     /// Makes one of a model.
     pub fn create(steps: &mut Steps<'_>, model: &str, size: &str) -> Result<Self> {
-        let name = format!("repeat-{}-{model}", std::process::id());
+        let plain: String = model.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let name = format!("repeat-{}-{plain}", std::process::id());
         let args = ["device", "create", &name, "--model", model, "--size", size];
         let printed = steps.run(&format!("a {model} as a block device"), &args)?;
         let path = printed.lines().rfind(|line| line.starts_with('/')).context("the device has no path")?;
-        let served = steps.undo.started(device_server_of(&name)?)?;
-        Ok(Self { name, path: path.to_owned(), served })
+        let server = device_server_of(&name)?;
+        let served = steps.undo.started(server)?;
+        steps.belongs(server);
+        Ok(Self { name, path: path.to_owned(), served, server })
     }
 
     /// Takes it down.
     pub fn remove(self, steps: &mut Steps<'_>) -> Result<()> {
         steps.take_down("the device is taken down", &["device", "remove", &self.name])?;
+        steps.ended(self.server);
         Ok(steps.undo.done(self.served)?)
     }
 
@@ -78,11 +83,10 @@ impl Emulated {
         steps: &mut Steps<'_>,
         model: &str,
         size: &str,
-        work: impl FnOnce(&mut Steps<'_>, &str) -> Result<T>,
+        work: impl FnOnce(&mut Steps<'_>, &Self) -> Result<T>,
     ) -> Result<T> {
         let device = Self::create(steps, model, size)?;
-        let path = device.path.clone();
-        let done = work(steps, &path);
+        let done = work(steps, &device);
         let removed = device.remove(steps);
         let done = done?;
         removed?;
@@ -98,7 +102,8 @@ pub fn with_file_system<T>(
     size: &str,
     work: impl FnOnce(&mut Steps<'_>, &Path) -> Result<T>,
 ) -> Result<T> {
-    Emulated::with(steps, model, size, |steps, device| {
+    Emulated::with(steps, model, size, |steps, emulated| {
+        let device = emulated.path.as_str();
         // A journal of the file system would be part of what is measured.
         let options = ["-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", device];
         steps.foreign("a file system on it", "mkfs.ext4", &options)?;

@@ -1,108 +1,92 @@
-//! A published finding beside what came out here.
+//! A published finding beside the figure that came out here, and the verdict on the two.
+//!
+//! 1. `catalogue`: the questions as rows of data: the published figure with its source, how ours
+//!    is compared with it, and why by so much.
+//! 2. `judge`: the one function that gives verdicts, from figures alone.
+//! 3. `circumstance`: other programs' use of the processors and disks during a step. A figure that
+//!    they can have changed is not compared.
+//! 4. `answers`: the figures of a run, one for each question of its experiment.
+//! 5. `page`: the findings as a table of a page, and as one of the book.
 
-use serde::Serialize;
-use snowmelt_lab::report::{Column, Figure, Table};
+pub mod answers;
+pub mod catalogue;
+pub mod circumstance;
+pub mod judge;
+pub mod page;
 
-/// Whether it came out as published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+use serde::{Deserialize, Serialize};
+
+use circumstance::Circumstance;
+
+/// The verdict on a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// As published.
-    Same,
-    /// Another way.
+    /// Within the tolerance.
+    AsPublished,
+    /// In the same direction, by less than the tolerance allows.
+    Weaker,
+    /// Another direction, none, or more than the tolerance allows.
     Otherwise,
-    /// The publication leaves the question open.
-    Open,
-    /// Not measured in this run.
-    Unmeasured,
+    /// The publication has no answer: ours has nothing to be compared with.
+    NotPublished,
+    /// Ours was measured under circumstances that do not allow the comparison.
+    NotComparable,
+    /// The step could not be run.
+    NotMeasured,
 }
 
-/// A published finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The question.
-    pub what: String,
-    /// The answer that was published, with its figures.
-    pub published: String,
-    /// The answer here, with its figures; or why there is none.
-    pub here: String,
-    /// Whether they agree.
-    pub verdict: Agreement,
-}
+impl Agreement {
+    /// All, in the order in which they are counted.
+    pub const ALL: [Agreement; 6] = [
+        Agreement::AsPublished,
+        Agreement::Weaker,
+        Agreement::Otherwise,
+        Agreement::NotPublished,
+        Agreement::NotComparable,
+        Agreement::NotMeasured,
+    ];
 
-impl Finding {
-    /// One that was measured; `holds`: it came out as published.
-    pub fn measured(what: &str, published: &str, here: String, holds: bool) -> Self {
-        let verdict = if holds { Agreement::Same } else { Agreement::Otherwise };
-        Self { what: what.into(), published: published.into(), here, verdict }
-    }
-
-    /// An answer to a question that the publication leaves open.
-    pub fn answered(what: &str, published: &str, here: String) -> Self {
-        Self { what: what.into(), published: published.into(), here, verdict: Agreement::Open }
-    }
-
-    /// One that was not.
-    pub fn unmeasured(what: &str, published: &str, why: impl Into<String>) -> Self {
-        let here = format!("not measured: {}", why.into());
-        Self { what: what.into(), published: published.into(), here, verdict: Agreement::Unmeasured }
-    }
-}
-
-/// The findings as the first lines of a page.
-pub fn summary(findings: &[Finding]) -> Vec<String> {
-    let of = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
-    let (same, otherwise) = (of(Agreement::Same).count(), of(Agreement::Otherwise).count());
-    let measured = same + otherwise;
-    let mut lines = vec![format!(
-        "{} of {measured} measured findings came out as published.",
-        of(Agreement::Same).count()
-    )];
-    lines.extend(of(Agreement::Otherwise).map(|finding| {
-        let colon = if finding.what.ends_with('?') { "" } else { ":" };
-        format!("Otherwise: {}{colon} {}", finding.what, finding.here)
-    }));
-    lines
-}
-
-/// All of them as a table.
-pub fn table(findings: &[Finding]) -> Figure {
-    let row = |finding: &Finding| {
-        let verdict = match finding.verdict {
-            Agreement::Same => "as published",
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Agreement::AsPublished => "as published",
+            Agreement::Weaker => "weaker",
             Agreement::Otherwise => "otherwise",
-            Agreement::Open => "an answer",
-            Agreement::Unmeasured => "",
-        };
-        vec![finding.what.clone(), finding.published.clone(), finding.here.clone(), verdict.to_owned()]
-    };
-    Figure::Table(Table {
-        title: "Findings".into(),
-        columns: ["question", "published", "here", "verdict"].map(Column::text).to_vec(),
-        rows: findings.iter().map(row).collect(),
-        ..Table::default()
-    })
+            Agreement::NotPublished => "not published",
+            Agreement::NotComparable => "not comparable",
+            Agreement::NotMeasured => "not measured",
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_page_counts_what_was_measured() {
-        let findings = [
-            Finding::measured("which is faster", "the first", "the first".into(), true),
-            Finding::measured("by how much", "2", "1.2".into(), false),
-            Finding::answered("and why", "left open", "its cache".into()),
-            Finding::unmeasured("on a disk of 2006", "8.93 s", "there is none"),
-        ];
-        assert_eq!(
-            summary(&findings),
-            ["1 of 2 measured findings came out as published.", "Otherwise: by how much: 1.2"]
-        );
-        let Figure::Table(table) = table(&findings) else { panic!("a table") };
-        let verdicts: Vec<&str> = table.rows.iter().map(|row| row[3].as_str()).collect();
-        assert_eq!(verdicts, ["as published", "otherwise", "an answer", ""]);
-        assert_eq!(table.rows[3][2], "not measured: there is none");
-    }
+/// A finding of a run, as a line of `findings.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its identifier, the same in each run.
+    pub id: String,
+    /// The question.
+    pub question: String,
+    /// The published answer, with its figures.
+    pub published: String,
+    /// The published figure that is compared.
+    pub published_value: Option<f64>,
+    /// Words of the publication from which it is.
+    pub source: String,
+    /// Unit of both figures.
+    pub unit: String,
+    /// How they are compared, and why so.
+    pub tolerance: String,
+    /// Our answer, with its figures; empty where there is none.
+    pub here: String,
+    /// Our figure that is compared.
+    pub here_value: Option<f64>,
+    /// Whether it comes from clocks, counts, or virtual time.
+    pub basis: circumstance::Basis,
+    /// The steps that it was measured by.
+    pub rests_on: Vec<Circumstance>,
+    /// The verdict.
+    pub verdict: Agreement,
+    /// Why.
+    pub reason: String,
 }

@@ -8,6 +8,7 @@ use snowmelt_bsbm::{Query, QueryKind};
 use snowmelt_engines::cold::make_cold;
 use snowmelt_engines::{Adapter, Engine, Language, Settings, Work};
 
+use super::finding::circumstance::Circumstance;
 use super::steps::Steps;
 use crate::http::{Endpoint, Protocol};
 use snowmelt_workload::target::Target;
@@ -23,6 +24,8 @@ pub struct Restart {
     pub changes: usize,
     /// what the changes took
     pub changes_s: f64,
+    /// other programs meanwhile
+    pub meanwhile: Circumstance,
 }
 
 /// The place where an engine is made, and the data that it may load.
@@ -77,7 +80,7 @@ pub fn killed(
     more: &[&str],
     changes: usize,
 ) -> Result<Restart> {
-    let begun = Instant::now();
+    let begun = (Instant::now(), steps.clock());
     let mut adapter = Adapter::named(name)?;
     adapter.start.extend(more.iter().map(|&word| word.to_owned()));
     let title = adapter.title.clone();
@@ -98,12 +101,12 @@ pub fn killed(
         bail!("{title} has {found} of {TRIPLES} triples of its last change");
     }
     server.stop()?;
-    steps.own(
+    let meanwhile = steps.own(
         &format!("{title}: {changes} changes, kill -9, start, first right answer"),
         &format!("{} {}", engine.adapter().name, more.join(" ")),
-        begun.elapsed().as_secs_f64(),
+        begun,
     );
-    Ok(Restart { seconds, changes, changes_s })
+    Ok(Restart { seconds, changes, changes_s, meanwhile })
 }
 
 /// The way in which an engine is changed and asked.

@@ -1,4 +1,9 @@
-//! Runs commands of this program, one after the other, and reads their figures back.
+//! Runs commands of this program, one after the other, and reads their figures back; with other
+//! programs' use of the machine meanwhile.
+//!
+//! Processes of the experiment are no other programs: those that a command starts, servers that
+//! this process started, and the servers of its emulated devices (`belongs`). A command knows of
+//! the first only, so what it says of others in its `machine.json` is told without the rest.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,10 +15,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use snowmelt_lab::machine::{CpuClock, Disturbance};
 use snowmelt_lab::report::{Column, Figure, Report, Section, Table};
 use snowmelt_lab::undo::Undo;
 
 use super::RepeatPlan;
+use super::finding::circumstance::{Circumstance, percent};
 
 /// Time between two checks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -29,6 +36,13 @@ pub struct Steps<'a> {
     folder: PathBuf,
     rows: Vec<Vec<String>>,
     doubts: Vec<String>,
+    /// Processes that no command starts, and that belong to the experiment.
+    kin: Vec<u32>,
+    /// Of the step that ended last.
+    last: Circumstance,
+    /// Share of the processors that processes of the experiment used in it, its command and what
+    /// that started left out.
+    last_beside: f64,
 }
 
 /// A command of the laboratory that made a run folder.
@@ -36,6 +50,8 @@ pub struct LabStep {
     pub report: Report,
     /// the lines of its measurements
     pub lines: Vec<Value>,
+    /// other programs meanwhile
+    pub meanwhile: Circumstance,
 }
 
 impl LabStep {
@@ -58,7 +74,44 @@ impl<'a> Steps<'a> {
     ) -> Result<Self> {
         let folder = std::path::absolute(run)?.join("steps");
         fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(Self { plan, stop, undo, tell, folder, rows: Vec::new(), doubts: Vec::new() })
+        Ok(Self {
+            plan,
+            stop,
+            undo,
+            tell,
+            folder,
+            rows: Vec::new(),
+            doubts: Vec::new(),
+            kin: Vec::new(),
+            last: Circumstance::default(),
+            last_beside: 0.0,
+        })
+    }
+
+    /// A process that is no child of ours, and its children, are no other programs.
+    pub fn belongs(&mut self, process: u32) {
+        self.kin.push(process);
+    }
+
+    /// It has ended.
+    pub fn ended(&mut self, process: u32) {
+        self.kin.retain(|of| *of != process);
+    }
+
+    /// A moment from which other programs' use of the processors is counted.
+    pub fn clock(&self) -> CpuClock {
+        CpuClock::with(&self.kin)
+    }
+
+    /// Other programs' use of the processors since then, of a step.
+    pub fn since(&self, begun: CpuClock, step: &str) -> Circumstance {
+        let Disturbance { steal, others, .. } = begun.until(self.clock());
+        Circumstance { step: step.to_owned(), steal, others, ..Circumstance::default() }
+    }
+
+    /// Other programs during the command that ended last.
+    pub fn last(&self) -> Circumstance {
+        self.last.clone()
     }
 
     /// Processors that engines may use: all.
@@ -127,7 +180,7 @@ impl<'a> Steps<'a> {
         let [out, err] = ["out", "err"].map(|kind| self.folder.join(format!("{number:02}.{kind}")));
         let file =
             |path: &Path| File::create(path).with_context(|| format!("cannot write {}", path.display()));
-        let begun = Instant::now();
+        let (begun, clock, reaped) = (Instant::now(), self.clock(), CpuClock::of_children());
         let mut child = Command::new(program)
             .args(args)
             .stdin(Stdio::null())
@@ -149,7 +202,9 @@ impl<'a> Steps<'a> {
             std::thread::sleep(LOOK_EVERY);
         };
         self.undo.done(started)?;
-        self.row(title, shown, format!("{:.1} s", begun.elapsed().as_secs_f64()));
+        self.last = self.since(clock, title);
+        self.last_beside = clock.share_of_ours(self.clock(), CpuClock::of_children() - reaped);
+        self.row(title, shown, begun.elapsed(), &self.last.clone());
         if !status.success() {
             bail!("{title} failed ({status}): {shown}\n{}", end_of(&err));
         }
@@ -164,9 +219,10 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Runs a command that prints JSON.
+    /// Runs a command that prints JSON. It leaves no folder, so its doubts are ours.
     pub fn json(&mut self, title: &str, args: &[&str]) -> Result<Value> {
         let printed = self.run(title, args)?;
+        self.doubts.extend(self.last.doubt());
         serde_json::from_str(&printed).with_context(|| format!("{title} printed no JSON"))
     }
 
@@ -176,23 +232,36 @@ impl<'a> Steps<'a> {
         let out = self.path(name);
         self.run(title, &[args, &["--out", &out]].concat())?;
         let report = Report::load(Path::new(&out))?;
-        let doubts = report.doubts.iter().map(|doubt| format!("{title}: {doubt}"));
-        self.doubts.extend(doubts);
-        let path = Path::new(&out).join(lines).with_extension("jsonl");
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
-        Ok(LabStep { report, lines: lines.with_context(|| path.display().to_string())? })
+        let meanwhile = told(&self.last, self.last_beside, &disturbance_of(Path::new(&out))?);
+        self.last = meanwhile.clone();
+        let of_cells = report.doubts.iter().filter(|doubt| !is_of_machine(doubt));
+        self.doubts.extend(of_cells.map(|doubt| format!("{title}: {doubt}")));
+        self.doubts.extend(meanwhile.doubt());
+        let lines = self.lines(name, lines)?;
+        Ok(LabStep { report, lines, meanwhile })
     }
 
-    /// A step that is not a command of its own.
-    pub fn own(&mut self, title: &str, what: &str, seconds: f64) {
-        self.row(title, what, format!("{seconds:.1} s"));
+    /// A file of measurements in the run folder of the name.
+    pub fn lines(&self, name: &str, lines: &str) -> Result<Vec<Value>> {
+        let path = self.folder.join(name).join(lines).with_extension("jsonl");
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+        lines.with_context(|| path.display().to_string())
+    }
+
+    /// A step that is not a command of its own, which began at this moment; other programs
+    /// meanwhile.
+    pub fn own(&mut self, title: &str, what: &str, begun: (Instant, CpuClock)) -> Circumstance {
+        let meanwhile = self.since(begun.1, title);
+        self.row(title, what, begun.0.elapsed(), &meanwhile);
+        self.doubts.extend(meanwhile.doubt());
+        meanwhile
     }
 
     /// A step that cannot be run here.
     pub fn skip(&mut self, title: &str, why: &str) {
         (self.tell)(&format!("{title}: skipped, {why}"));
-        self.row(title, &format!("skipped: {why}"), String::new());
+        self.rows.push(vec![title.to_owned(), format!("skipped: {why}"), String::new(), String::new()]);
     }
 
     /// A doubt about a step of our own.
@@ -205,8 +274,9 @@ impl<'a> Steps<'a> {
         (self.tell)(line);
     }
 
-    fn row(&mut self, title: &str, command: &str, took: String) {
-        self.rows.push(vec![title.to_owned(), command.to_owned(), took]);
+    fn row(&mut self, title: &str, command: &str, took: Duration, meanwhile: &Circumstance) {
+        let took = format!("{:.1} s", took.as_secs_f64());
+        self.rows.push(vec![title.to_owned(), command.to_owned(), took, percent(meanwhile.others)]);
     }
 
     /// A command as the report shows it.
@@ -224,9 +294,14 @@ impl<'a> Steps<'a> {
     pub fn table(&self) -> Figure {
         Figure::Table(Table {
             title: "Commands".into(),
-            columns: vec![Column::text("step"), Column::text("command"), Column::number("took")],
+            columns: vec![
+                Column::text("step"),
+                Column::text("command"),
+                Column::number("took"),
+                Column::number("others"),
+            ],
+            note: "others: processors' time of programs that are no part of the experiment.".into(),
             rows: self.rows.clone(),
-            ..Table::default()
         })
     }
 
@@ -241,4 +316,145 @@ fn end_of(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let text = text.trim_end();
     text[text.ceil_char_boundary(text.len().saturating_sub(QUOTED_BYTES))..].to_owned()
+}
+
+/// Findings of a command about other programs, from the folder of its run.
+fn disturbance_of(run: &Path) -> Result<Value> {
+    let path = run.join("machine.json");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let machine: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(machine["disturbance"].clone())
+}
+
+/// Other programs during a command: by its own clock, which ran while it measured, and by ours.
+/// `beside`: the share of the processors that went to processes of the experiment that the command
+/// does not know.
+fn told(ours: &Circumstance, beside: f64, disturbance: &Value) -> Circumstance {
+    let of = |key: &str| disturbance[key].as_f64().unwrap_or(0.0);
+    Circumstance {
+        step: ours.step.clone(),
+        steal: ours.steal.max(of("steal")),
+        others: ours.others.max(of("others") - beside),
+        ..Circumstance::default()
+    }
+    .with_disks(disturbance)
+}
+
+/// A doubt of a run about the machine, which is told in our own words.
+fn is_of_machine(doubt: &str) -> bool {
+    doubt.starts_with("other programs used") || doubt.starts_with("the hypervisor took")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ours(others: f64) -> Circumstance {
+        Circumstance { step: "a scan".into(), others, ..Circumstance::default() }
+    }
+
+    #[test]
+    fn servers_of_the_experiment_are_no_others() {
+        let says = json!({ "steal": 0.01, "others": 0.61 });
+        let near = |found: f64, want: f64| assert!((found - want).abs() < 1e-9, "{found} is not {want}");
+        near(told(&ours(0.01), 0.6, &says).others, 0.01);
+        near(told(&ours(0.01), 0.1, &says).others, 0.51);
+        near(told(&ours(0.7), 0.6, &says).others, 0.7);
+        near(told(&ours(0.0), 0.0, &says).steal, 0.01);
+    }
+
+    #[test]
+    fn a_disk_that_others_used_is_told() {
+        let disks = json!({ "loop3": { "others_requests": 0.2, "others_bytes": 0.4 }, "vda": {} });
+        let told = told(&ours(0.0), 0.0, &json!({ "disks": disks }));
+        assert_eq!(told.disks, [("loop3".to_owned(), Some(0.4)), ("vda".to_owned(), None)].into());
+        assert!(told.doubt().is_some_and(|doubt| doubt.contains("loop3")));
+    }
+
+    /// A folder of steps whose program is a script.
+    fn with_steps<T>(script: &str, work: impl FnOnce(&mut Steps<'_>) -> T) -> T {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let plan = RepeatPlan {
+            experiment: super::super::Experiment::E4,
+            is_quick: true,
+            snowmelt: program.clone(),
+            program,
+            keeps: true,
+        };
+        let undo = Undo::open_in(&dir.path().join("journal"), "test").unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        work(&mut Steps::new(&plan, dir.path(), &stop, &undo, &|_| ()).unwrap())
+    }
+
+    /// A command that leaves the folder of a run, whose machine was disturbed so.
+    fn disturbed(disturbance: &Value) -> String {
+        let report = serde_json::to_string(&Report {
+            doubts: vec!["other programs used 61 % of the processors".into(), "a cell: too short".into()],
+            ..Report::new("reads")
+        });
+        let machine = json!({ "disturbance": disturbance });
+        format!(
+            "while [ $# -gt 1 ]; do shift; done\nmkdir \"$1\" && cd \"$1\" || exit 1\n\
+             echo '{}' >report.json\necho '{machine}' >machine.json\necho '{{\"bs\": 1}}' >cells.jsonl\n",
+            report.unwrap()
+        )
+    }
+
+    #[test]
+    fn the_disturbance_of_a_command_is_that_of_its_findings() {
+        let disks = json!({ "loop0": { "others_requests": 0.3, "others_bytes": 0.1 } });
+        let planted = json!({ "seconds": 1.0, "steal": 0.05, "others": 0.75, "disks": disks });
+        with_steps(&disturbed(&planted), |steps| {
+            let step = steps.lab("reads", "reads", "cells", &["read"]).unwrap();
+            let meanwhile = &step.meanwhile;
+            assert!(meanwhile.others >= 0.5 && meanwhile.steal >= 0.05, "{meanwhile:?}");
+            assert_eq!(meanwhile.disks["loop0"], Some(0.3));
+            assert_eq!(step.lines, [json!({ "bs": 1 })]);
+            let doubts = steps.doubts();
+            assert_eq!(doubts.iter().filter(|doubt| doubt.contains("processors")).count(), 1, "{doubts:?}");
+            assert!(doubts.iter().any(|doubt| doubt == "reads: a cell: too short"), "{doubts:?}");
+        });
+    }
+
+    #[test]
+    fn commands_without_a_folder_tell_of_a_busy_machine_too() {
+        with_steps("echo '{}'", |steps| {
+            steps.json("a load", &["bsbm"]).unwrap();
+            steps.last.others = 0.79;
+            let doubt = steps.last().doubt().unwrap();
+            assert!(doubt.contains("a load") && doubt.contains("79 %"), "{doubt}");
+            let Figure::Table(table) = steps.table() else { panic!("a table") };
+            assert_eq!(table.columns.last().unwrap().name, "others");
+            assert!(table.rows[0][3].ends_with(" %"), "{:?}", table.rows);
+        });
+    }
+
+    /// A process that no step started is one of the others, until it is said to belong.
+    #[test]
+    fn what_belongs_to_the_experiment_is_no_other() {
+        with_steps("", |steps| {
+            // Its parent ends, so it is no descendant of ours.
+            let spin = "(while :; do :; done) >/dev/null 2>&1 & echo $!";
+            let shell = Command::new("setsid").args(["sh", "-c", spin]).output().unwrap();
+            let spinner: u32 = String::from_utf8_lossy(&shell.stdout).trim().parse().unwrap();
+            let (apart, alone) = (steps.clock(), Instant::now());
+            steps.belongs(spinner);
+            let together = steps.clock();
+            while alone.elapsed() < Duration::from_secs(2) {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            let others = steps.since(together, "a server").others;
+            steps.ended(spinner);
+            let all = steps.since(apart, "a server").others;
+            let pid = Pid::from_raw(spinner.cast_signed()).unwrap();
+            kill_process(pid, Signal::KILL).unwrap();
+            assert!(all > others + 0.02, "{all} with it, {others} without");
+        });
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde_json::json;
 use snowmelt_base::{say, signals, tell};
-use snowmelt_bench::repeat::{Experiment, RepeatPlan, repeat};
+use snowmelt_bench::repeat::{Experiment, RepeatPlan, findings_for_book, repeat};
 use snowmelt_lab::Run;
 use snowmelt_switches::program::neighbour;
 
@@ -15,8 +15,8 @@ use super::SNOWMELT;
 #[derive(Debug, clap::Args)]
 pub struct RepeatArgs {
     /// The experiment
-    #[arg(value_enum)]
-    experiment: Which,
+    #[arg(value_enum, required_unless_present = "table")]
+    experiment: Option<Which>,
     /// Small, in less than five minutes, without other systems
     #[arg(long)]
     quick: bool,
@@ -26,6 +26,9 @@ pub struct RepeatArgs {
     /// Folder of the run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print the findings of runs as Markdown tables, and run nothing
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with_all = ["experiment", "quick", "keep", "out"])]
+    table: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -44,8 +47,12 @@ enum Which {
 
 /// Runs the command.
 pub fn run(args: &RepeatArgs) -> Result<()> {
+    let Some(which) = args.experiment else {
+        say!("{}", findings_for_book(&args.table)?.trim_end());
+        return Ok(());
+    };
     let stop = signals::stop_flag()?;
-    let (experiment, name) = match args.experiment {
+    let (experiment, name) = match which {
         Which::E1 => (Experiment::E1, "e1"),
         Which::E2 => (Experiment::E2, "e2"),
         Which::E3 => (Experiment::E3, "e3"),

@@ -260,7 +260,7 @@ fn report(
 }
 
 fn table(checked: &[Checked]) -> Table {
-    let column = |name: &str, numeric| Column { name: name.into(), numeric };
+    let column = |name: &str, numeric| Column { name: name.into(), numeric, ..Column::default() };
     let row = |one: &Checked| {
         vec![
             format!("{} ({})", one.what, one.unit),

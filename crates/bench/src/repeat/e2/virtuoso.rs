@@ -39,7 +39,7 @@ impl Metered {
 
 /// Loads `products` products into a Virtuoso, starts it cold, and runs mixes in one session.
 pub fn metered(steps: &mut Steps<'_>, products: u32, mixes: u32) -> Result<Metered> {
-    let begun = Instant::now();
+    let begun = (Instant::now(), steps.clock());
     let name = format!("virtuoso-{products}");
     let folder = steps.path(&name);
     let folder = Path::new(&folder);
@@ -71,7 +71,7 @@ pub fn metered(steps: &mut Steps<'_>, products: u32, mixes: u32) -> Result<Meter
     steps.own(
         &format!("Virtuoso: {} triples loaded, started cold, {mixes} mixes, its meters read", data.items),
         "isql: SPARQL …; SELECT db_activity(); SELECT … FROM sys_d_stat",
-        begun.elapsed().as_secs_f64(),
+        begun,
     );
     let activity = meters(printed.lines().rfind(|line| line.contains(" rnd ")).unwrap_or_default());
     Ok(Metered { triples: data.items, mixes, activity, indexes: indexes(&before, &after) })

@@ -17,6 +17,9 @@ pub struct Activity {
     pub read_bytes: u64,
     /// Bytes of the writes.
     pub written_bytes: u64,
+    /// Reads of the drives below: more than `reads` where an array cuts them at its chunks.
+    #[serde(default)]
+    pub member_reads: u64,
     /// Requests at the device now.
     pub outstanding: u64,
     /// The most there were at once.
@@ -27,10 +30,12 @@ pub struct Activity {
 }
 
 impl Activity {
-    pub(crate) fn arrived(&mut self, transfer: &Transfer) {
+    /// A request of so many parts, one for each drive that has some of it.
+    pub(crate) fn arrived(&mut self, transfer: &Transfer, parts: u64) {
         match transfer.kind {
             TransferKind::Read => {
-                (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + transfer.len)
+                (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + transfer.len);
+                self.member_reads += parts;
             }
             TransferKind::Write => {
                 (self.writes, self.written_bytes) = (self.writes + 1, self.written_bytes + transfer.len)

@@ -127,7 +127,8 @@ impl Host {
         let mut state = self.state.lock();
         let queued = matches!(job, Outstanding::Queued { .. });
         let id = state.keep(job);
-        state.activity.arrived(&transfer);
+        let parts = state.mechanics.parts(&transfer);
+        state.activity.arrived(&transfer, parts);
         let way_ns = if matches!(state.jobs[id], Some(Outstanding::Called(_))) {
             self.way_ns.load(Ordering::Relaxed)
         } else {

@@ -24,6 +24,11 @@ pub(crate) trait Mechanics: Send {
     /// The device gets a request at `now_ns` (never before the last arrival).
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64);
 
+    /// Number of requests that the drives below get for one: one, unless they are several.
+    fn parts(&self, _transfer: &Transfer) -> u64 {
+        1
+    }
+
     /// When something happens next, as far as is known: a request is over, or something inside.
     fn next_due(&self) -> Option<u64>;
 

@@ -90,6 +90,10 @@ impl Mechanics for Raid0 {
         }
     }
 
+    fn parts(&self, transfer: &Transfer) -> u64 {
+        self.cut(transfer).len() as u64
+    }
+
     fn next_due(&self) -> Option<u64> {
         self.members.iter().filter_map(|member| member.next_due()).min()
     }
@@ -167,6 +171,20 @@ mod tests {
             raid.arrive(id, transfer, 0);
         }
         assert_eq!(raid.splits(), 1 + 2);
+    }
+
+    #[test]
+    fn reads_at_multiples_of_512_are_cut_as_often_as_chunks_end_in_them() {
+        use crate::device::simulated::activity::Activity;
+        let array = raid(DeviceModel::nvme(), 8).build().unwrap();
+        let mut activity = Activity::default();
+        for sector in 0..128 {
+            let transfer = read(sector * 512, 8192);
+            activity.arrived(&transfer, array.parts(&transfer));
+        }
+        assert_eq!((activity.reads, activity.member_reads), (128, 128 + 15));
+        let single = DeviceModel::nvme().build().unwrap();
+        assert_eq!(single.parts(&read(CHUNK - 512, 8192)), 1);
     }
 
     /// Against a model that goes byte range by byte range.

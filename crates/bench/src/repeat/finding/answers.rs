@@ -1,0 +1,167 @@
+//! The figures of a run, one for each question of its experiment.
+
+use super::catalogue::Question;
+use super::circumstance::{Basis, Circumstance};
+use super::{Agreement, Finding};
+
+/// The answers so far.
+pub struct Answers {
+    questions: &'static [Question],
+    findings: Vec<Finding>,
+}
+
+/// A figure, and its origin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    pub value: f64,
+    /// the answer in words, with its figures
+    pub words: String,
+    pub basis: Basis,
+    pub rests_on: Vec<Circumstance>,
+}
+
+impl Measure {
+    /// From clocks, in the given steps.
+    pub fn timed(value: f64, words: impl Into<String>, rests_on: &[&Circumstance]) -> Self {
+        Self::new(value, words, Basis::Times, rests_on)
+    }
+
+    /// From virtual time, or counted within the program itself.
+    pub fn own(value: f64, words: impl Into<String>, basis: Basis) -> Self {
+        Self::new(value, words, basis, &[])
+    }
+
+    /// Of any sort.
+    pub fn new(value: f64, words: impl Into<String>, basis: Basis, rests_on: &[&Circumstance]) -> Self {
+        let rests_on = rests_on.iter().map(|of| (*of).clone()).collect();
+        Self { value, words: words.into(), basis, rests_on }
+    }
+}
+
+impl Answers {
+    /// To the questions of an experiment.
+    pub fn to(questions: &'static [Question]) -> Self {
+        Self { questions, findings: Vec::new() }
+    }
+
+    /// A figure was measured: the verdict follows from it, unless other programs can have changed
+    /// it.
+    pub fn figure(&mut self, id: &str, measure: Measure) {
+        let question = self.question(id);
+        let (mut verdict, mut reason) = question.rule.judge(measure.value);
+        let forbids = |of: &Circumstance| of.forbids(measure.basis);
+        if let Some(why) = measure.rests_on.iter().find_map(forbids).filter(|_| is_compared(verdict)) {
+            (verdict, reason) = (Agreement::NotComparable, why);
+        }
+        self.keep(question, Some(measure), verdict, reason);
+    }
+
+    /// A figure was measured that is one of something else.
+    pub fn not_comparable(&mut self, id: &str, measure: Measure, why: impl Into<String>) {
+        let question = self.question(id);
+        self.keep(question, Some(measure), Agreement::NotComparable, why.into());
+    }
+
+    /// There is no figure.
+    pub fn not_measured(&mut self, id: &str, why: impl Into<String>) {
+        let question = self.question(id);
+        self.keep(question, None, Agreement::NotMeasured, why.into());
+    }
+
+    /// There are no figures for these.
+    pub fn none_measured(&mut self, ids: &[&str], why: &str) {
+        ids.iter().for_each(|id| self.not_measured(id, why));
+    }
+
+    /// All findings, in the order of the questions.
+    pub fn finish(mut self) -> Vec<Finding> {
+        let missing = |question: &&Question| self.findings.iter().all(|of| of.id != question.id);
+        for question in self.questions.iter().filter(missing).collect::<Vec<_>>() {
+            let why = question.unmeasured.unwrap_or("no step of this run gave its figure");
+            self.keep(question, None, Agreement::NotMeasured, why.into());
+        }
+        let place = |finding: &Finding| self.questions.iter().position(|of| of.id == finding.id);
+        self.findings.sort_by_key(place);
+        self.findings
+    }
+
+    fn question(&self, id: &str) -> &'static Question {
+        let question = self.questions.iter().find(|question| question.id == id);
+        question.unwrap_or_else(|| panic!("{id} is no question of the experiment"))
+    }
+
+    fn keep(&mut self, question: &Question, measure: Option<Measure>, verdict: Agreement, reason: String) {
+        assert!(self.findings.iter().all(|of| of.id != question.id), "{} is answered twice", question.id);
+        let (value, words, basis, rests_on) = match measure {
+            Some(Measure { value, words, basis, rests_on }) => (Some(value), words, basis, rests_on),
+            None => (None, String::new(), Basis::Nothing, Vec::new()),
+        };
+        self.findings.push(Finding {
+            id: question.id.into(),
+            question: question.asks.into(),
+            published: question.published.into(),
+            published_value: question.rule.published(),
+            source: question.source.into(),
+            unit: question.unit.into(),
+            tolerance: question.tolerance(),
+            here: words,
+            here_value: value.filter(|value| value.is_finite()),
+            basis,
+            rests_on,
+            verdict,
+            reason,
+        });
+    }
+}
+
+/// Whether a verdict comes from a comparison, which other programs can have spoiled.
+fn is_compared(verdict: Agreement) -> bool {
+    matches!(verdict, Agreement::AsPublished | Agreement::Weaker | Agreement::Otherwise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalogue;
+    use super::*;
+
+    fn busy(others: f64) -> Circumstance {
+        Circumstance { step: "a step".into(), others, ..Circumstance::default() }
+    }
+
+    #[test]
+    fn a_figure_under_disturbance_has_no_verdict_whatever_it_is() {
+        for question in catalogue::ALL.iter().flat_map(|of| of.1) {
+            let verdict = |ours: f64, others: f64| {
+                let mut answers = Answers::to(std::slice::from_ref(question));
+                answers.figure(question.id, Measure::timed(ours, "", &[&busy(0.0), &busy(others)]));
+                answers.finish().remove(0).verdict
+            };
+            for ours in [0.0, 0.5, 1.0, 1.5, 3.0, 1e9] {
+                let quiet = verdict(ours, 0.05);
+                let want = if is_compared(quiet) { Agreement::NotComparable } else { quiet };
+                assert_eq!(verdict(ours, 0.5), want, "{} {ours}", question.id);
+            }
+        }
+    }
+
+    #[test]
+    fn each_question_has_one_answer() {
+        let questions = catalogue::E4;
+        let mut answers = Answers::to(questions);
+        answers.figure(questions[2].id, Measure::own(2.0, "2.00", Basis::OwnCounts));
+        let findings = answers.finish();
+        let ids: Vec<&str> = findings.iter().map(|of| of.id.as_str()).collect();
+        assert_eq!(ids, questions.iter().map(|of| of.id).collect::<Vec<_>>(), "in their order");
+        assert_eq!(findings[2].here_value, Some(2.0));
+        let rest = findings.iter().filter(|of| of.verdict == Agreement::NotMeasured).count();
+        assert_eq!(rest, questions.len() - 1);
+        assert!(findings.iter().all(|of| !of.reason.is_empty()));
+    }
+
+    #[test]
+    #[should_panic(expected = "answered twice")]
+    fn a_second_answer_is_a_mistake() {
+        let mut answers = Answers::to(catalogue::E4);
+        answers.none_measured(&["e4-speed", "e4-speed"], "twice");
+    }
+}
