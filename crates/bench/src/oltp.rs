@@ -3,10 +3,10 @@
 //!
 //! 1. The file that is scanned and an engine's database are made in one folder. `mix` has the
 //!    transactions: pgbench's TPC-B-like mix, or the same changes as SPARQL updates.
-//! 2. Under each scheduler, in each round: transactions alone, the scan alone, both. `scan` reads the
-//!    file past the page cache, from end to end and again, so that it always asks the device.
-//! 3. In the end the engine's books must balance: the changes of accounts, tellers and branches have
-//!    one sum, and there is an entry of the history for each transaction that was counted.
+//! 2. Under each scheduler, in each round: transactions alone, the scan alone, both. `scan` reads
+//!    the file past the page cache, from end to end and again, so that it always asks the device.
+//! 3. In the end the engine's books must balance: the changes of accounts, tellers and branches
+//!    have one sum, and there is an entry of the history for each transaction that was counted.
 //! 4. `page` shows the rates and latencies beside each other.
 
 mod mix;
@@ -56,7 +56,7 @@ pub struct OltpPlan {
     pub memory: u64,
 }
 
-/// What runs in a phase.
+/// The load of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Together {
@@ -96,7 +96,7 @@ pub struct OltpPhase {
     pub engine: String,
     /// The scheduler, as asked.
     pub scheduler: String,
-    /// What ran.
+    /// Its load.
     pub phase: Together,
     /// From 1.
     pub round: u32,

@@ -94,7 +94,7 @@ struct OnFileSystem {
     p99_ns: u64,
 }
 
-/// What was made, and what was not.
+/// The file systems that were made, and those that were not.
 struct Compared {
     cells: Vec<OnFileSystem>,
     /// By which programs, and mounted how.

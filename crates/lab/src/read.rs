@@ -371,7 +371,6 @@ fn idle(args: &ReadArgs) -> Vec<Idle<'static>> {
         ("prefetch", is_direct, past),
         ("no-hint", is_direct, past),
         ("mem", is_mapped, "mapped memory has no buffers of ours; add another --engine"),
-        ("wait", is_model, "a model is no disk that another command could measure; leave it out"),
     ]
 }
 

@@ -142,6 +142,41 @@ fn a_scheduler_is_set_before_its_cell_or_the_run_ends() {
 }
 
 #[test]
+fn settings_are_looked_at_when_the_wait_is_over() {
+    let Some(device) = Loop::attach() else { return };
+    if !device.schedulers().contains("mq-deadline") {
+        return eprintln!("skipped: this kernel has no mq-deadline");
+    }
+    let name = device.device.file_name().expect("a device has a name");
+    let sys = std::fs::canonicalize(Path::new("/sys/block").join(name)).expect("it is there");
+    let scheduler = sys.join("queue/scheduler");
+    device.undo.set(&scheduler, "mq-deadline").expect("set");
+    let other = Undo::open_in(&device.dir.path().join("other"), "other").expect("a journal");
+    assert!(other.hold(&sys).expect("held"), "it is ours alone");
+    other.set(&scheduler, "none").expect("set");
+    let (path, dir) = (device.device.display().to_string(), device.dir.path().display().to_string());
+    std::thread::scope(|scope| {
+        let line =
+            format!("scan {path} --dop 1 --repeat 1 --scheduler none,as-is --no-trace --out {dir}/scan");
+        let waiting = scope.spawn(move || lab(&line));
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        assert!(!waiting.is_finished(), "it waits");
+        other.undo().expect("undone");
+        waiting.join().expect("no panic").expect("scanned");
+    });
+    let of_cells: Vec<(String, String)> = device
+        .lines("scan", "cells.jsonl")
+        .iter()
+        .map(|cell| &cell["settings"]["scheduler"])
+        .map(|scheduler| (scheduler["name"].to_string(), scheduler["kernel"].to_string()))
+        .collect();
+    let want = [("none", "none"), ("as-is", "mq-deadline")];
+    assert_eq!(of_cells, want.map(|(name, kernel)| (format!("{name:?}"), format!("{kernel:?}"))));
+    assert!(device.schedulers().contains("[mq-deadline]"));
+    device.undo.undo().expect("undone");
+}
+
+#[test]
 fn a_scan_tells_how_many_of_its_reads_were_in_flight() {
     let Some(device) = Loop::attach() else { return };
     let (path, dir) = (device.device.display(), device.dir.path().display());

@@ -1,4 +1,4 @@
-//! The transactions: pgbench's TPC-B-like mix on PostgreSQL, and the same changes as SPARQL updates.
+//! The transactions: pgbench's TPC-B-like mix on PostgreSQL, the same changes as SPARQL updates.
 //!
 //! A transaction adds an amount to the balances of an account, a teller and a branch, and writes a
 //! line of history. pgbench's also selects the account's balance. One update request is one
@@ -214,8 +214,8 @@ impl<'a> Mix<'a> {
 /// Seconds that pgbench may take to connect.
 const CONNECT_S: u32 = 1;
 
-/// Adds the times in a log of pgbench: client, transaction, µs, script, and the time of day. Returns
-/// the number of those that failed or were skipped.
+/// Adds the times in a log of pgbench: client, transaction, µs, script, and the time of day.
+/// Returns the number of those that failed or were skipped.
 fn add_log(log: &str, latencies: &mut Latencies) -> u64 {
     let mut failed = 0;
     for line in log.lines() {

@@ -1,4 +1,4 @@
-//! The page: rates and latencies of the transactions, and the speed of the scan, alone and together.
+//! The page: rates and latencies of the transactions, the speed of the scan, alone and together.
 
 use snowmelt_lab::report::{Bar, Bars, Column, Figure, Report, Section, Table, Unit};
 use snowmelt_lab::stats::median;

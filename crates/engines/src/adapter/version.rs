@@ -10,8 +10,8 @@ use serde::Deserialize;
 pub struct Version(Vec<u64>);
 
 impl Version {
-    /// The first number in a text that stands at the beginning of a word, with those behind its dots:
-    /// 15.8 of `postgres (PostgreSQL) 15.8 (Debian 15.8-0)`, 16 of `16beta1`.
+    /// The first number in a text that stands at the beginning of a word, with those behind its
+    /// dots: 15.8 of `postgres (PostgreSQL) 15.8 (Debian 15.8-0)`, 16 of `16beta1`.
     pub fn first_in(text: &str) -> Option<Self> {
         text.split([' ', '(', ')', ',', '"']).find_map(|word| {
             let word = word.strip_prefix('v').unwrap_or(word);

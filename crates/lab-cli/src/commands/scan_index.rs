@@ -48,7 +48,7 @@ fn index(name: &str) -> Result<Index, String> {
 /// Runs the command.
 pub fn run(args: ScanIndexArgs) -> anyhow::Result<()> {
     let mut options = args.queue.applied(args.open.config());
-    // What was in memory at the last stop is none of the scan's.
+    // The pages in memory at the last stop are none of the scan's.
     options.read_ahead.warm_list = false;
     let database =
         open_to_read(&args.db, &options).with_context(|| format!("cannot open {}", args.db.display()))?;

@@ -61,10 +61,8 @@ struct Checked {
 
 /// Runs the command; an error when something is further from its source than it may be.
 pub fn run(args: &CheckArgs) -> Result<(), LabError> {
-    args.given.refuse_idle(&[
-        ("destroy", args.name.is_none(), "a model has no contents; leave it out"),
-        ("wait", args.name.is_none(), "a model is no disk that another command could measure; leave it out"),
-    ])?;
+    let is_model = args.name.is_none();
+    args.given.refuse_idle(&[("destroy", is_model, "a model has no contents; leave it out")])?;
     let record = args.name.as_deref().map(state::load).transpose()?;
     let undo = Undo::open("device-check")?;
     if let Some(record) = &record {
@@ -122,7 +120,7 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     }
 }
 
-/// What of a check is left out, because the device or the model has too few bytes for it.
+/// Parts of a check that are left out: the device or the model has too few bytes for them.
 struct TooSmall {
     /// The published figures on the block device.
     device: Option<String>,

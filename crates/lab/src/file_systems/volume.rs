@@ -29,8 +29,8 @@ impl FileSystemKind {
         }
     }
 
-    /// Switches of its mkfs: whatever is there is overwritten, and nothing is discarded, because the
-    /// loop device's file would get holes.
+    /// Switches of its mkfs: whatever is there is overwritten, and nothing is discarded, because
+    /// the loop device's file would get holes.
     fn switches(self) -> &'static [&'static str] {
         match self {
             FileSystemKind::Ext4 => &["-q", "-F", "-E", "nodiscard"],

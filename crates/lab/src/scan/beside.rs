@@ -32,7 +32,7 @@ const SORT_RUN: u64 = 4 << 20;
 /// The least scratch file that a sort can do with: two runs, and their result.
 pub(super) const LEAST_SCRATCH: u64 = 4 * SORT_RUN;
 
-/// What a load did beside a scan.
+/// The part of a load beside a scan.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BesideDone {
     /// Times of its requests.
@@ -41,8 +41,8 @@ pub(super) struct BesideDone {
     pub read_bytes: u64,
 }
 
-/// Does the work of a scan with the load of `setup` beside it, which ends with the work. Returns what
-/// the load did as well.
+/// Does the work of a scan with the load of `setup` beside it, which ends with the work. Returns
+/// the load's part as well.
 ///
 /// # Errors
 /// The work fails, or a file of the load cannot be opened, read or written.
