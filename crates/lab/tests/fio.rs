@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{lab, ok, program, turn};
+use support::{fails, lab, ok, program, turn};
 
 /// Pairs of runs per cell.
 const PAIRS: usize = 3;
@@ -139,6 +139,8 @@ fn rates_are_fio_s_on_emulated_devices() {
     for (name, model) in [("ssd", ssd.display().to_string()), ("gp3", "gp3".into())] {
         let device = Device(format!("fio-{}-{name}", std::process::id()));
         let path = ok(&["device", "create", &device.0, "--model", &model, "--size", "256m"]);
+        let refused = fails(&["read", path.trim(), "--rwmixread", "70"]);
+        assert!(refused.contains("--destroy"), "fio would write without a question: {refused}");
         for (load, depth) in LOADS.iter().flat_map(|load| [(load, 1), (load, 32)]) {
             let pairs = pairs(path.trim(), load, depth);
             let all = |of: fn(&Pair) -> f64| median(pairs.iter().map(of).collect());
