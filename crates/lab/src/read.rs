@@ -10,6 +10,7 @@
 mod bench;
 mod cell;
 mod distribution;
+mod group;
 mod plan;
 pub mod random;
 mod report;

@@ -9,9 +9,9 @@
 //! times, each first as often as the other can be. The device is slower than the machine, so that
 //! both should see its own rate: the median of the ratios lies between 0.95 and 1.05.
 //!
-//! Both run in a real-time class (chrt(1)). fio starts its job in a session of its own, to which the
-//! kernel gives a share of the processors of its own (sched(7), autogroups). Ours shares that of the
-//! terminal: beside three compilers it got half of fio's rate at depth 1 otherwise.
+//! Both run in a real-time class (chrt(1)). fio starts its job in a session of its own, to which
+//! the kernel gives a share of the processors of its own (sched(7), autogroups). Ours shares that
+//! of the terminal: beside three compilers it got half of fio's rate at depth 1 otherwise.
 
 mod support;
 
@@ -28,8 +28,8 @@ const SECONDS: &str = "3";
 const REAL_TIME: [&str; 2] = ["-f", "1"];
 const GOOD: std::ops::RangeInclusive<f64> = 0.95..=1.05;
 
-/// A flash drive so slow that a request takes fifty times as long as waking the thread that waits for it
-/// beside compilers (about 50 µs); a volume such as gp3, of half a millisecond, does not.
+/// A flash drive so slow that a request takes fifty times as long as waking the thread that waits
+/// for it beside compilers (about 50 µs); a volume such as gp3, of half a millisecond, does not.
 const SLOW_SSD: &str = "kind = \"volume\"\nlatency_us = 2500\njitter = 0.1\nwidth = 16\niops = 20000\n";
 /// A cloud volume that needs 3 ms for a request and serves 32 at once.
 const CLOUD_VOLUME: &str = "wide-slow";
