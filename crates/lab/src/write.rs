@@ -15,6 +15,7 @@
 //!
 //! Only a file this command made itself is written to without `--destroy`.
 
+mod bench;
 mod plan;
 mod report;
 mod rung;
@@ -37,10 +38,10 @@ use crate::target::held::Busy;
 use crate::target::{Target, data_file};
 use crate::undo::Undo;
 use crate::undo::signals::{self, Stop};
+use crate::write::bench::{RungResult, WriteBench};
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
-pub(crate) use crate::write::rung::{RungResult, name_of};
-use crate::write::rung::{SyncPolicy, WriteBench};
+use crate::write::rung::{SyncPolicy, name_of};
 use crate::write::sized::SizedTarget;
 use crate::{LabError, Run, size};
 

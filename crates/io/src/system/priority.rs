@@ -132,7 +132,7 @@ mod tests {
         let wanted: IoPriority = "best-effort:6".parse().unwrap();
         let seen = std::thread::spawn(move || {
             wanted.apply().unwrap();
-            let child = std::thread::spawn(|| IoPriority::of_this_thread()).join().unwrap();
+            let child = std::thread::spawn(IoPriority::of_this_thread).join().unwrap();
             (IoPriority::of_this_thread(), child)
         });
         assert_eq!(seen.join().unwrap(), (wanted, wanted));

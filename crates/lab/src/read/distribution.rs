@@ -1,7 +1,7 @@
 //! The sections of reads and writes apart, and of the distribution of latencies.
 
 use crate::read::cell::{CellResult, OneWayResult, name_of};
-use crate::read::report::CellGroup;
+use crate::read::group::CellGroup;
 use crate::report::{Axis, Column, Figure, Plot, Scale, Section, Series, Table, Unit};
 use crate::stats::median;
 

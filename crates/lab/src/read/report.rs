@@ -5,29 +5,13 @@ use std::collections::BTreeSet;
 
 use crate::read::cell::{CellResult, PARTS, ReadCell, name_of, parts};
 use crate::read::distribution::{apart, distributions};
+use crate::read::group::{CellGroup, grouped};
 use crate::report::{
     Axis, Bar, Bars, Column, Figure, HeatMap, Plot, Report, Scale, Section, Series, Table, Unit,
 };
 use crate::size;
-use crate::stats::median;
 use crate::target::Target;
 use crate::trace::cell::CellTrace;
-
-/// All repeats of one cell.
-pub(super) struct CellGroup<'a> {
-    pub(super) cell: &'a ReadCell,
-    pub(super) results: Vec<&'a CellResult>,
-}
-
-impl CellGroup<'_> {
-    pub(super) fn median(&self, of: impl Fn(&CellResult) -> f64) -> f64 {
-        median(&self.results.iter().map(|r| of(r)).collect::<Vec<_>>()).unwrap_or(0.0)
-    }
-
-    fn iops(&self) -> f64 {
-        self.median(|r| r.iops)
-    }
-}
 
 /// Parts of a cell's name besides size and depth that differ within a run: the parts that all
 /// cells share are left out, and cells that differ in nothing else make one heat map.
@@ -88,17 +72,6 @@ pub fn report(target: &Target, results: &[CellResult]) -> Report {
     report.sections.push(over_time(&groups, &variants));
     report.sections.push(Section::new("All cells", vec![Figure::Table(table(&groups))]));
     report
-}
-
-fn grouped(results: &[CellResult]) -> Vec<CellGroup<'_>> {
-    let mut groups: Vec<CellGroup<'_>> = Vec::new();
-    for result in results {
-        match groups.iter_mut().find(|g| *g.cell == result.cell) {
-            Some(group) => group.results.push(result),
-            None => groups.push(CellGroup { cell: &result.cell, results: vec![result] }),
-        }
-    }
-    groups
 }
 
 fn summary(groups: &[CellGroup<'_>]) -> Vec<String> {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::report::{Axis, Bar, Bars, Column, Figure, Plot, Report, Scale, Section, Series, Table, Unit};
 use crate::stats::median;
-use crate::write::rung::{Rung, RungResult, SyncPolicy, name_of};
+use crate::write::bench::RungResult;
+use crate::write::rung::{Rung, SyncPolicy, name_of};
 
 struct RungGroup<'a> {
     rung: &'a Rung,

@@ -32,7 +32,7 @@ pub struct StampFault {
     pub at: u64,
     /// That byte as it should be, and as it is.
     pub bytes: (u8, u8),
-    /// What the block is instead.
+    /// The content found in its place.
     pub instead: FoundInstead,
 }
 
