@@ -204,6 +204,17 @@ fn a_ratio_to_a_published_rate_needs_a_cheap_driver() {
 }
 
 #[test]
+fn a_run_in_this_process_tells_its_driver_s_cost() {
+    let dir = databases(&[70]);
+    let line = "bsbm run 70.db --memory 128MiB --mixes 4 --warmup 1";
+    assert!(ok(dir.path(), line).contains("the driver's own cost: "));
+    let output = lab(dir.path(), &format!("{line} --format json"));
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let own = &all["meters"]["own"];
+    assert!(own["query_us"].as_f64().unwrap() > 0.0 && own["asking_us"].is_null(), "{own}");
+}
+
+#[test]
 fn figures_come_without_perf_and_say_why() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();

@@ -54,7 +54,7 @@ pub fn check(path: &Path, needed: u64, instead: &str) -> Result<(), LabError> {
 
 /// True where `missing` bytes of `free` leave the reserve; no bytes fit everywhere.
 fn fits(missing: u64, free: u64) -> bool {
-    missing == 0 || missing.saturating_add(RESERVE) <= free
+    missing == 0 || missing.checked_add(RESERVE).is_some_and(|bytes| bytes <= free)
 }
 
 /// The path itself, or the nearest folder above it that is there.

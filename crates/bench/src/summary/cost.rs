@@ -37,7 +37,7 @@ pub struct PublishedRate {
 
 impl OwnCost {
     /// Of a run.
-    pub(super) fn new(run: &Run, in_process: bool) -> Self {
+    pub fn new(run: &Run, in_process: bool) -> Self {
         let ClientWork { drawing_ns, asking_ns, reading_ns } = run.work;
         let each = |ns: u64| ns as f64 / 1e3 / run.records.len().max(1) as f64;
         let asking_us = (!in_process).then(|| each(asking_ns));
@@ -54,7 +54,7 @@ impl OwnCost {
     }
 
     /// In a line.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let asking = match self.asking_us {
             Some(us) => format!("sending and receiving {us:.1}"),
             None => "sending and receiving are the engine's here".to_owned(),

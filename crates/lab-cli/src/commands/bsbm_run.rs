@@ -23,6 +23,7 @@ use snowmelt_bench::http::{Endpoint, Protocol};
 use snowmelt_bench::measure::{Measurement, Streams, inserts_per_mix};
 use snowmelt_bench::optimum::Caps;
 use snowmelt_bench::report::{self, QueryReport, Throughput};
+use snowmelt_bench::summary::OwnCost;
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, read_update_transactions};
 use snowmelt_database::OpenOptions;
 use snowmelt_database::meters::Report;
@@ -338,21 +339,22 @@ fn endpoint(
         stop,
     };
     let run = measurement.run(Streams::new(&load, transactions)?)?.run;
-    let throughput = Throughput::new(&run, load.queries_per_mix());
+    let (throughput, own) = (Throughput::new(&run, load.queries_per_mix()), OwnCost::new(&run, false));
     Ok(Measured {
         qmph: throughput.qmph(load.clients),
         queries: report::queries(&run.records),
-        meters: json!({ "throughput": throughput }),
+        meters: json!({ "throughput": throughput, "own": own }),
         seconds: run.seconds(),
-        text: throughput.text(&run),
+        text: format!("{}{}\n", throughput.text(&run), own.line()),
     })
 }
 
 fn measured(load: ClientLoad, run: &Run, meters: &Report, extra: Value) -> Measured {
-    let throughput = Throughput::new(run, load.queries_per_mix());
+    let (throughput, own) = (Throughput::new(run, load.queries_per_mix()), OwnCost::new(run, true));
     let mut all = meters.json();
     if let (Some(all), Value::Object(extra)) = (all.as_object_mut(), extra) {
         all.insert("throughput".into(), json!(throughput));
+        all.insert("own".into(), json!(own));
         all.extend(extra);
     }
     Measured {
@@ -360,7 +362,7 @@ fn measured(load: ClientLoad, run: &Run, meters: &Report, extra: Value) -> Measu
         queries: report::queries(&run.records),
         meters: all,
         seconds: run.seconds(),
-        text: format!("{}{}", throughput.text(run), meters.text()),
+        text: format!("{}{}\n{}", throughput.text(run), own.line(), meters.text()),
     }
 }
 
