@@ -25,9 +25,7 @@ use crate::file_systems::volume::{FileSystemKind, Volume};
 use crate::read::{self, CellResult, ReadArgs, name_of as name_of_cell};
 use crate::target::{Target, data_file};
 use crate::undo::Undo;
-use crate::write::bench::RungResult;
-use crate::write::rung::name_of as name_of_rung;
-use crate::write::{self, WriteArgs};
+use crate::write::{self, RungResult, WriteArgs, name_of as name_of_rung};
 use crate::{LabError, Run, size};
 
 /// Compare file systems: the same reads and writes on each, made anew on one device.

@@ -38,10 +38,12 @@ use crate::target::held::Busy;
 use crate::target::{Target, data_file};
 use crate::undo::Undo;
 use crate::undo::signals::{self, Stop};
-use crate::write::bench::{RungResult, WriteBench};
+pub(crate) use crate::write::bench::RungResult;
+use crate::write::bench::WriteBench;
 use crate::write::plan::{PlannedRung, plan};
 use crate::write::report::report;
-use crate::write::rung::{SyncPolicy, name_of};
+use crate::write::rung::SyncPolicy;
+pub(crate) use crate::write::rung::name_of;
 use crate::write::sized::SizedTarget;
 use crate::{LabError, Run, size};
 
