@@ -382,6 +382,8 @@ fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wro
     users.touched(&touch(0, STRANGER.into(), LOOP0, 13));
     assert!(!by_flusher(&mut users, "W").0, "of no file yet");
     users.touched(&touch(1, FLUSHER.into(), 0, 12)); // its write-back begins
+    users.touched(&touch(6, FLUSHER.into(), LOOP0, 1)); // ext4 looks for free blocks
+    users.touched(&touch(6, FLUSHER.into(), 3, LOOP0.into()));
     assert_eq!(by_flusher(&mut users, "W"), (true, "?".into(), "inode 12".into()));
     assert_eq!(by_flusher(&mut users, "WM"), (false, "kworker".into(), "[metadata]".into()));
     users.touched(&touch(3, FLUSHER.into(), LOOP0, 13)); // ext4 goes on with another file
@@ -393,7 +395,7 @@ fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wro
     users.touched(&touch(5, WRITER.into(), SDA, 15));
     assert_eq!(asked(&mut users, WRITER, "fio", "R"), (true, "fio".into(), "inode 14".into()));
     users.touched(&touch(6, STRANGER.into(), 3, LOOP0.into()));
-    assert_eq!(asked(&mut users, STRANGER, "dd", "RA"), (false, "dd".into(), "[device]".into()));
+    assert_eq!(asked(&mut users, STRANGER, "dd", "RA"), (false, "dd".into(), "-".into()));
     assert_eq!(asked(&mut users, 4_190_600, "jbd2/loop0-8", "WS").2, "[journal]");
 }
 

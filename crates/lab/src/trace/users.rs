@@ -88,6 +88,9 @@ pub enum Touches {
     All,
 }
 
+/// Inode 1 is no file: ext4 caches its free blocks under it, also while it writes a file back.
+const NO_FILE: u64 = 1;
+
 /// Rows that are kept apart; what comes later is one row for each process.
 const MOST_ROWS: usize = 1000;
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -158,7 +161,13 @@ impl Users {
     /// A thread touched a file.
     pub fn touched(&mut self, event: &TouchEvent) {
         let is_device = u32::try_from(event.ino).is_ok_and(|ino| self.devs.contains(&ino));
-        if !is_device && !self.devs.contains(&event.dev) {
+        if !is_device && (event.ino == NO_FILE || !self.devs.contains(&event.dev)) {
+            return;
+        }
+        // Pages of the device below a file system are its structures, which it also reads while it
+        // writes a file back: the thread goes on with the file.
+        let is_page = event.touch == Touch::Begin && !self.devs.contains(&event.dev);
+        if is_device && is_page && self.bare.is_none() {
             return;
         }
         // The inode of a device has the device's number.
