@@ -125,7 +125,7 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            drop(kill_process_group(Pid::from_child(child), Signal::KILL));
+            let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
             drop(child.wait());
         }
     }
@@ -277,7 +277,7 @@ struct Mounted(PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        drop(rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH));
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
     }
 }
 
