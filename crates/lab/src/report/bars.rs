@@ -39,7 +39,7 @@ impl BarPlaces {
 }
 
 /// Places that are the same for all bars.
-struct Layout {
+struct BarLayout {
     left: f64,
     right: f64,
     /// Names stand above their bars where there is little room.
@@ -47,8 +47,8 @@ struct Layout {
     names: Vec<Vec<String>>,
 }
 
-impl Layout {
-    fn new(bars: &Bars, room: Room) -> Layout {
+impl BarLayout {
+    fn new(bars: &Bars, room: Room) -> BarLayout {
         let wide = |text: &str| text::width(text, NAME_SIZE);
         let widest = bars.bars.iter().map(|bar| wide(&bar.name)).fold(0.0, f64::max);
         let value = bars.bars.iter().map(|bar| wide(&bars.unit.show(bar.value))).fold(0.0, f64::max);
@@ -57,7 +57,7 @@ impl Layout {
         let left = if is_above { 8.0 } else { (widest + 24.0).clamp(60.0, most) };
         let free = if is_above { room.width() - left - 4.0 } else { left - 20.0 };
         let names = bars.bars.iter().map(|bar| text::wrap(&bar.name, free, NAME_SIZE, MOST_LINES));
-        Layout { left, right: room.width() - value - GAP - 6.0, is_above, names: names.collect() }
+        BarLayout { left, right: room.width() - value - GAP - 6.0, is_above, names: names.collect() }
     }
 
     /// Height of a row.
@@ -75,7 +75,7 @@ impl Layout {
     }
 }
 
-fn axis(bars: &Bars, layout: &Layout) -> FittedAxis {
+fn axis(bars: &Bars, layout: &BarLayout) -> FittedAxis {
     let ends = bars.bars.iter().flat_map(|bar| {
         let (low, high) = bar.range.unwrap_or((bar.value, bar.value));
         [bar.value, low, high]
@@ -84,10 +84,10 @@ fn axis(bars: &Bars, layout: &Layout) -> FittedAxis {
 }
 
 pub(super) fn draw(bars: &Bars, room: Room, id: &str) -> Picture {
-    let layout = Layout::new(bars, room);
+    let layout = BarLayout::new(bars, room);
     let bottom = TOP + (0..bars.bars.len()).map(|row| layout.height(row)).sum::<f64>();
     let mut picture = Picture::new(room.width(), bottom + 54.0, &bars.title, &description(bars), id);
-    let Layout { left, right, .. } = layout;
+    let BarLayout { left, right, .. } = layout;
     let x = axis(bars, &layout);
     for Tick { at, label_at, label } in apart(x.ticks(), room.width()) {
         picture.line((at, TOP), (at, bottom), "grid");
@@ -113,7 +113,7 @@ pub(super) fn draw(bars: &Bars, room: Room, id: &str) -> Picture {
 }
 
 /// The name of a bar: beside it in the middle of its row, or above it.
-fn draw_names(picture: &mut Picture, layout: &Layout, row: usize, top: f64) {
+fn draw_names(picture: &mut Picture, layout: &BarLayout, row: usize, top: f64) {
     let lines = &layout.names[row];
     let first = match layout.is_above {
         true => top + 13.0,
@@ -219,7 +219,7 @@ mod tests {
         for _ in 0..500 {
             let bars = some(&mut random);
             for room in [Room::Wide, Room::Medium, Room::Narrow] {
-                let layout = Layout::new(&bars, room);
+                let layout = BarLayout::new(&bars, room);
                 let x = axis(&bars, &layout);
                 for bar in &bars.bars {
                     let places = BarPlaces::new(bar, &x, layout.left).unwrap();

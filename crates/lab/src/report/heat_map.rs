@@ -30,15 +30,15 @@ const COLOURS: [Rgb; 9] = [
 ];
 
 /// Widths, and the names in lines.
-struct Layout {
+struct MapLayout {
     left: f64,
     cell_width: f64,
     rows: Vec<Vec<String>>,
     columns: Vec<Vec<String>>,
 }
 
-impl Layout {
-    fn new(map: &HeatMap, room: Room) -> Layout {
+impl MapLayout {
+    fn new(map: &HeatMap, room: Room) -> MapLayout {
         let widest = |names: &[String]| names.iter().map(|n| text::width(n, TICK_SIZE)).fold(0.0, f64::max);
         let most = if room == Room::Narrow { 96.0 } else { 220.0 };
         let left = (widest(&map.y) + 18.0).clamp(30.0, most);
@@ -51,13 +51,13 @@ impl Layout {
             names.iter().map(|name| text::wrap(name, room, TICK_SIZE, MOST_LINES)).collect()
         };
         let (rows, columns) = (wrap(&map.y, left - 14.0), wrap(&map.x, cell_width - 4.0));
-        Layout { left, cell_width, rows, columns }
+        MapLayout { left, cell_width, rows, columns }
     }
 }
 
 pub(super) fn draw(map: &HeatMap, room: Room, id: &str) -> Picture {
-    let layout = Layout::new(map, room);
-    let Layout { left, cell_width, .. } = layout;
+    let layout = MapLayout::new(map, room);
+    let MapLayout { left, cell_width, .. } = layout;
     let cells = map.x.len() as f64 * cell_width;
     let bottom = TOP + map.y.len() as f64 * CELL_HEIGHT;
     let below = layout.columns.iter().map(Vec::len).max().unwrap_or(1) as f64 * LINE_HEIGHT;
@@ -87,7 +87,7 @@ pub(super) fn draw(map: &HeatMap, room: Room, id: &str) -> Picture {
     picture
 }
 
-fn draw_cells(picture: &mut Picture, map: &HeatMap, layout: &Layout) {
+fn draw_cells(picture: &mut Picture, map: &HeatMap, layout: &MapLayout) {
     let (low, high) = range(map);
     for (r, row) in map.cells.iter().enumerate() {
         let name = map.y.get(r).map_or("", String::as_str);
@@ -203,7 +203,7 @@ mod tests {
             ..HeatMap::default()
         };
         for room in [Room::Wide, Room::Medium, Room::Narrow] {
-            let layout = Layout::new(&map, room);
+            let layout = MapLayout::new(&map, room);
             assert!(layout.cell_width >= text::width("1.23k", NAME_SIZE), "{}", layout.cell_width);
             let fits = |lines: &Vec<Vec<String>>, room: f64| {
                 lines.iter().flatten().all(|line| text::width(line, TICK_SIZE) <= room)

@@ -25,8 +25,9 @@ pub(super) fn head(title: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n\
-         :root{{{light}}}\n@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
-         :root[data-theme=dark]{{{dark}}}\n{STYLE}\n{DRAWING}\n\
+         :root{{{light}}}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]){{{dark}}} }}\n\
+         @media screen {{ :root[data-theme=dark]{{{dark}}} }}\n{STYLE}\n{DRAWING}\n\
          @media screen and (max-width: 640px) {{\n{BLOCKS}}}\n\
          @media screen and (max-width: 960px) {{\n{early}}}\n</style>\n</head>\n<body>\n\
          <header><h1{long}>{title}</h1>\
