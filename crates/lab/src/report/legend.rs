@@ -152,6 +152,7 @@ mod tests {
         }
         assert!(places[0] >= 20.0 && places[4] + 17.0 <= 400.0, "{places:?}");
         assert_eq!(spread_out(&[30.0, 200.0], &heights, 20.0, 400.0), [30.0, 200.0]);
+        assert_eq!(spread_out(&[9.0, 20.0, 21.0], &[17.0; 3], 20.0, 400.0), [20.0, 37.0, 54.0]);
     }
 
     #[test]
