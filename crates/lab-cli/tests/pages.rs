@@ -200,13 +200,14 @@ struct Plant {
     told: &'static str,
 }
 
-const PLANTS: [Plant; 12] = [
+const PLANTS: [Plant; 13] = [
     Plant {
         name: "table-cut",
         from: "table class=\"blocks early\"",
         to: "table class=\"small\"",
         told: "is out of sight",
     },
+    Plant { name: "squeezed", from: "min-width: 12.5ch", to: "min-width: 0", told: "is squeezed" },
     Plant {
         name: "no-hint",
         from: "classList.toggle('wider'",

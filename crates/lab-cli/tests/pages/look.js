@@ -34,6 +34,8 @@ function sideways(view, say) {
     if (rect.width === 0) continue;
     if (around === null && (rect.left < -0.5 || rect.right > view.innerWidth + 0.5))
       say(`${name(element)} ends at ${rect.right.toFixed(0)}`);
+    if (element.matches('td.words') && rect.width < 90 && around !== null)
+      say(`${name(element)} is squeezed to ${rect.width.toFixed(0)}`);
     // Words are never out of sight; numbers may be, beside a column that stays.
     if (around !== null && element.matches('td:not(.number), th:not(.number)') && rect.right > box(around).right + 0.5)
       say(`${name(element)} is out of sight in its box`);
