@@ -18,6 +18,7 @@ mod svg;
 mod table;
 mod text;
 mod theme;
+mod words;
 
 use std::fs;
 use std::path::Path;

@@ -25,8 +25,8 @@ mod seen {
 
     type Matrix = [[f64; 3]; 3];
 
-    /// Colours as all see them, and as seen without red, green and blue cones (Machado, Oliveira and
-    /// Fernandes 2009, severity 1).
+    /// Colours as all see them, and as seen without red, green and blue cones (Machado, Oliveira
+    /// and Fernandes 2009, severity 1).
     pub(in super::super) const KINDS: [(&str, Matrix); 4] = [
         ("all", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
         (

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::svg::escape;
 use super::theme::{DRAWING, Theme};
+use super::words::prose;
 use super::{Figure, Report, Room, Section, table};
 
 const STYLE: &str = include_str!("page.css");
@@ -108,15 +109,6 @@ fn divided(text: &str, most: usize) -> (&str, &str) {
 
 fn paragraph(out: &mut String, text: &str) {
     let _ = writeln!(out, "<p>{}</p>", prose(text));
-}
-
-/// A text in which no switch of a command is broken at its dashes.
-pub(super) fn prose(text: &str) -> String {
-    let word = |word: &str| match word.find("--") {
-        Some(_) if word.chars().count() < 24 => format!("<span class=\"whole\">{}</span>", escape(word)),
-        _ => escape(word),
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn doubts(out: &mut String, doubts: &[String]) {
@@ -320,6 +312,5 @@ mod tests {
         assert_eq!(divided("One two three", 9), ("One two", "three"));
         assert_eq!(divided("Onetwothree", 4), ("Onet", "wothree"));
         assert_eq!(divided("One", 4), ("One", ""));
-        assert_eq!(prose("with --quick & more"), "with <span class=\"whole\">--quick</span> &amp; more");
     }
 }

@@ -246,8 +246,8 @@ fn draw_series(picture: &mut Picture, plot: &Plot, i: usize, style: Style, point
     if points.len() > MOST_MARKS && plot.series.len() < 2 {
         return Sign::Line;
     }
-    // Shapes tell lines apart where colours do not; on a long line some are enough. Each line begins
-    // elsewhere, so that lines of the same values show each other's.
+    // Shapes tell lines apart where colours do not; on a long line some are enough. Each line
+    // begins elsewhere, so that lines of the same values show each other's.
     let every = if points.len() > MOST_MARKS { points.len().div_ceil(FEW_MARKS) } else { 1 };
     let first = if every > 1 { (i * every / 3 + every / 4) % every } else { 0 };
     for (at, value) in points.iter().skip(first).step_by(every) {

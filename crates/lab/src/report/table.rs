@@ -1,5 +1,5 @@
-//! Tables as HTML. Where there is little room a table of words becomes a block for each row, so that
-//! no column is out of sight; one of numbers is moved sideways, beside its first column.
+//! Tables as HTML. Where there is little room a table of words becomes a block for each row, so
+//! that no column is out of sight; one of numbers is moved sideways, beside its first column.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub(super) fn html(table: &Table) -> String {
                 out,
                 "<td{class} data-label=\"{}\"><span>{}</span></td>",
                 escape(name),
-                super::html::prose(cell)
+                super::words::prose(cell)
             );
         }
         out += "</tr>\n";

@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn series_differ_for_every_eye() {
-        // About 2 can just be told apart side by side; lines are thin and apart. Tritanopia is rare.
+        // About 2 can just be told apart side by side; lines are thin and apart. Tritanopia is
+        // rare.
         let least = |kind: &str, series: usize| match (kind, series < 4) {
             ("tritanopia", false) => 6.5,
             ("tritanopia", true) => 8.9,
