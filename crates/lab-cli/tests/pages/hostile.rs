@@ -118,6 +118,15 @@ fn others() -> Vec<Figure> {
     row.extend((0..6).map(|i| format!("{i}539")));
     row.push("1539 (739 of Q8, 400 of Q11, 400 of Q12)".into());
     let answers = Table { title: "Answers".into(), columns, rows: vec![row; 3], ..Table::default() };
+    let differ = Table {
+        title: "Settings that differ".into(),
+        columns: ["", "read", "a-second-read-with-a-long-name-of-its-folder"].map(Column::text).into(),
+        rows: vec![
+            vec!["disturbance.others".into(), "0.8657718120805369".into(), "0.0067114093959731".into()];
+            3
+        ],
+        ..Table::default()
+    };
     vec![
         Figure::Bars(bars("Medians and ranges", (1..7).map(bar).collect())),
         Figure::Bars(bars("A range to the end of the axis", vec![long])),
@@ -127,6 +136,7 @@ fn others() -> Vec<Figure> {
         Figure::Table(verdicts),
         Figure::Table(numbers),
         Figure::Table(answers),
+        Figure::Table(differ),
     ]
 }
 

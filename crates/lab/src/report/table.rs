@@ -24,7 +24,12 @@ pub(super) fn html(table: &Table) -> String {
         format!("<table class=\"{}\" aria-label=\"{}\"><thead><tr>", shape(table), escape(&table.title));
     let class = |numeric: bool| if numeric { " class=\"number\"" } else { "" };
     for column in &table.columns {
-        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column.numeric), escape(&column.name));
+        let class = match (column.numeric, column.name.split(' ').any(is_long)) {
+            (true, true) => " class=\"number words\"",
+            (false, true) => " class=\"words\"",
+            (numeric, false) => class(numeric),
+        };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&column.name));
     }
     out += "</tr></thead><tbody>\n";
     for row in &table.rows {
@@ -59,12 +64,15 @@ fn is_long(cell: &str) -> bool {
 
 /// How the table is laid out where there is little room.
 fn shape(table: &Table) -> &'static str {
+    // What is not broken has its whole width.
     let width = |i: usize, numeric: bool| {
-        let name = &table.columns[i].name;
-        let cells = table.rows.iter().filter_map(|row| row.get(i)).map(|cell| text::width(cell, SIZE));
-        let widest =
-            cells.fold(name.split(' ').map(|word| text::width(word, SIZE)).fold(0.0, f64::max), f64::max);
-        if numeric { widest } else { widest.min(WORDS) }
+        let narrowed = |text: &str, is_broken: bool| {
+            let width = text::width(text, SIZE);
+            if is_broken { width.min(WORDS) } else { width }
+        };
+        let words = table.columns[i].name.split(' ').map(|word| narrowed(word, is_long(word)));
+        let cells = table.rows.iter().filter_map(|row| row.get(i));
+        words.chain(cells.map(|cell| narrowed(cell, !numeric && is_long(cell)))).fold(0.0, f64::max)
     };
     let columns = table.columns.iter().enumerate();
     let all: f64 = columns.map(|(i, column)| width(i, column.numeric) + GAP).sum();
@@ -98,6 +106,11 @@ mod tests {
         assert_eq!(shape(&table(words(6), "some words of a finding")), "blocks early");
         assert_eq!(shape(&table(numbers(9), "1234.5")), "beside");
         assert_eq!(shape(&table(numbers(2), "1234.5")), "small");
+        let long = |name: &str| table(vec![Column::text(""), Column::text(name)], "0.8657718120805369");
+        assert_eq!(shape(&long("read")), "blocks", "such a number is not broken");
+        assert!(
+            html(&long("a-folder-with-a-long-name")).contains("<th scope=\"col\" class=\"words\">a-folder")
+        );
         let html = html(&table(words(4), "a \"verdict\" of some words"));
         assert!(html.contains("data-label=\"column 3\"><span>a &quot;verdict&quot;"), "{html}");
     }
