@@ -5,16 +5,20 @@
 //! [`Report::pictures`] gives the figures as SVG files.
 
 mod bars;
+mod colour;
 pub(crate) mod command;
 pub(crate) mod gallery;
 mod heat_map;
 mod html;
+mod legend;
 mod lines;
 mod picture;
 mod scale;
 mod svg;
 mod table;
+mod text;
 mod theme;
+mod words;
 
 use std::fs;
 use std::path::Path;
@@ -179,16 +183,39 @@ pub struct Column {
 enum Room {
     /// A page on a screen or on paper.
     Wide,
+    /// A part of a screen, or a telephone held sideways.
+    Medium,
     /// A telephone held upright.
     Narrow,
 }
 
 impl Room {
-    /// Its width; letters are as large in both.
+    const ALL: [Room; 3] = [Room::Wide, Room::Medium, Room::Narrow];
+
+    /// Its width; letters are as large in all.
     fn width(self) -> f64 {
         match self {
             Room::Wide => 920.0,
+            Room::Medium => 640.0,
             Room::Narrow => 318.0,
+        }
+    }
+
+    /// The height of a plot in it.
+    fn plot_height(self) -> f64 {
+        match self {
+            Room::Wide => 352.0,
+            Room::Medium => 300.0,
+            Room::Narrow => 232.0,
+        }
+    }
+
+    /// The class of what a page shows only where it has this room.
+    fn name(self) -> &'static str {
+        match self {
+            Room::Wide => "wide",
+            Room::Medium => "medium",
+            Room::Narrow => "narrow",
         }
     }
 }

@@ -75,7 +75,7 @@ impl Summary {
             "most",
         ];
         let mut columns: Vec<Column> = names.into_iter().map(Column::number).collect();
-        columns.push(Column::text("digest"));
+        columns.push(Column::number("digest"));
         Figure::Table(Table {
             title: "By query".into(),
             note: "Times in milliseconds; rows are solutions or distinct triples.".into(),

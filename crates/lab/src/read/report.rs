@@ -283,6 +283,7 @@ fn traced(groups: &[CellGroup<'_>]) -> Vec<Figure> {
     };
     let columns = [
         "requests asked",
+        "pages per request",
         "own bios",
         "bios per request",
         "bytes per bio",

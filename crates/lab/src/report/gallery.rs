@@ -127,12 +127,12 @@ fn card(out: &mut String, run: &Shown, base: &Path, number: usize) {
         escape(&run.began)
     );
     if let Some(finding) = run.report.summary.first() {
-        let _ = writeln!(out, "<p>{}</p>", escape(finding));
+        let _ = writeln!(out, "<p>{}</p>", super::words::prose(finding));
     }
     let mut figures = run.report.sections.iter().flat_map(|section| &section.figures);
     let picture = figures.find_map(|figure: &Figure| figure.picture(Room::Narrow, &number.to_string()));
     if let Some(picture) = picture {
-        let _ = writeln!(out, "<div class=\"scroll\">{}</div>", picture.inline_fixed());
+        html::scrolled(out, "", &title, &picture.inline_fixed());
     }
     *out += "</figure>\n";
 }

@@ -1,16 +1,23 @@
 //! Heat maps: a coloured cell with its value for every pair of names.
 
+use super::colour::{Rgb, luminance};
 use super::svg::{Anchor, Picture};
+use super::text::{self, LINE_HEIGHT, NAME_SIZE, TICK_SIZE};
 use super::{Column, HeatMap, Room, Table};
 
-const TOP: f64 = 20.0;
+/// The title of the rows stands above them.
+const TOP: f64 = 28.0;
 const CELL_HEIGHT: f64 = 46.0;
-/// A cell with its value in it is no narrower: the page moves sideways instead.
-const LEAST_CELL: f64 = 58.0;
+/// A cell is no narrower than this and than its value: the page moves sideways instead.
+const LEAST_CELL: f64 = 46.0;
+/// A cell is no wider.
+const MOST_CELL: f64 = 150.0;
+/// Lines of a name.
+const MOST_LINES: usize = 3;
 
 /// The viridis colours (public domain), from low to high: they keep their order in grey and for
 /// the colour-blind.
-const COLOURS: [(u8, u8, u8); 9] = [
+const COLOURS: [Rgb; 9] = [
     (68, 1, 84),
     (71, 44, 122),
     (59, 81, 139),
@@ -22,24 +29,72 @@ const COLOURS: [(u8, u8, u8); 9] = [
     (253, 231, 37),
 ];
 
+/// Widths, and the names in lines.
+struct MapLayout {
+    left: f64,
+    cell_width: f64,
+    rows: Vec<Vec<String>>,
+    columns: Vec<Vec<String>>,
+}
+
+impl MapLayout {
+    fn new(map: &HeatMap, room: Room) -> MapLayout {
+        let widest = |names: &[String]| names.iter().map(|n| text::width(n, TICK_SIZE)).fold(0.0, f64::max);
+        let most = if room == Room::Narrow { 96.0 } else { 220.0 };
+        let left = (widest(&map.y) + 18.0).clamp(30.0, most);
+        let shown: Vec<String> = values(map).map(|value| map.unit.show(value)).collect();
+        let shown = shown.iter().map(|value| text::width(value, NAME_SIZE)).fold(0.0, f64::max);
+        let least = (shown + 8.0).clamp(LEAST_CELL, MOST_CELL);
+        let cell_width = (room.width() - left - 6.0) / map.x.len().max(1) as f64;
+        let cell_width = cell_width.clamp(least, MOST_CELL);
+        let wrap = |names: &[String], room: f64| -> Vec<Vec<String>> {
+            names.iter().map(|name| text::wrap(name, room, TICK_SIZE, MOST_LINES)).collect()
+        };
+        let (rows, columns) = (wrap(&map.y, left - 14.0), wrap(&map.x, cell_width - 4.0));
+        MapLayout { left, cell_width, rows, columns }
+    }
+}
+
 pub(super) fn draw(map: &HeatMap, room: Room, id: &str) -> Picture {
-    let columns = map.x.len().max(1) as f64;
-    let (left, right, least) = match room {
-        Room::Wide => (110.0, 20.0, 0.0),
-        Room::Narrow => (88.0, 6.0, LEAST_CELL),
-    };
-    let cell_width = ((room.width() - left - right) / columns).clamp(least, 150.0);
+    let layout = MapLayout::new(map, room);
+    let MapLayout { left, cell_width, .. } = layout;
+    let cells = map.x.len() as f64 * cell_width;
     let bottom = TOP + map.y.len() as f64 * CELL_HEIGHT;
-    let width = left + columns * cell_width + right;
-    let mut picture = Picture::new(width.max(318.0), bottom + 58.0, &map.title, &description(map), id);
+    let below = layout.columns.iter().map(Vec::len).max().unwrap_or(1) as f64 * LINE_HEIGHT;
+    let label_width = text::width(&map.x_label, NAME_SIZE).max(text::width(&map.y_label, NAME_SIZE));
+    let width = (left + cells + 6.0).max((label_width + 8.0).min(room.width()));
+    let mut picture = Picture::new(width, bottom + below + 36.0, &map.title, &description(map), id);
+    let title = text::cut(&map.y_label, width - 8.0, NAME_SIZE);
+    picture.text((4.0, 15.0), Anchor::Start, "label", &title);
+    for (r, lines) in layout.rows.iter().enumerate() {
+        let middle = TOP + (r as f64 + 0.5) * CELL_HEIGHT - (lines.len() - 1) as f64 * LINE_HEIGHT / 2.0;
+        for (i, line) in lines.iter().enumerate() {
+            let at = (left - 8.0, middle + 4.0 + i as f64 * LINE_HEIGHT);
+            picture.text(at, Anchor::End, "tick", line);
+        }
+    }
+    draw_cells(&mut picture, map, &layout);
+    for (c, lines) in layout.columns.iter().enumerate() {
+        let x = left + (c as f64 + 0.5) * cell_width;
+        for (i, line) in lines.iter().enumerate() {
+            picture.text((x, bottom + 17.0 + i as f64 * LINE_HEIGHT), Anchor::Middle, "tick", line);
+        }
+    }
+    let label = text::cut(&map.x_label, width - 8.0, NAME_SIZE);
+    let half = text::width(&label, NAME_SIZE) / 2.0;
+    let middle = (left + cells / 2.0).min(width - half - 4.0).max(half + 4.0);
+    picture.text((middle, bottom + below + 24.0), Anchor::Middle, "label", &label);
+    picture
+}
+
+fn draw_cells(picture: &mut Picture, map: &HeatMap, layout: &MapLayout) {
     let (low, high) = range(map);
     for (r, row) in map.cells.iter().enumerate() {
-        let y = TOP + r as f64 * CELL_HEIGHT;
         let name = map.y.get(r).map_or("", String::as_str);
-        picture.text((left - 10.0, y + CELL_HEIGHT / 2.0 + 4.0), Anchor::End, "tick", name);
         for (c, value) in row.iter().enumerate() {
-            let at = (left + c as f64 * cell_width + 1.0, y + 1.0);
-            let size = (cell_width - 2.0, CELL_HEIGHT - 2.0);
+            let corner = (layout.left + c as f64 * layout.cell_width, TOP + r as f64 * CELL_HEIGHT);
+            let at = (corner.0 + 1.0, corner.1 + 1.0);
+            let size = (layout.cell_width - 2.0, CELL_HEIGHT - 2.0);
             let Some(value) = value else {
                 picture.rect(at, size, "absent", "not measured");
                 continue;
@@ -47,19 +102,18 @@ pub(super) fn draw(map: &HeatMap, room: Room, id: &str) -> Picture {
             let share = share(*value, low, high, map.log);
             let shown = map.unit.show(*value);
             let column = map.x.get(c).map_or("", String::as_str);
-            picture.cell(at, size, &colour(share), &format!("{name}, {column}: {shown}"));
-            let class = if share > 0.55 { "deep" } else { "bright" };
+            picture.cell(at, size, &hex(colour(share)), &format!("{name}, {column}: {shown}"));
             let middle = (at.0 + size.0 / 2.0, at.1 + size.1 / 2.0 + 4.5);
-            picture.text(middle, Anchor::Middle, class, &shown);
+            picture.text(middle, Anchor::Middle, letters(colour(share)), &shown);
         }
     }
-    for (c, name) in map.x.iter().enumerate() {
-        let x = left + (c as f64 + 0.5) * cell_width;
-        picture.text((x, bottom + 18.0), Anchor::Middle, "tick", name);
-    }
-    picture.text((left + columns * cell_width / 2.0, bottom + 44.0), Anchor::Middle, "label", &map.x_label);
-    picture.upright((18.0, f64::midpoint(TOP, bottom)), "label", &map.y_label);
-    picture
+}
+
+/// The class of letters that can be read on a colour.
+fn letters(colour: Rgb) -> &'static str {
+    let on = luminance(colour);
+    let (bright, deep) = (1.05 / (on + 0.05), (on + 0.05) / 0.05);
+    if bright > deep { "bright" } else { "deep" }
 }
 
 fn values(map: &HeatMap) -> impl Iterator<Item = f64> {
@@ -78,13 +132,17 @@ fn share(value: f64, low: f64, high: f64, log: bool) -> f64 {
     if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.5 }
 }
 
-fn colour(share: f64) -> String {
+fn colour(share: f64) -> Rgb {
     let place = share * (COLOURS.len() - 1) as f64;
     let i = (place as usize).min(COLOURS.len() - 2);
     let between =
         |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * (place - i as f64)).round() as u8;
     let (a, b) = (COLOURS[i], COLOURS[i + 1]);
-    format!("#{:02x}{:02x}{:02x}", between(a.0, b.0), between(a.1, b.1), between(a.2, b.2))
+    (between(a.0, b.0), between(a.1, b.1), between(a.2, b.2))
+}
+
+fn hex((red, green, blue): Rgb) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 fn description(map: &HeatMap) -> String {
@@ -113,13 +171,45 @@ pub(super) fn data(map: &HeatMap) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::colour::contrast;
     use super::*;
 
     #[test]
     fn colours_span_the_values() {
-        assert_eq!(colour(share(1.0, 1.0, 100.0, true)), "#440154");
-        assert_eq!(colour(share(100.0, 1.0, 100.0, true)), "#fde725");
-        assert_eq!(colour(share(10.0, 1.0, 100.0, true)), "#21908d");
+        assert_eq!(hex(colour(share(1.0, 1.0, 100.0, true))), "#440154");
+        assert_eq!(hex(colour(share(100.0, 1.0, 100.0, true))), "#fde725");
+        assert_eq!(hex(colour(share(10.0, 1.0, 100.0, true))), "#21908d");
         assert_eq!(share(5.0, 5.0, 5.0, false), 0.5);
+    }
+
+    #[test]
+    fn values_can_be_read_on_every_colour() {
+        for hundredth in 0..=100 {
+            let on = colour(f64::from(hundredth) / 100.0);
+            let letters = if letters(on) == "bright" { (255, 255, 255) } else { (0, 0, 0) };
+            let contrast = contrast(letters, on);
+            assert!(contrast >= 4.5, "{contrast} at {hundredth} %");
+        }
+    }
+
+    #[test]
+    fn long_names_and_many_columns_keep_their_values_readable() {
+        let names = |n: usize, name: &str| (0..n).map(|i| format!("{name} {i}")).collect::<Vec<_>>();
+        let map = HeatMap {
+            x_label: "a long title of the columns that there are".into(),
+            x: names(40, "a query with a long name"),
+            y: names(2, "http://example.org/an-engine-with-a-long-name/and/no/blank"),
+            cells: vec![vec![Some(1234.5); 40]; 2],
+            ..HeatMap::default()
+        };
+        for room in [Room::Wide, Room::Medium, Room::Narrow] {
+            let layout = MapLayout::new(&map, room);
+            assert!(layout.cell_width >= text::width("1.23k", NAME_SIZE), "{}", layout.cell_width);
+            let fits = |lines: &Vec<Vec<String>>, room: f64| {
+                lines.iter().flatten().all(|line| text::width(line, TICK_SIZE) <= room)
+            };
+            assert!(fits(&layout.rows, layout.left - 8.0) && fits(&layout.columns, layout.cell_width));
+            assert!(draw(&map, room, "0").width > room.width(), "it is moved sideways");
+        }
     }
 }

@@ -1,7 +1,9 @@
-//! Lines and clouds of dots over two axes, named at their ends or above.
+//! Lines and clouds of dots over two axes, with the names of the series beside or above.
 
+use super::legend::{self, Entry, Rows, Sign};
 use super::scale::{FittedAxis, fit};
 use super::svg::{Anchor, Picture};
+use super::text::{self, BAND_SIZE, NAME_SIZE, TICK_SIZE};
 use super::theme::series_class;
 use super::{Column, Plot, Room, Series, Table};
 
@@ -24,66 +26,69 @@ struct Frame {
     label: f64,
 }
 
-/// About the width of a letter.
-pub(super) const LETTER: f64 = 7.3;
-/// About the width of a letter in the name of a band.
-const SMALL_LETTER: f64 = 6.2;
 /// Letters of an upright name.
 const MOST_UPRIGHT: usize = 28;
-/// More points than this are joined without marks.
+/// Of more points than this only some have marks.
 const MOST_MARKS: usize = 32;
+/// Marks on a line of more points.
+const FEW_MARKS: usize = 8;
 /// More points than this cannot be told apart.
 const MOST_POINTS: usize = 4000;
-/// Distance between names at the ends of lines.
-const NAME_HEIGHT: f64 = 17.0;
+/// Values are written at the marks of at most so many series of one point.
+const MOST_LONE: usize = 6;
 
-/// The names of the series stand beside the ends of lines, above dots, and above everything where
-/// there is little room.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Place of the names of the series.
 enum SeriesNames {
     None,
-    Aside,
-    Above,
-    Stacked,
+    /// width of their column
+    Aside(f64),
+    Above(Rows),
 }
 
 impl SeriesNames {
-    fn choose(plot: &Plot, style: Style, room: Room) -> SeriesNames {
-        let named = plot.series.len() > 1 || plot.series.iter().any(|series| series.dashed);
-        match (named, room, style) {
-            (false, ..) => SeriesNames::None,
-            (true, Room::Narrow, _) => SeriesNames::Stacked,
-            (true, Room::Wide, Style::Lines) => SeriesNames::Aside,
-            (true, Room::Wide, Style::Dots) => SeriesNames::Above,
+    fn choose(plot: &Plot, drawn: &[usize], style: Style, room: Room) -> SeriesNames {
+        let names: Vec<&str> = drawn.iter().map(|&i| plot.series[i].name.as_str()).collect();
+        if plot.series.len() < 2 && drawn.iter().all(|&i| !plot.series[i].dashed) {
+            return SeriesNames::None;
         }
+        if (style, room) == (Style::Lines, Room::Wide)
+            && let Some(width) = legend::aside_width(&names, room.plot_height())
+        {
+            return SeriesNames::Aside(width);
+        }
+        SeriesNames::Above(Rows::new(&names, 8.0, room.width() - 4.0))
     }
 }
 
 impl Frame {
-    fn new(plot: &Plot, names: SeriesNames, room: Room) -> Frame {
+    fn new(plot: &Plot, names: &SeriesNames, room: Room) -> Frame {
         let width = room.width();
-        let longest = plot.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
         let beside = match names {
-            SeriesNames::Aside => (longest as f64 * LETTER + 36.0).min(360.0),
+            SeriesNames::Aside(width) => width + 14.0,
             _ if room == Room::Narrow => 14.0,
             _ => 24.0,
         };
-        let top = match names {
-            SeriesNames::Above => 40.0,
-            SeriesNames::Stacked => 18.0 + plot.series.len() as f64 * NAME_HEIGHT,
-            _ => 20.0,
-        };
-        let (height, left, label) = match room {
-            Room::Wide => (430.0, 86.0, 18.0),
-            Room::Narrow => (top + 290.0, 72.0, 11.0),
-        };
-        Frame { width, height, left, right: width - beside, top, bottom: height - 58.0, label }
+        let top = if let SeriesNames::Above(rows) = names { rows.height + 14.0 } else { 20.0 };
+        let bottom = top + room.plot_height();
+        let y = fit(&plot.y, plot.series.iter().flat_map(|s| &s.points).map(|p| p.1), bottom, top);
+        let ticks = y.ticks().iter().map(|tick| text::width(&tick.1, TICK_SIZE)).fold(0.0, f64::max);
+        let label = if room == Room::Narrow { 11.0 } else { 18.0 };
+        Frame {
+            width,
+            height: bottom + 58.0,
+            left: label + ticks + 20.0,
+            right: width - beside,
+            top,
+            bottom,
+            label,
+        }
     }
 }
 
 pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
-    let names = SeriesNames::choose(plot, style, room);
-    let frame = Frame::new(plot, names, room);
+    let drawn: Vec<usize> = (0..plot.series.len()).filter(|&i| has_places(plot, i)).collect();
+    let names = SeriesNames::choose(plot, &drawn, style, room);
+    let frame = Frame::new(plot, &names, room);
     let mut picture = Picture::new(frame.width, frame.height, &plot.title, &description(plot), id);
     let all = || plot.series.iter().flat_map(|series| &series.points);
     let x = fit(&plot.x, all().map(|p| p.0), frame.left, frame.right);
@@ -91,26 +96,55 @@ pub(super) fn draw(plot: &Plot, style: Style, room: Room, id: &str) -> Picture {
     bands(&mut picture, plot, &x, &frame);
     axes(&mut picture, plot, &x, &y, &frame);
 
-    let mut ends = Vec::new();
-    for (i, series) in plot.series.iter().enumerate() {
-        let points = places(series, &x, &y, room);
+    let mut entries = Vec::new();
+    let mut lone = Vec::new();
+    for &i in &drawn {
+        let points = places(&plot.series[i], &x, &y, room);
         let Some(last) = points.last() else { continue };
-        ends.push((last.0, i));
-        match style {
-            Style::Lines => draw_line(&mut picture, plot, i, &points),
-            Style::Dots => {
-                let at: Vec<_> = points.iter().map(|p| p.0).collect();
-                picture.dots(&at, &format!("dots {}", series_class(colour(plot, i))));
-            }
+        let sign = draw_series(&mut picture, plot, i, style, &points);
+        entries.push(Entry { name: &plot.series[i].name, colour: colour(plot, i), sign, end: last.0 });
+        if points.len() == 1 {
+            lone.push(*last);
         }
     }
     match names {
         SeriesNames::None => {}
-        SeriesNames::Aside => name_aside(&mut picture, plot, ends, &frame),
-        SeriesNames::Above => name_above(&mut picture, plot, frame.left),
-        SeriesNames::Stacked => name_stacked(&mut picture, plot),
+        SeriesNames::Aside(_) => legend::aside(&mut picture, entries, frame.right, (frame.top, frame.bottom)),
+        SeriesNames::Above(rows) => rows.draw(&mut picture, &entries),
+    }
+    if drawn.is_empty() {
+        let middle = (f64::midpoint(frame.left, frame.right), f64::midpoint(frame.top, frame.bottom) - 8.0);
+        picture.text(middle, Anchor::Middle, "label", "no values");
+    } else if lone.len() == drawn.len() && style == Style::Lines {
+        name_lone(&mut picture, plot, &lone, &frame);
     }
     picture
+}
+
+/// Whether a series has a point that the axes can show.
+fn has_places(plot: &Plot, i: usize) -> bool {
+    let has = |axis: &super::Axis, value: f64| {
+        value.is_finite() && (axis.scale != super::Scale::Log || value > 0.0)
+    };
+    plot.series[i].points.iter().any(|(x, y)| has(&plot.x, *x) && has(&plot.y, *y))
+}
+
+/// The values beside points that no line leads to, each where it covers no other.
+fn name_lone(picture: &mut Picture, plot: &Plot, points: &[Placed], frame: &Frame) {
+    if points.len() > MOST_LONE {
+        return;
+    }
+    let mut taken: Vec<f64> = Vec::new();
+    for ((x, y), (_, value)) in points {
+        if taken.iter().any(|other| (other - y).abs() < text::LINE_HEIGHT + 1.0) {
+            continue;
+        }
+        taken.push(*y);
+        let shown = plot.y.unit.show(*value);
+        let is_right = x + 10.0 + text::width(&shown, NAME_SIZE) <= frame.right;
+        let (at, anchor) = if is_right { (x + 10.0, Anchor::Start) } else { (x - 10.0, Anchor::End) };
+        picture.text((at, y + 4.5), anchor, "", &shown);
+    }
 }
 
 fn colour(plot: &Plot, i: usize) -> usize {
@@ -133,27 +167,38 @@ fn axes(picture: &mut Picture, plot: &Plot, x: &FittedAxis, y: &FittedAxis, fram
         picture.line((left, at), (right, at), "grid");
         picture.text((left - 9.0, at + 4.0), Anchor::End, "tick", &label);
     }
-    for (at, label) in apart(x.ticks()) {
+    for Tick { at, label_at, label } in apart(x.ticks(), frame.width) {
         picture.line((at, bottom), (at, bottom + 5.0), "axis");
-        picture.text((at, bottom + 20.0), Anchor::Middle, "tick", &label);
+        picture.text((label_at, bottom + 20.0), Anchor::Middle, "tick", &label);
     }
     picture.line((left, bottom), (right, bottom), "axis");
-    picture.text((f64::midpoint(left, right), frame.height - 12.0), Anchor::Middle, "label", &plot.x.label);
-    picture.upright((frame.label, f64::midpoint(frame.top, bottom)), "label", &plot.y.label);
+    let label = text::cut(&plot.x.label, right - left, NAME_SIZE);
+    picture.text((f64::midpoint(left, right), frame.height - 12.0), Anchor::Middle, "label", &label);
+    let label = text::cut(&plot.y.label, bottom - frame.top, NAME_SIZE);
+    picture.upright((frame.label, f64::midpoint(frame.top, bottom)), "label", &label);
 }
 
-/// Ticks of a horizontal axis whose labels do not cover each other, from the first on.
-pub(super) fn apart(ticks: Vec<(f64, String)>) -> Vec<(f64, String)> {
+/// A tick of a horizontal axis.
+pub(super) struct Tick {
+    pub(super) at: f64,
+    /// The middle of its label, which stays within the drawing.
+    pub(super) label_at: f64,
+    pub(super) label: String,
+}
+
+/// Ticks of a horizontal axis whose labels do not cover each other, from the first on, in a drawing
+/// of some width.
+pub(super) fn apart(ticks: Vec<(f64, String)>, width: f64) -> Vec<Tick> {
     let mut free = f64::NEG_INFINITY;
-    let has_room = |(at, label): &(f64, String)| {
-        let half = label.chars().count() as f64 * SMALL_LETTER / 2.0;
-        let fits = at - half >= free;
-        if fits {
-            free = at + half + 5.0;
-        }
-        fits
+    let tick = |(at, label): (f64, String)| {
+        let half = text::width(&label, TICK_SIZE) / 2.0;
+        let label_at = at.min(width - half - 2.0).max(half + 2.0);
+        (label_at - half >= free).then(|| {
+            free = label_at + half + 5.0;
+            Tick { at, label_at, label }
+        })
     };
-    ticks.into_iter().filter(has_room).collect()
+    ticks.into_iter().filter_map(tick).collect()
 }
 
 /// The named stretches of the horizontal axis, behind everything: each second one darker, names
@@ -169,99 +214,47 @@ fn bands(picture: &mut Picture, plot: &Plot, x: &FittedAxis, frame: &Frame) {
         let unit = plot.x.unit;
         let tip = format!("{}: {} to {}", band.name, unit.show(band.from), unit.show(band.to));
         picture.rect((from, top), (to - from, bottom - top), class, &tip);
-        let (letters, middle) = (band.name.chars().count(), f64::midpoint(from, to));
-        if to - from > letters as f64 * SMALL_LETTER + 6.0 {
+        let (long, middle) = (text::width(&band.name, BAND_SIZE), f64::midpoint(from, to));
+        if to - from > long + 6.0 {
             picture.text((middle, top + 13.0), Anchor::Middle, "band-name", &band.name);
         } else if to - from > 12.0 {
             let name: String = band.name.chars().take(MOST_UPRIGHT).collect();
-            let length = name.chars().count() as f64 * SMALL_LETTER;
+            let length = text::width(&name, BAND_SIZE);
             picture.upright((middle + 4.0, top + length / 2.0 + 6.0), "band-name", &name);
         }
     }
 }
 
-fn draw_line(picture: &mut Picture, plot: &Plot, i: usize, points: &[Placed]) {
-    let series = &plot.series[i];
+/// Draws a series. Returns the sign that stands for it.
+fn draw_series(picture: &mut Picture, plot: &Plot, i: usize, style: Style, points: &[Placed]) -> Sign {
+    let (series, colour) = (&plot.series[i], colour(plot, i));
+    let at: Vec<_> = points.iter().map(|p| p.0).collect();
+    let class = series_class(colour);
+    if style == Style::Dots {
+        picture.dots(&at, &format!("dots {class}"));
+        return Sign::Dots;
+    }
+    let is_lone = points.len() == 1;
     let dashed = if series.dashed { " dashed" } else { "" };
     let thin = if points.len() > 200 { " thin" } else { "" };
-    let at: Vec<_> = points.iter().map(|p| p.0).collect();
-    let colour = colour(plot, i);
-    picture.path(&at, &format!("line {}{dashed}{thin}", series_class(colour)));
-    if points.len() > MOST_MARKS || series.dashed {
-        return;
+    if !is_lone {
+        picture.path(&at, &format!("line {class}{dashed}{thin}"));
     }
-    for (at, value) in points {
+    if series.dashed && !is_lone {
+        return Sign::Dashed;
+    }
+    if points.len() > MOST_MARKS && plot.series.len() < 2 {
+        return Sign::Line;
+    }
+    // Shapes tell lines apart where colours do not; on a long line some are enough. Each line
+    // begins elsewhere, so that lines of the same values show each other's.
+    let every = if points.len() > MOST_MARKS { points.len().div_ceil(FEW_MARKS) } else { 1 };
+    let first = if every > 1 { (i * every / 3 + every / 4) % every } else { 0 };
+    for (at, value) in points.iter().skip(first).step_by(every) {
         let tip = format!("{}: {} at {}", series.name, plot.y.unit.show(value.1), plot.x.unit.show(value.0));
         picture.mark(*at, colour, &tip);
     }
-}
-
-/// Labels at the line ends, moved apart where they would cover each other.
-fn name_aside(picture: &mut Picture, plot: &Plot, mut ends: Vec<((f64, f64), usize)>, frame: &Frame) {
-    let right = frame.right;
-    ends.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
-    let wanted: Vec<f64> = ends.iter().map(|end| end.0.1).collect();
-    for ((end, i), y) in ends.iter().zip(spread_out(&wanted, frame.top + 4.0, frame.bottom)) {
-        let colour = colour(plot, *i);
-        let class = format!("leader {}", series_class(colour));
-        picture.path(&[(end.0 + 6.0, end.1), (right + 6.0, y), (right + 12.0, y)], &class);
-        if plot.series[*i].dashed {
-            let class = format!("line dashed {}", series_class(colour));
-            picture.line((right + 11.0, y), (right + 25.0, y), &class);
-        } else {
-            picture.mark((right + 18.0, y), colour, "");
-        }
-        picture.text((right + 28.0, y + 4.5), Anchor::Start, "", &plot.series[*i].name);
-    }
-}
-
-/// Moves sorted places apart to at least a name's height, staying between `top` and `bottom`
-/// while there is room.
-fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
-    let mut places = Vec::with_capacity(wanted.len());
-    let mut free = top;
-    for y in wanted {
-        places.push(y.max(free));
-        free = places.last().expect("just added") + NAME_HEIGHT;
-    }
-    let mut free = bottom;
-    for y in places.iter_mut().rev() {
-        *y = y.min(free).max(top);
-        free = *y - NAME_HEIGHT;
-    }
-    places
-}
-
-fn name_above(picture: &mut Picture, plot: &Plot, left: f64) {
-    let mut at = left;
-    for (i, series) in plot.series.iter().enumerate() {
-        picture.mark((at + 6.0, 18.0), colour(plot, i), "");
-        picture.text((at + 16.0, 22.5), Anchor::Start, "", &series.name);
-        at += series.name.chars().count() as f64 * LETTER + 40.0;
-    }
-}
-
-/// A line for each name, below one another, cut where the drawing ends.
-fn name_stacked(picture: &mut Picture, plot: &Plot) {
-    let letters = ((picture.width - 40.0) / LETTER) as usize;
-    for (i, series) in plot.series.iter().enumerate() {
-        let y = 14.0 + i as f64 * NAME_HEIGHT;
-        if series.dashed {
-            let class = format!("line dashed {}", series_class(colour(plot, i)));
-            picture.line((4.0, y), (20.0, y), &class);
-        } else {
-            picture.mark((12.0, y), colour(plot, i), "");
-        }
-        picture.text((26.0, y + 4.5), Anchor::Start, "", &cut(&series.name, letters));
-    }
-}
-
-/// So many letters of a name, with dots for what is left out.
-pub(super) fn cut(name: &str, letters: usize) -> String {
-    match name.char_indices().nth(letters) {
-        Some(_) => name.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
-        None => name.to_owned(),
-    }
+    if is_lone { Sign::Marks } else { Sign::LineAndMarks }
 }
 
 /// Description for readers who cannot see the picture.
@@ -334,19 +327,54 @@ mod tests {
         let picture = draw(&plot, Style::Lines, Room::Narrow, "0");
         assert!(picture.width <= 350.0, "{}", picture.width);
         let svg = picture.inline();
-        assert!(svg.contains(">a</text>") && svg.contains(">a name that") && !svg.contains("upright</text>"));
+        assert!(svg.contains(">a</text>") && svg.contains(">a name that") && svg.contains("upright</text>"));
         let ticks: Vec<(f64, String)> = (0..20).map(|i| (f64::from(i) * 15.0, "1000 s".into())).collect();
-        let kept = apart(ticks);
-        assert_eq!(kept[0].0, 0.0);
-        assert!(kept.windows(2).all(|w| w[1].0 - w[0].0 > 6.0 * SMALL_LETTER), "{kept:?}");
-        assert!(kept.len() > 4, "{kept:?}");
+        let kept = apart(ticks, 290.0);
+        assert_eq!(kept[0].at, 0.0);
+        let half = text::width("1000 s", TICK_SIZE) / 2.0;
+        assert!(kept.windows(2).all(|w| w[1].label_at - w[0].label_at > 2.0 * half));
+        assert!(kept.iter().all(|tick| tick.label_at >= half && tick.label_at + half <= 290.0));
+        assert!(kept.len() > 4, "{}", kept.len());
+    }
+
+    /// Number of marks outside of a legend, which have a tip.
+    fn marks(svg: &str) -> usize {
+        svg.split("class=\"mark")
+            .skip(1)
+            .filter(|rest| rest[..rest.find('/').unwrap()].contains("<title>"))
+            .count()
     }
 
     #[test]
-    fn names_do_not_cover_each_other() {
-        let places = spread_out(&[100.0, 101.0, 102.0, 399.0, 400.0], 20.0, 400.0);
-        assert!(places.windows(2).all(|w| w[1] - w[0] >= NAME_HEIGHT - 1e-9), "{places:?}");
-        assert!(places[0] >= 20.0 && places[4] <= 400.0);
-        assert_eq!(spread_out(&[30.0, 200.0], 20.0, 400.0), [30.0, 200.0]);
+    fn a_series_of_one_point_is_a_mark_with_its_value() {
+        let lone = |name: &str, value: f64| Series::new(name, vec![(1.0, value)]);
+        let series = vec![lone("a", 4.0), lone("goal", 2.0).dashed(), Series::new("none", vec![])];
+        let plot = Plot { series, ..Plot::default() };
+        for room in [Room::Wide, Room::Medium, Room::Narrow] {
+            let svg = draw(&plot, Style::Lines, room, "0").inline();
+            assert_eq!(marks(&svg), 2, "{svg}");
+            assert!(!svg.contains("class=\"line"), "no line of one point: {svg}");
+            assert!(
+                svg.contains(">4</text>") && svg.contains(">goal</text>") && !svg.contains(">none</text>")
+            );
+        }
+        let empty = Plot { series: vec![Series::new("none", vec![])], ..Plot::default() };
+        assert!(draw(&empty, Style::Lines, Room::Wide, "0").inline().contains(">no values</text>"));
+    }
+
+    #[test]
+    fn each_series_is_named_once_and_long_lines_have_some_marks() {
+        let line = |name: &str| Series::new(name, (0..500).map(|i| (f64::from(i), 1.0)).collect());
+        let plot = Plot { series: vec![line("first"), line("second")], ..Plot::default() };
+        for style in [Style::Lines, Style::Dots] {
+            for room in [Room::Wide, Room::Medium, Room::Narrow] {
+                let svg = draw(&plot, style, room, "0").inline();
+                for name in [">first</text>", ">second</text>"] {
+                    assert_eq!(svg.matches(name).count(), 1, "{svg}");
+                }
+                let expected = if style == Style::Lines { 2 * FEW_MARKS } else { 0 };
+                assert_eq!(marks(&svg), expected, "{room:?}");
+            }
+        }
     }
 }

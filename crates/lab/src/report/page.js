@@ -23,6 +23,16 @@ function standalone(svg) {
   });
   return new XMLSerializer().serializeToString(copy);
 }
+// Boxes that are wider inside say that they can be moved.
+function hint() {
+  for (const box of document.querySelectorAll('.scroll'))
+    box.parentElement.classList.toggle('wider', box.scrollWidth > box.clientWidth + 1);
+}
+hint();
+addEventListener('resize', hint);
+document.addEventListener('toggle', hint, true);
+// Paper has no folds.
+addEventListener('beforeprint', () => document.querySelectorAll('.more').forEach((more) => { more.open = true; }));
 function save(blob, name) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(blob);
@@ -36,6 +46,7 @@ for (const tools of document.querySelectorAll('.save')) {
   tools.addEventListener('click', (event) => {
     const kind = event.target.dataset.save;
     if (!kind) return;
+    // The first is drawn for the widest room.
     const svg = figure.querySelector('svg');
     const text = standalone(svg);
     const blob = new Blob([text], { type: 'image/svg+xml' });

@@ -98,6 +98,16 @@ impl Picture {
         self.put(format_args!("<path d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\" class=\"{class}\"/>"));
     }
 
+    /// From the smallest to the largest value at a height, with ends; `tip` is shown under the
+    /// pointer.
+    pub(super) fn whisker(&mut self, low: f64, high: f64, y: f64, tip: &str) {
+        let (above, below) = (y - 3.0, y + 3.0);
+        let d = format!(
+            "M{low:.1} {above:.1}V{below:.1}M{low:.1} {y:.1}H{high:.1}M{high:.1} {above:.1}V{below:.1}"
+        );
+        self.shape(&format!("path d=\"{d}\" class=\"whisker\""), "path", tip);
+    }
+
     /// A line through all points.
     pub(super) fn path(&mut self, points: &[Point], class: &str) {
         let mut d = String::new();

@@ -67,8 +67,8 @@ fn a_page_is_self_contained_and_escaped() {
     for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link", "<iframe"] {
         assert!(!page.contains(outside), "{outside} would need something outside of the page");
     }
-    assert_eq!(page.matches("<svg").count(), 8, "each for screens and for telephones");
-    assert_eq!(page.matches("role=\"img\"").count(), 8);
+    assert_eq!(page.matches("<svg").count(), 12, "each for three widths");
+    assert_eq!(page.matches("role=\"img\"").count(), 12);
     let mut names: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let all = names.len();

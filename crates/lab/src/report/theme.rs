@@ -17,17 +17,18 @@ impl Theme {
             ("page", "#f6f7f9"),
             ("grid", "#e3e7ec"),
             ("rule", "#c9d0d8"),
+            ("shade", "#9aa5b1"),
             ("warn", "#8a4b00"),
             ("warn-page", "#fff4e0"),
             ("link", "#0b62b0"),
-            ("s0", "#0b6fc4"),
-            ("s1", "#d1495b"),
-            ("s2", "#1b8a5a"),
-            ("s3", "#b7791f"),
-            ("s4", "#7a4fbf"),
-            ("s5", "#0f8b9d"),
-            ("s6", "#b0418f"),
-            ("s7", "#5d6b1e"),
+            ("s0", "#2260cb"),
+            ("s1", "#c21066"),
+            ("s2", "#689f82"),
+            ("s3", "#c08203"),
+            ("s4", "#846bf4"),
+            ("s5", "#156751"),
+            ("s6", "#b15ba8"),
+            ("s7", "#667005"),
         ],
     };
 
@@ -40,17 +41,18 @@ impl Theme {
             ("page", "#0d1117"),
             ("grid", "#262e38"),
             ("rule", "#3a4552"),
+            ("shade", "#5a6776"),
             ("warn", "#ffcf87"),
             ("warn-page", "#33260f"),
             ("link", "#7cbcff"),
-            ("s0", "#58a6ff"),
-            ("s1", "#ff7b86"),
-            ("s2", "#4ecb8d"),
-            ("s3", "#e8b04a"),
-            ("s4", "#b898f5"),
-            ("s5", "#4cc9dc"),
-            ("s6", "#ee86cb"),
-            ("s7", "#b3c25a"),
+            ("s0", "#5388fa"),
+            ("s1", "#ff7080"),
+            ("s2", "#79e6ad"),
+            ("s3", "#f2b53d"),
+            ("s4", "#cdb2ff"),
+            ("s5", "#02b49e"),
+            ("s6", "#ca5bc1"),
+            ("s7", "#a49431"),
         ],
     };
 
@@ -82,6 +84,7 @@ pub(super) const DRAWING: &str = include_str!("drawing.css");
 
 #[cfg(test)]
 mod tests {
+    use super::super::colour::{KINDS, Rgb, contrast, distance, parse};
     use super::*;
 
     #[test]
@@ -90,6 +93,54 @@ mod tests {
         assert_eq!(names(Theme::LIGHT), names(Theme::DARK));
         for theme in [Theme::LIGHT, Theme::DARK] {
             assert!(!theme.resolve(DRAWING).contains("var("), "{}", theme.resolve(DRAWING));
+        }
+    }
+
+    fn named(theme: Theme, name: &str) -> Rgb {
+        let found = theme.colours.iter().find(|(other, _)| *other == name);
+        parse(found.unwrap_or_else(|| panic!("no colour {name}")).1)
+    }
+
+    #[test]
+    fn words_and_lines_can_be_read() {
+        for theme in [Theme::LIGHT, Theme::DARK] {
+            for (on, names) in [
+                ("paper", &["ink", "soft", "link"][..]),
+                ("page", &["ink", "soft", "link"]),
+                ("warn-page", &["warn"]),
+            ] {
+                for name in names {
+                    let contrast = contrast(named(theme, name), named(theme, on));
+                    assert!(contrast >= 4.5, "{name} on {on}: {contrast:.2}");
+                }
+            }
+            for i in 0..SERIES_COLOURS {
+                let contrast = contrast(named(theme, &format!("s{i}")), named(theme, "paper"));
+                assert!(contrast >= 3.0, "s{i}: {contrast:.2}");
+            }
+        }
+    }
+
+    #[test]
+    fn series_differ_for_every_eye() {
+        // About 2 can just be told apart side by side; lines are thin and apart. Tritanopia is
+        // rare.
+        let least = |kind: &str, series: usize| match (kind, series < 4) {
+            ("tritanopia", false) => 6.5,
+            ("tritanopia", true) => 8.9,
+            (_, false) => 8.0,
+            (_, true) => 10.0,
+        };
+        for theme in [Theme::LIGHT, Theme::DARK] {
+            for (kind, matrix) in &KINDS {
+                for a in 0..SERIES_COLOURS {
+                    for b in 0..a {
+                        let [first, second] = [a, b].map(|i| named(theme, &format!("s{i}")));
+                        let distance = distance(first, second, matrix);
+                        assert!(distance >= least(kind, a), "{kind}: s{b} and s{a} are {distance:.1} apart");
+                    }
+                }
+            }
         }
     }
 }

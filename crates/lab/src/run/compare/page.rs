@@ -147,8 +147,13 @@ impl<'a> Page<'a> {
     fn change_figures(&self) -> Vec<Figure> {
         let figure = |measure: &Measure| {
             let pairs = self.judged.pairs.iter().filter(|p| p.field == measure.field && p.before > 0.0);
+            // Colour alone does not tell all readers the verdict.
+            let told = |pair: &Pair| match pair.verdict {
+                Verdict::Better | Verdict::Worse => format!(": {}", pair.verdict.name()),
+                Verdict::Same | Verdict::None => String::new(),
+            };
             let bars = pairs.map(|pair| Bar {
-                name: self.cells.name(&pair.key),
+                name: self.cells.name(&pair.key) + &told(pair),
                 value: pair.after / pair.before,
                 range: None,
                 group: pair.verdict as usize,
@@ -157,7 +162,7 @@ impl<'a> Page<'a> {
                 title: format!("{}: after divided by before", measure.field),
                 note: format!(
                     "1 is no change, {} is better. Blue: within 3 % or the repeats' own spread; red: worse; \
-                     green: better.",
+                     green: better; yellow: no verdict.",
                     if measure.more_is_better { "more" } else { "less" }
                 ),
                 label: "ratio".into(),
