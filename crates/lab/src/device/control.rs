@@ -188,9 +188,6 @@ pub fn status(args: &NameArgs) -> Result<(), LabError> {
         size::about(a.written_bytes as f64),
         a.flushes
     );
-    if a.member_reads > a.reads {
-        crate::say!("  {} reads of its drives: some were cut where a chunk ends", a.member_reads);
-    }
     crate::say!("  {} outstanding now, {} at most", a.outstanding, a.most_outstanding);
     if a.splits > 0 {
         crate::say!("  {} splits at the borders of the array's chunks", a.splits);

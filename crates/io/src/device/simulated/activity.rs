@@ -42,6 +42,9 @@ impl Activity {
             }
             TransferKind::Flush => self.flushes += 1,
         }
+        if transfer.kind != TransferKind::Flush {
+            self.splits += parts - 1;
+        }
         self.outstanding += 1;
         self.most_outstanding = self.most_outstanding.max(self.outstanding);
     }

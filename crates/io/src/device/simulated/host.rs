@@ -136,9 +136,7 @@ impl Host {
         };
         let now = self.clock.now_ns().saturating_sub(way_ns).max(state.last_arrival);
         state.last_arrival = now;
-        let split = state.mechanics.splits();
         state.mechanics.arrive(id, transfer, now);
-        state.activity.splits += state.mechanics.splits() - split;
         if self.clock.is_virtual() {
             let event = state.arm();
             drop(state);

@@ -45,9 +45,4 @@ pub(crate) trait Mechanics: Send {
     fn credits(&self, _now_ns: u64) -> Option<f64> {
         None
     }
-
-    /// Pieces beyond the first that an array made of reads and writes so far.
-    fn splits(&self) -> u64 {
-        0
-    }
 }

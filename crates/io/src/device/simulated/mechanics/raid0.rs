@@ -18,15 +18,13 @@ pub(crate) struct Raid0 {
     free: Vec<usize>,
     /// Of requests: pieces that are not over.
     left: HashMap<usize, usize>,
-    /// Pieces beyond the first, of reads and writes.
-    splits: u64,
 }
 
 impl Raid0 {
     /// An array of these members; there is at least one.
     pub(crate) fn new(members: Vec<Box<dyn Mechanics>>, chunk_bytes: u64) -> Raid0 {
         assert!(!members.is_empty() && chunk_bytes > 0, "an array has members, and chunks");
-        Raid0 { members, chunk_bytes, pieces: Vec::new(), free: Vec::new(), left: HashMap::new(), splits: 0 }
+        Raid0 { members, chunk_bytes, pieces: Vec::new(), free: Vec::new(), left: HashMap::new() }
     }
 
     /// The pieces of a transfer, each with its member.
@@ -81,9 +79,6 @@ impl Mechanics for Raid0 {
     fn arrive(&mut self, id: usize, transfer: Transfer, now_ns: u64) {
         let pieces = self.cut(&transfer);
         self.left.insert(id, pieces.len());
-        if transfer.kind != TransferKind::Flush {
-            self.splits += pieces.len() as u64 - 1;
-        }
         for (member, part) in pieces {
             let piece = self.keep(id);
             self.members[member].arrive(piece, part, now_ns);
@@ -122,10 +117,6 @@ impl Mechanics for Raid0 {
     fn credits(&self, now_ns: u64) -> Option<f64> {
         self.members.iter().filter_map(|member| member.credits(now_ns)).reduce(f64::min)
     }
-
-    fn splits(&self) -> u64 {
-        self.splits + self.members.iter().map(|member| member.splits()).sum::<u64>()
-    }
 }
 
 #[cfg(test)]
@@ -163,14 +154,15 @@ mod tests {
 
     #[test]
     fn pieces_beyond_the_first_are_splits() {
-        let members = (0..4).map(|_| DeviceModel::nvme().build().unwrap()).collect();
-        let mut raid = Raid0::new(members, CHUNK);
+        use crate::device::simulated::activity::Activity;
+        let array = raid(DeviceModel::nvme(), 4).build().unwrap();
+        let mut activity = Activity::default();
         let requests = [read(0, 8192), read(CHUNK - 4096, 8192), read(0, 3 * CHUNK)];
         let flush = Transfer { kind: TransferKind::Flush, ..read(0, 0) };
-        for (id, transfer) in requests.into_iter().chain([flush]).enumerate() {
-            raid.arrive(id, transfer, 0);
+        for transfer in requests.into_iter().chain([flush]) {
+            activity.arrived(&transfer, array.parts(&transfer));
         }
-        assert_eq!(raid.splits(), 1 + 2);
+        assert_eq!(activity.splits, 1 + 2);
     }
 
     #[test]

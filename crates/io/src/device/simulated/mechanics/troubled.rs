@@ -100,6 +100,11 @@ impl Mechanics for Troubled {
         self.devices[now].1.arrive(id, transfer, now_ns);
     }
 
+    /// As the first device would: the others are of its kind.
+    fn parts(&self, transfer: &Transfer) -> u64 {
+        self.devices[0].1.parts(transfer)
+    }
+
     fn next_due(&self) -> Option<u64> {
         let told = self.done.peek().map(|Reverse((told, _))| *told);
         told.into_iter().chain(self.next_inside().map(|(due, _)| due)).min()
@@ -122,10 +127,6 @@ impl Mechanics for Troubled {
 
     fn credits(&self, now_ns: u64) -> Option<f64> {
         self.devices.iter().filter_map(|(_, device)| device.credits(now_ns)).reduce(f64::min)
-    }
-
-    fn splits(&self) -> u64 {
-        self.devices.iter().map(|(_, device)| device.splits()).sum()
     }
 }
 
