@@ -39,8 +39,13 @@ pub fn check(path: &Path, needed: u64, instead: &str) -> Result<(), LabError> {
     if fits(missing, free) {
         return Ok(());
     }
+    Err(too_little(path, missing, free, instead))
+}
+
+/// The refusal of `missing` bytes where only `free` are.
+pub fn too_little(path: &Path, missing: u64, free: u64, instead: &str) -> LabError {
     let about = |bytes: u64| size::about(bytes as f64);
-    Err(LabError::refused(
+    LabError::refused(
         path.display(),
         format!(
             "{} are needed and {} free on its file system, of which {} stay free for others",
@@ -49,7 +54,7 @@ pub fn check(path: &Path, needed: u64, instead: &str) -> Result<(), LabError> {
             about(RESERVE)
         ),
         instead,
-    ))
+    )
 }
 
 /// True where `missing` bytes of `free` leave the reserve; no bytes fit everywhere.

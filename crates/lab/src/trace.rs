@@ -160,8 +160,7 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
         run.traced(&traced.target.device.name, traced.users.parties);
     }
     record(run, &traced, ended.as_ref())?;
-    undo.undo()?;
-    Ok(())
+    Ok(undo.undo()?)
 }
 
 /// Writes the run folder, and the summary to the screen.

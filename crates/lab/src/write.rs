@@ -283,6 +283,7 @@ fn idle(args: &WriteArgs) -> Vec<Idle<'static>> {
     let is_each = args.sync.iter().all(|sync| *sync == SyncPolicy::Each);
     vec![
         ("size", args.path.exists(), "the file is there already and keeps its size; leave it out"),
+        ("sparse", args.path.exists(), "the file is there already and stays as it is; leave it out"),
         ("depth", !is_deep, "these engines have one write at a time; add --engine uring or threads"),
         ("depth", is_each, "a write that is synced at once is alone; add --sync journal, end or background"),
         ("journal", is_each, "each write is synced at once; add --sync journal, end or background"),
@@ -293,13 +294,6 @@ fn idle(args: &WriteArgs) -> Vec<Idle<'static>> {
 fn prepare(args: &WriteArgs, undo: &Undo) -> Result<Vec<SizedTarget>, LabError> {
     data_file::may_be_written(&args.path, args.destroy)?;
     if args.path.exists() {
-        if !args.size.is_empty() || args.sparse {
-            return Err(LabError::refused(
-                args.path.display(),
-                "is there already: --size and --sparse are of files to make",
-                "leave them out, or name a file that is not there yet",
-            ));
-        }
         return Ok(vec![SizedTarget { target: Target::look(&args.path)?, size: None, sparse: false }]);
     }
     let sizes = if args.size.is_empty() { vec![1 << 30] } else { args.size.clone() };
@@ -486,7 +480,7 @@ mod tests {
     #[test]
     fn files_of_several_sizes_are_rows_and_a_curve_and_one_beyond_the_room_is_sparse() {
         let Some(dir) = folder_on_a_device() else { return };
-        let beyond = data_file::room(dir.path()).unwrap() + (1 << 30);
+        let beyond = crate::room::bytes_free(dir.path()).unwrap().unwrap() + (1 << 30);
         let words = format!(
             "--size 1m,4m,{beyond} --writes 64 --journal 1m --sync journal,end --direct off --engine inline --prefetch off,on"
         );
@@ -506,7 +500,7 @@ mod tests {
         for more in ["--size 1m", "--sparse"] {
             let line = format!("{} --destroy --wait {more}", path.display());
             let refused = run(&args(&line)).unwrap_err().to_string();
-            assert!(refused.contains("is there already") && refused.contains("leave them out"), "{refused}");
+            assert!(refused.contains("is there already") && refused.contains("leave it out"), "{refused}");
         }
     }
 

@@ -413,7 +413,8 @@ mod tests {
         with_steps(&disturbed(&planted), |steps| {
             let step = steps.lab("reads", "reads", "cells", &["read"]).unwrap();
             let meanwhile = &step.meanwhile;
-            assert!(meanwhile.others >= 0.5 && meanwhile.steal >= 0.05, "{meanwhile:?}");
+            // The use of this program meanwhile is taken off: other tests may be at work.
+            assert!(meanwhile.others <= 0.75 && meanwhile.steal >= 0.05, "{meanwhile:?}");
             assert_eq!(meanwhile.disks["loop0"], Some(0.3));
             assert_eq!(step.lines, [json!({ "bs": 1 })]);
             let doubts = steps.doubts();

@@ -219,14 +219,7 @@ impl ReadBench<'_> {
         let ios = result.total_ios.max(1) as f64;
         let runtime_ns = result.runtime_ns.max(1) as f64;
         let (reads, writes) = (planned.read_percent > 0, planned.read_percent < 100);
-        let moved = device.map(|d| match (reads, writes) {
-            (true, false) => d.own_reads(),
-            (false, _) => d.own_writes(),
-            (true, true) => {
-                let (read, written) = (d.own_reads(), d.own_writes());
-                (read.0.zip(written.0).map(|(read, written)| read + written), read.1 + written.1)
-            }
-        });
+        let moved = device.map(|device| moved_for_us(&device, reads, writes));
         let amplification = moved.map(|(_, bytes)| bytes as f64 / result.io_bytes.max(1) as f64);
         if result.total_ios == 0 {
             doubts.push("not one request was completed".into());
@@ -277,6 +270,18 @@ impl ReadBench<'_> {
             clat: summary(&way.clat_ns),
             percentile: percentiles(&way.clat_ns, &self.shown),
             clat_log2_ns: if self.histogram { log2_buckets(&way.clat_ns) } else { Vec::new() },
+        }
+    }
+}
+
+/// Requests for this process, where they are known, and their bytes.
+fn moved_for_us(device: &DeviceWork, reads: bool, writes: bool) -> (Option<u64>, u64) {
+    match (reads, writes) {
+        (true, false) => device.own_reads(),
+        (false, _) => device.own_writes(),
+        (true, true) => {
+            let (read, written) = (device.own_reads(), device.own_writes());
+            (read.0.zip(written.0).map(|(read, written)| read + written), read.1 + written.1)
         }
     }
 }

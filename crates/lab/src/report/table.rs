@@ -69,7 +69,7 @@ fn is_long(cell: &str) -> bool {
 
 /// How the table is laid out where there is little room.
 fn shape(table: &Table) -> &'static str {
-    // What is not broken has its whole width.
+    // A word that is not broken has its whole width.
     let width = |i: usize, numeric: bool| {
         let narrowed = |text: &str, is_broken: bool| {
             let width = text::width(text, SIZE);

@@ -76,12 +76,3 @@ pub fn make_holes(file: &File, path: &Path, len: u64) -> Result<(), LabError> {
     let emptied = file.set_len(0).and_then(|()| file.set_len(len)).and_then(|()| file.sync_all());
     emptied.map_err(|e| LabError::file("give a length to", path, e))
 }
-
-/// Bytes that programs may still write on the file system of a folder.
-///
-/// # Errors
-/// The file system cannot be asked.
-pub fn room(folder: &Path) -> Result<u64, LabError> {
-    let fs = rustix::fs::statvfs(folder).map_err(|e| LabError::file("ask for the room in", folder, e))?;
-    Ok(fs.f_bavail * fs.f_frsize)
-}

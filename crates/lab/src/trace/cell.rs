@@ -44,7 +44,7 @@ pub struct CellTraced {
     pub counts: CellTrace,
     /// The requests for this process.
     pub own: OwnWork,
-    /// Whose requests there were.
+    /// The requests by whom they were for.
     pub parties: Parties,
     /// Reasons to doubt the counts.
     pub doubts: Vec<String>,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::target::{Target, data_file};
 use crate::undo::Undo;
-use crate::{LabError, size};
+use crate::{LabError, room, size};
 
 /// A file or device that rungs write to.
 #[derive(Debug)]
@@ -34,9 +34,6 @@ impl SizedTarget {
     }
 }
 
-/// Kept free for the file system itself.
-const RESERVE: u64 = 64 << 20;
-
 /// A file to be made.
 #[derive(Debug, PartialEq, Eq)]
 struct ToMake {
@@ -47,9 +44,9 @@ struct ToMake {
 /// Decides for each size (ascending) whether its file is whole, and refuses what finds no room in
 /// either way. A rung writes up to `rung_bytes`.
 fn decide(sizes: &[u64], all_sparse: bool, room: u64, rung_bytes: u64) -> Result<Vec<ToMake>, u64> {
-    let mut needed = RESERVE;
+    let mut needed = 0;
     let sparse_takes = |bytes: u64| rung_bytes.min(bytes);
-    // Whatever comes after must find room for its rungs at least.
+    // Those that come after must find room for their rungs at least.
     let mut rest: u64 = sizes.iter().map(|bytes| sparse_takes(*bytes)).sum();
     let mut files = Vec::new();
     for bytes in sizes {
@@ -77,18 +74,10 @@ pub fn make(
     sizes.sort_unstable();
     sizes.dedup();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let room = data_file::room(folder)?;
-    let files = decide(&sizes, all_sparse, room, rung_bytes).map_err(|needed| {
-        LabError::refused(
-            folder.display(),
-            format!(
-                "has room for {} only, and the files and what is written to them take {}",
-                size::about(room as f64),
-                size::about(needed as f64)
-            ),
-            "free some, or make less of --size or --writes",
-        )
-    })?;
+    let free = room::bytes_free(folder)?.unwrap_or(u64::MAX);
+    let room = free.saturating_sub(room::RESERVE);
+    let files = decide(&sizes, all_sparse, room, rung_bytes)
+        .map_err(|needed| room::too_little(path, needed, free, "make less of --size or --writes"))?;
     let several = files.len() > 1;
     let make = |file: &ToMake| {
         let path = match several {
@@ -122,7 +111,7 @@ mod tests {
         assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 20 * GIB), Ok(vec![false, false, true]));
         assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], true, 100 * GIB), Ok(vec![true, true, true]));
         // Of nine, one and eight would fit, but the third could write nothing then.
-        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 9 * GIB + RESERVE), Ok(vec![false, true, true]));
-        assert_eq!(sparse(&[45 * GIB], false, GIB / 20), Err(GIB / 10 + RESERVE));
+        assert_eq!(sparse(&[GIB, 8 * GIB, 45 * GIB], false, 9 * GIB), Ok(vec![false, true, true]));
+        assert_eq!(sparse(&[45 * GIB], false, GIB / 20), Err(GIB / 10));
     }
 }
