@@ -8,6 +8,7 @@ pub mod diskstats;
 pub mod interrupts;
 mod kin;
 pub mod others;
+pub(crate) mod proc_stat;
 pub mod program;
 
 use std::collections::BTreeMap;

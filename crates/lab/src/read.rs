@@ -416,6 +416,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::run::load::LoadFields;
 
     #[derive(Parser)]
     struct Cli {
@@ -548,8 +549,13 @@ mod tests {
     fn every_setting_of_a_cell_is_a_key_of_comparisons_and_in_its_name() {
         let cell = ReadCell {
             ioengine: "io_uring".into(),
-            queue: Some("fifo".into()),
-            queue_depth: Some(2),
+            load: LoadFields {
+                queue: Some("fifo".into()),
+                queue_depth: Some(2),
+                random_distribution: Some("zipf:1.1".into()),
+                prioclass: Some(2),
+                prio: Some(6),
+            },
             rw: "randrw".into(),
             rwmixread: Some(70),
             bs: 8192,
@@ -557,9 +563,6 @@ mod tests {
             direct: true,
             align: 512,
             pattern: "stride:1m".into(),
-            random_distribution: Some("zipf:1.1".into()),
-            prioclass: Some(2),
-            prio: Some(6),
             read_ahead_kb: Some(128),
             prefetch: true,
             mem: BufferMemory::MmapHuge,
@@ -684,8 +687,8 @@ mod tests {
                     --queue deadline:batch=8 --queue anticipatory --queue fair --queue-depth 1";
         let (cells, ..) = measured(&file, line);
         let iops = |queue: &str| {
-            let cell = cells.iter().find(|c| c.cell.queue.as_deref() == Some(queue)).unwrap();
-            assert_eq!(cell.cell.queue_depth, Some(1));
+            let cell = cells.iter().find(|c| c.cell.load.queue.as_deref() == Some(queue)).unwrap();
+            assert_eq!(cell.cell.load.queue_depth, Some(1));
             cell.iops
         };
         assert!(iops("elevator") > 1.3 * iops("fifo"), "{} and {}", iops("elevator"), iops("fifo"));

@@ -328,6 +328,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::run::load::LoadFields;
     use crate::write::rung::Rung;
 
     #[derive(Parser)]
@@ -433,11 +434,13 @@ mod tests {
             ioengine: "io_uring".into(),
             size: Some(8 << 30),
             sparse: true,
-            queue: Some("fair".into()),
-            queue_depth: Some(2),
-            random_distribution: Some("zipf:1.1".into()),
-            prioclass: Some(3),
-            prio: Some(0),
+            load: LoadFields {
+                queue: Some("fair".into()),
+                queue_depth: Some(2),
+                random_distribution: Some("zipf:1.1".into()),
+                prioclass: Some(3),
+                prio: Some(0),
+            },
             verify: true,
             bs: 8192,
             iodepth: 3,
@@ -466,12 +469,12 @@ mod tests {
         let (rungs, page) = measured(&dir, words);
         for r in &rungs {
             let verified = r.verified.unwrap();
-            let by_zipf = r.rung.random_distribution.is_some();
+            let by_zipf = r.rung.load.random_distribution.is_some();
             assert!(verified.blocks == 300 || (by_zipf && (50..300).contains(&verified.blocks)), "{r:?}");
             assert_eq!(verified.cached_pages, 0);
-            assert_eq!(r.rung.queue_depth.is_some(), r.rung.queue.is_some());
+            assert_eq!(r.rung.load.queue_depth.is_some(), r.rung.load.queue.is_some());
         }
-        let behind = |name: &str| rungs.iter().filter(|r| r.rung.queue.as_deref() == Some(name)).count();
+        let behind = |name: &str| rungs.iter().filter(|r| r.rung.load.queue.as_deref() == Some(name)).count();
         // Threads, rings and POSIX AIO; the others have one request at a time, which never waits.
         assert_eq!((behind("elevator"), behind("deadline")), (3 * 2 * 2, 3 * 2 * 2));
         assert!(page.contains("verified"));

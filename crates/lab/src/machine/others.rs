@@ -8,11 +8,11 @@
 //!   as much of the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::diskstats::DiskCounts;
+use crate::machine::proc_stat::{ProcStat, pids, with_children};
 use crate::machine::program::ProcessIo;
 use crate::size::about;
 
@@ -94,9 +94,7 @@ pub struct ProcessesIo {
 impl ProcessesIo {
     /// Reads /proc.
     pub fn now() -> ProcessesIo {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        ProcessesIo { by_pid: pids.filter_map(|pid| Some((pid, Beside::read(pid)?))).collect() }
+        ProcessesIo { by_pid: pids().filter_map(|pid| Some((pid, Beside::read(pid)?))).collect() }
     }
 
     /// The counts of all processes are shown to us.
@@ -104,23 +102,11 @@ impl ProcessesIo {
         rustix::process::geteuid().is_root() && self.by_pid.get(&1).is_some_and(|init| init.bytes.is_some())
     }
 
-    /// `roots`, and what they started.
-    fn with_children(&self, roots: &HashSet<u32>) -> HashSet<u32> {
-        let mut all = roots.clone();
-        loop {
-            let is_new = |(pid, of): &(&u32, &Beside)| !all.contains(*pid) && all.contains(&of.parent);
-            let found: Vec<u32> = self.by_pid.iter().filter(is_new).map(|(pid, _)| *pid).collect();
-            if found.is_empty() {
-                return all;
-            }
-            all.extend(found);
-        }
-    }
-
     /// Bytes that all but `own` and what they started moved since `before`, by name, the most
     /// first.
     pub fn since(&self, before: &ProcessesIo, own: &HashSet<u32>) -> Vec<(String, u64)> {
-        let own: HashSet<u32> = &self.with_children(own) | &before.with_children(own);
+        let family = |processes: &ProcessesIo| with_children(own, &processes.by_pid, |of| of.parent);
+        let own: HashSet<u32> = &family(self) | &family(before);
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (pid, now) in self.by_pid.iter().filter(|(pid, _)| !own.contains(pid)) {
             let then = before.by_pid.get(pid).filter(|then| then.start == now.start);
@@ -137,19 +123,13 @@ impl ProcessesIo {
 
 impl Beside {
     fn read(pid: u32) -> Option<Beside> {
-        const OF_KERNEL: u64 = 0x0020_0000; // PF_KTHREAD
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (head, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<u64> = rest.split_whitespace().skip(1).map(|n| n.parse().unwrap_or(0)).collect();
-        // Behind the state: the parent is field 4, flags are 9, the start is 22.
-        let field = |number: usize| fields.get(number - 4).copied().unwrap_or(0);
-        let comm = head.split_once('(')?.1;
-        let name = match field(9) & OF_KERNEL {
-            0 => format!("{comm} (pid {pid})"),
-            _ => comm.split('/').next().filter(|name| *name == "kworker").unwrap_or(comm).to_owned(),
+        let (comm, stat) = ProcStat::read_named(pid)?;
+        let name = match stat.is_kernel {
+            false => format!("{comm} (pid {pid})"),
+            true => comm.split('/').next().filter(|name| *name == "kworker").unwrap_or(&comm).to_owned(),
         };
         let bytes = ProcessIo::read(pid).map(|io| io.read_bytes + io.write_bytes);
-        Some(Beside { name, parent: field(4) as u32, start: field(22), bytes })
+        Some(Beside { name, parent: stat.parent, start: stat.start, bytes })
     }
 }
 
@@ -263,7 +243,7 @@ mod tests {
         let now = ProcessesIo::now();
         let own = &now.by_pid[&std::process::id()];
         assert!(own.name.contains("(pid ") && own.start > 0 && own.bytes.is_some(), "{own:?}");
-        let children = now.with_children(&HashSet::from([own.parent]));
+        let children = with_children(&HashSet::from([own.parent]), &now.by_pid, |of| of.parent);
         assert!(children.contains(&std::process::id()));
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::device_work::DeviceWork;
 use crate::machine::others::Parties;
+use crate::run::load::LoadFields;
 use crate::size;
 use crate::stats::{LatencySummary, Spread, percentile_key};
 use crate::trace::cell::CellTrace;
@@ -15,12 +16,9 @@ use crate::trace::cell::CellTrace;
 pub struct ReadCell {
     /// `io_uring`, `threads`, `psync`, `mmap`, or what serves the queue.
     pub ioengine: String,
-    /// The scheduler's order, when the load goes through a queue of ours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Most requests that the queue has at the device, where that is less than `iodepth`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_depth: Option<u32>,
+    /// The queue, the distribution and the priority.
+    #[serde(flatten)]
+    pub load: LoadFields,
     /// `randread`, `read`, `randrw`, `randwrite`.
     pub rw: String,
     /// So many of 100 requests read, the others write; empty when all read.
@@ -36,15 +34,6 @@ pub struct ReadCell {
     pub align: u64,
     /// `random`, `sequential`, `stride:BYTES`.
     pub pattern: String,
-    /// `zipf:THETA`; empty when every place comes as often as any other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub random_distribution: Option<String>,
-    /// 1 realtime, 2 best effort, 3 idle; empty when the priority was left alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prioclass: Option<u8>,
-    /// Level of the priority, from 0 (first) to 7.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prio: Option<u8>,
     /// The device's setting while it ran; empty when it was left alone.
     pub read_ahead_kb: Option<u64>,
     /// The kernel was asked for the whole range before it was read.
@@ -194,15 +183,6 @@ pub const PARTS: usize = 12;
 /// The parts of a cell's name besides size and depth, and the separators before them; empty where a
 /// part is as usual. The engine is first.
 pub fn parts(cell: &ReadCell) -> [(&'static str, String); PARTS] {
-    let prio = || match (cell.prioclass?, cell.prio.unwrap_or(0)) {
-        (1, level) => Some(format!("ioprio realtime:{level}")),
-        (2, level) => Some(format!("ioprio best-effort:{level}")),
-        _ => Some("ioprio idle".into()),
-    };
-    let queue = || {
-        let at_device = cell.queue_depth.map_or(String::new(), |most| format!(" ({most} at the device)"));
-        Some(format!("{}{at_device}", cell.queue.as_ref()?))
-    };
     let when = |is: bool, text: String| if is { text } else { String::new() };
     [
         (" ", cell.ioengine.clone()),
@@ -210,12 +190,12 @@ pub fn parts(cell: &ReadCell) -> [(&'static str, String); PARTS] {
         (" ", cell.rwmixread.map_or(String::new(), |reads| format!("rwmixread {reads}"))),
         (" ", when(cell.align != cell.bs, format!("align {}", size::exact(cell.align)))),
         (" ", when(cell.pattern != "random", cell.pattern.clone())),
-        (" ", cell.random_distribution.clone().unwrap_or_default()),
+        (" ", cell.load.random_distribution.clone().unwrap_or_default()),
         (" ", cell.read_ahead_kb.map_or(String::new(), |kb| format!("read-ahead {kb} KiB"))),
-        (" ", queue().unwrap_or_default()),
+        (" ", cell.load.queue_words().unwrap_or_default()),
         (", ", when(cell.prefetch, "prefetch".into())),
         (" ", when(cell.mem == BufferMemory::MmapHuge, "mmaphuge".into())),
-        (", ", prio().unwrap_or_default()),
+        (", ", cell.load.priority_words().unwrap_or_default()),
         (", ", cell.scheduler.as_ref().map_or(String::new(), |name| format!("scheduler {name}"))),
     ]
 }

@@ -1,7 +1,7 @@
 //! The plan of `lab read`: every possible combination of the lists, and the reasons against the
 //! others.
 
-use snowmelt_io::{IoPriority, JobEngine, Pattern};
+use snowmelt_io::{JobEngine, Pattern};
 
 use crate::device::scheduler::Scheduler;
 use crate::read::ReadArgs;
@@ -78,8 +78,7 @@ pub(super) fn plan(
         let engine = load.engine(asked);
         let cell = ReadCell {
             ioengine: engine.name().into(),
-            queue: load.queue_name(),
-            queue_depth: load.queue_depth,
+            load: load.fields(),
             rw: rw(pattern, read_percent).into(),
             rwmixread: (read_percent < 100).then_some(read_percent),
             bs,
@@ -87,9 +86,6 @@ pub(super) fn plan(
             direct,
             align: if let Align::Bytes(bytes) = args.align[align] { bytes } else { bs },
             pattern: show_pattern(pattern),
-            random_distribution: load.distribution.unusual_name(),
-            prioclass: load.ioprio.map(IoPriority::class),
-            prio: load.ioprio.map(IoPriority::level),
             read_ahead_kb,
             prefetch,
             mem: args.mem[mem],
@@ -160,7 +156,7 @@ fn impossible(cell: &ReadCell, engine: EngineName, unit: u64) -> Option<String> 
             "a mix is drawn request by request, at random places: no --rwmixread with {pattern}"
         ));
     }
-    if cell.prioclass.is_some() && cell.rwmixread.is_some() && !cell.direct {
+    if cell.load.prioclass.is_some() && cell.rwmixread.is_some() && !cell.direct {
         return Some(
             "what is written through the page cache goes to the device later, by the kernel's own threads: \
              no --ioprio with --rwmixread and --direct off"

@@ -65,8 +65,6 @@ pub fn measure(
         behind.as_ref().map_or(Ok(()), Behind::reset)?;
         let cell = ReadCell {
             ioengine: engine.name().into(),
-            queue: None,
-            queue_depth: None,
             rw: "randread".into(),
             rwmixread: None,
             bs: cell.bytes,
@@ -74,9 +72,7 @@ pub fn measure(
             direct: cell.direct,
             align: cell.align,
             pattern: show_pattern(Pattern::Random),
-            random_distribution: None,
-            prioclass: None,
-            prio: None,
+            load: Load::USUAL.fields(),
             read_ahead_kb: cell.read_ahead_kb,
             prefetch: false,
             mem: BufferMemory::Malloc,

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use snowmelt_io::{IoPriority, Pattern, Places, Policy};
 use snowmelt_io_experiments::{PolicyName, TunedPolicy};
 
@@ -125,7 +126,55 @@ pub struct Load {
     pub ioprio: Option<IoPriority>,
 }
 
+/// A load as results tell it, with the other settings of a cell; names as fio's where it has them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadFields {
+    /// The order of a queue of ours, when the load goes through one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Most requests that the queue has at the device, where that is less than `iodepth`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// `zipf:THETA`; empty when every place comes as often as any other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_distribution: Option<String>,
+    /// 1 realtime, 2 best effort, 3 idle; empty when the priority was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prioclass: Option<u8>,
+    /// Level of the priority, from 0 (first) to 7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prio: Option<u8>,
+}
+
+impl LoadFields {
+    /// The queue in words: `fifo (2 at the device)`.
+    pub fn queue_words(&self) -> Option<String> {
+        let at_device = self.queue_depth.map_or(String::new(), |most| format!(" ({most} at the device)"));
+        Some(format!("{}{at_device}", self.queue.as_ref()?))
+    }
+
+    /// The priority in words: `ioprio best-effort:7`.
+    pub fn priority_words(&self) -> Option<String> {
+        match (self.prioclass?, self.prio.unwrap_or(0)) {
+            (1, level) => Some(format!("ioprio realtime:{level}")),
+            (2, level) => Some(format!("ioprio best-effort:{level}")),
+            _ => Some("ioprio idle".into()),
+        }
+    }
+}
+
 impl Load {
+    /// As results tell it.
+    pub fn fields(&self) -> LoadFields {
+        LoadFields {
+            queue: self.policy.map(|policy| policy.to_string()),
+            queue_depth: self.queue_depth,
+            random_distribution: self.distribution.unusual_name(),
+            prioclass: self.ioprio.map(IoPriority::class),
+            prio: self.ioprio.map(IoPriority::level),
+        }
+    }
+
     /// The load of a program that has no wishes.
     pub const USUAL: Load =
         Load { distribution: Distribution::Uniform, policy: None, queue_depth: None, ioprio: None };
@@ -133,11 +182,6 @@ impl Load {
     /// The queue's order for a job.
     pub fn job_policy(&self) -> Policy {
         self.policy.unwrap_or_else(|| PolicyName::Fifo.into()).policy()
-    }
-
-    /// The order's name, for results.
-    pub fn queue_name(&self) -> Option<String> {
-        self.policy.map(|policy| policy.to_string())
     }
 
     /// The engine, behind the queue if there is one.

@@ -21,6 +21,7 @@ use super::family::{Family, group_and_parent};
 use super::file_names::{FileId, FileNames};
 use super::pairing::{Asker, RequestDone};
 use crate::machine::others::{Moved, Parties, in_words};
+use crate::machine::proc_stat::ProcStat;
 
 /// The object of a bio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -385,10 +386,7 @@ fn kernel_name(pid: u32, name: &str) -> Option<String> {
     if name.starts_with("kworker/") {
         return Some("kworker".into());
     }
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let flags: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(6)?.parse().ok()?;
-    const OF_KERNEL: u64 = 0x0020_0000; // PF_KTHREAD
-    (flags & OF_KERNEL != 0).then(|| name.to_owned())
+    ProcStat::read(pid)?.is_kernel.then(|| name.to_owned())
 }
 
 /// `?` of one that has ended.

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::group::Group;
+use crate::machine::proc_stat::{ProcStat, pids};
 use crate::machine::program::ProcessIo;
 
 /// Sums over a process and everything it started.
@@ -34,45 +35,9 @@ pub struct TreeCounts {
     pub threads: u64,
 }
 
-/// The fields of /proc/PID/stat that are used here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    parent: u32,
-    minor_faults: u64,
-    major_faults: u64,
-    user_ticks: u64,
-    system_ticks: u64,
-    threads: u64,
-    start: u64,
-    rss_pages: u64,
-}
-
-impl Stat {
-    /// Own counts and those of the children that were waited for.
-    fn parse(text: &str) -> Option<Stat> {
-        // The name, in brackets, may hold anything; the fields behind it are counted from 3.
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Stat {
-            parent: number(4)? as u32,
-            minor_faults: number(10)? + number(11)?,
-            major_faults: number(12)? + number(13)?,
-            user_ticks: number(14)? + number(16)?,
-            system_ticks: number(15)? + number(17)?,
-            threads: number(20)?,
-            start: number(22)?,
-            rss_pages: number(24)?,
-        })
-    }
-
-    fn read(pid: u32) -> Option<Stat> {
-        Stat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Member {
-    stat: Stat,
+    stat: ProcStat,
     io: ProcessIo,
 }
 
@@ -117,16 +82,15 @@ impl Tree {
 
     /// Process `root` and what it starts are members from now on.
     pub fn add_root(&mut self, root: u32) {
-        if let Some(stat) = Stat::read(root) {
+        if let Some(stat) = ProcStat::read(root) {
             self.members.entry(root).or_insert(Member { stat, io: ProcessIo::default() });
         }
     }
 
     /// Reads the members, and adds up their counts.
     pub fn now(&mut self) -> TreeCounts {
-        let entries = std::fs::read_dir("/proc").into_iter().flatten();
-        let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let all: HashMap<u32, Stat> = pids.filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
+        let all: HashMap<u32, ProcStat> =
+            pids().filter_map(|pid| Some((pid, ProcStat::read(pid)?))).collect();
         if let Some(group) = &self.group {
             for pid in group.pids() {
                 if let Some(stat) = all.get(&pid) {
@@ -138,7 +102,7 @@ impl Tree {
         self.sum()
     }
 
-    fn update(&mut self, all: &HashMap<u32, Stat>, io_of: &dyn Fn(u32) -> Option<ProcessIo>) {
+    fn update(&mut self, all: &HashMap<u32, ProcStat>, io_of: &dyn Fn(u32) -> Option<ProcessIo>) {
         let known: Vec<u32> = self.members.keys().copied().collect();
         for pid in &known {
             let member = self.members[pid];
@@ -207,34 +171,19 @@ fn add(sum: &mut TreeCounts, counts: &TreeCounts) {
 mod tests {
     use super::*;
 
-    fn stat(parent: u32, start: u64, ticks: u64) -> Stat {
-        Stat {
+    fn stat(parent: u32, start: u64, ticks: u64) -> ProcStat {
+        ProcStat {
             parent,
+            is_kernel: false,
             minor_faults: 1,
             major_faults: 2,
             user_ticks: ticks,
             system_ticks: 0,
+            waited_ticks: 0,
             threads: 3,
             start,
             rss_pages: 10,
         }
-    }
-
-    #[test]
-    fn a_recorded_line_is_read() {
-        let line = "42 (a) b (c) R 7 1 1 0 -1 4194304 100 20 3 4 50 60 7 8 20 0 5 0 999 1000000 250 18446744073709551615";
-        let want = Stat {
-            parent: 7,
-            minor_faults: 120,
-            major_faults: 7,
-            user_ticks: 57,
-            system_ticks: 68,
-            threads: 5,
-            start: 999,
-            rss_pages: 250,
-        };
-        assert_eq!(Stat::parse(line), Some(want));
-        assert_eq!(Stat::parse("42 (x) R 7"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The plan of `lab write`: every possible combination of the lists, and the reasons against
 //! the others.
 
-use snowmelt_io::{IoPriority, JobEngine, LEAST_STAMPED, Pattern};
+use snowmelt_io::{JobEngine, LEAST_STAMPED, Pattern};
 
 use crate::LabError;
 use crate::device::scheduler::Scheduler;
@@ -55,11 +55,7 @@ pub(super) fn plan(
             ioengine: engine.name().into(),
             size: on.size,
             sparse: on.sparse,
-            queue: load.queue_name(),
-            queue_depth: load.queue_depth,
-            random_distribution: load.distribution.unusual_name(),
-            prioclass: load.ioprio.map(IoPriority::class),
-            prio: load.ioprio.map(IoPriority::level),
+            load: load.fields(),
             verify: args.verify,
             bs: args.sizes[bs],
             // A write that is synced at once waits for nothing but itself.
@@ -100,7 +96,7 @@ fn impossible(rung: &Rung, engine: EngineName, target: &Target) -> Result<Option
             "of a sparse file nothing is there to be read ahead: no --prefetch on with it".into(),
         ));
     }
-    if rung.prioclass.is_some() && !rung.direct {
+    if rung.load.prioclass.is_some() && !rung.direct {
         return Ok(Some(
             "what is written through the page cache goes to the device later, by the kernel's own threads: \
              no --ioprio with --direct off"

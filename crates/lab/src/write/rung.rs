@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::load::LoadFields;
 use crate::size;
 
 /// When written bytes are made durable.
@@ -53,21 +54,9 @@ pub struct Rung {
     /// Nothing of the file is written before the rung is: its places have to be found room for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sparse: bool,
-    /// The order of a queue of ours that the writes go through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Most requests that the queue has at the device, where that is less than `iodepth`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_depth: Option<u32>,
-    /// `zipf:THETA`; empty when every place comes as often as any other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub random_distribution: Option<String>,
-    /// 1 realtime, 2 best effort, 3 idle; empty when the priority was left alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prioclass: Option<u8>,
-    /// Level of the priority, from 0 (first) to 7.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prio: Option<u8>,
+    /// The queue, the distribution and the priority.
+    #[serde(flatten)]
+    pub load: LoadFields,
     /// Its blocks are stamped, read back and verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verify: bool,
@@ -98,15 +87,9 @@ pub fn name_of(rung: &Rung) -> String {
     if rung.prefetch {
         name += ", prefetch";
     }
-    let queue_depth = rung.queue_depth.map_or(String::new(), |most| format!(" ({most} at the device)"));
-    name += &rung.queue.as_ref().map_or(String::new(), |queue| format!(", queue {queue}{queue_depth}"));
-    name += &rung.random_distribution.as_ref().map_or(String::new(), |law| format!(", {law}"));
-    name += &match (rung.prioclass, rung.prio.unwrap_or(0)) {
-        (None, _) => String::new(),
-        (Some(1), level) => format!(", ioprio realtime:{level}"),
-        (Some(2), level) => format!(", ioprio best-effort:{level}"),
-        (Some(_), _) => ", ioprio idle".into(),
-    };
+    name += &rung.load.queue_words().map_or(String::new(), |queue| format!(", queue {queue}"));
+    name += &rung.load.random_distribution.as_ref().map_or(String::new(), |law| format!(", {law}"));
+    name += &rung.load.priority_words().map_or(String::new(), |priority| format!(", {priority}"));
     if rung.verify {
         name += ", verify";
     }

@@ -105,6 +105,7 @@ mod tests {
     use snowmelt_io::{JobDirection, JobEngine, Pattern, Places, Policy, run_job};
 
     use super::*;
+    use crate::run::load::LoadFields;
     use crate::write::rung::SyncPolicy;
 
     fn job(seed: u64, len: u64) -> Job {
@@ -132,11 +133,7 @@ mod tests {
             ioengine: "io_uring".into(),
             size: None,
             sparse: false,
-            queue: None,
-            queue_depth: None,
-            random_distribution: None,
-            prioclass: None,
-            prio: None,
+            load: LoadFields::default(),
             verify: true,
             bs: 4096,
             iodepth: 8,
