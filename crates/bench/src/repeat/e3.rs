@@ -1,6 +1,7 @@
 //! E3: restart after a crash on a volume that is wide but slow.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use super::steps::{LabStep, Steps};
 const VOLUME: &str = "e3";
 /// Questions to the step of scattered writes.
 const WRITES: [&str; 3] = ["e3-scattered", "e3-sync-once", "e3-targets-ahead"];
+const COPY: &str = "e3-copy";
 
 pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut sections = Vec::new();
@@ -25,9 +27,12 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     if emulated::is_possible() {
         let writes = |steps: &mut Steps<'_>, device: &Emulated| scattered(steps, &device.path, &mut answers);
         sections.push(Emulated::with(steps, VOLUME, "1g", writes)?);
+        // Of a device of its own, none of whose pages are cached.
+        Emulated::with(steps, VOLUME, "1g", |steps, device| copy(steps, &device.path, &mut answers))?;
     } else {
-        steps.skip("scattered writes", emulated::NEEDS_ROOT);
+        steps.skip("scattered writes and a plain copy", emulated::NEEDS_ROOT);
         answers.none_measured(&WRITES, emulated::NEEDS_ROOT);
+        answers.not_measured(COPY, emulated::NEEDS_ROOT);
     }
     restarts(steps, &mut answers, &mut sections)?;
     Ok(Chapter {
@@ -143,6 +148,18 @@ fn ladder(step: &LabStep, answers: &mut Answers) -> Result<()> {
     let (plain, ahead) = (speed(end), speed(mapped_by(true, "end")?));
     let words = format!("{:.2} times: {:.2} MB/s against {:.2}", ahead / plain, ahead / 1e6, plain / 1e6);
     answers.figure(WRITES[2], timed(ahead / plain, words));
+    Ok(())
+}
+
+/// A part of the volume copied to another, as a user would, until durable.
+fn copy(steps: &mut Steps<'_>, device: &str, answers: &mut Answers) -> Result<()> {
+    let mebibytes = if steps.plan.is_quick { 64 } else { 256 };
+    let [from, to, count] = [format!("if={device}"), format!("of={device}"), format!("count={mebibytes}")];
+    let begun = Instant::now();
+    let args = [&from, &to, "bs=1M", &count, "seek=512", "conv=notrunc,fsync"];
+    steps.foreign("a plain copy", "dd", &args)?;
+    let rate = f64::from(mebibytes << 20) / begun.elapsed().as_secs_f64() / 1e6;
+    answers.figure(COPY, Measure::timed(rate, format!("{rate:.0} MB/s"), &[&steps.last()]));
     Ok(())
 }
 

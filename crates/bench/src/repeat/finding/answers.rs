@@ -1,7 +1,8 @@
 //! The figures of a run, one for each question of its experiment.
 
 use super::catalogue::Question;
-use super::circumstance::{Basis, Circumstance};
+use super::circumstance::{Basis, Circumstance, percent};
+use super::judge::Rule;
 use super::{Agreement, Finding};
 
 /// The answers so far.
@@ -48,11 +49,7 @@ impl Answers {
     /// it.
     pub fn figure(&mut self, id: &str, measure: Measure) {
         let question = self.question(id);
-        let (mut verdict, mut reason) = question.rule.judge(measure.value);
-        let forbids = |of: &Circumstance| of.forbids(measure.basis);
-        if let Some(why) = measure.rests_on.iter().find_map(forbids).filter(|_| is_compared(verdict)) {
-            (verdict, reason) = (Agreement::NotComparable, why);
-        }
+        let (verdict, reason) = judged(&question.rule, &measure);
         self.keep(question, Some(measure), verdict, reason);
     }
 
@@ -114,6 +111,31 @@ impl Answers {
     }
 }
 
+/// The verdict on a figure, unless what others took of the machine can have changed it.
+fn judged(rule: &Rule, measure: &Measure) -> (Agreement, String) {
+    let (verdict, reason) = rule.judge(measure.value);
+    if !is_compared(verdict) {
+        return (verdict, reason);
+    }
+    if let Some(why) = measure.rests_on.iter().find_map(|of| of.forbids(measure.basis)) {
+        return (Agreement::NotComparable, why);
+    }
+    let widest =
+        measure.rests_on.iter().max_by(|a, b| a.margin(measure.basis).total_cmp(&b.margin(measure.basis)));
+    let Some((of, margin)) = widest.map(|of| (of, of.margin(measure.basis))).filter(|of| of.1 > 0.0) else {
+        return (verdict, reason);
+    };
+    let (took, within) = (of.took(), percent(margin));
+    let ends = [1.0 / (1.0 + margin), 1.0 + margin].map(|times| rule.judge(measure.value * times).0);
+    match ends == [verdict; 2] {
+        true => (verdict, format!("{reason}; so too were it off by {within}: {took}")),
+        false => (
+            Agreement::NotComparable,
+            format!("{took}, and a figure off by {within} would have another verdict"),
+        ),
+    }
+}
+
 /// Whether a verdict comes from a comparison, which other programs can have spoiled.
 fn is_compared(verdict: Agreement) -> bool {
     matches!(verdict, Agreement::AsPublished | Agreement::Weaker | Agreement::Otherwise)
@@ -141,6 +163,33 @@ mod tests {
                 let want = if is_compared(quiet) { Agreement::NotComparable } else { quiet };
                 assert_eq!(verdict(ours, 0.5), want, "{} {ours}", question.id);
             }
+        }
+    }
+
+    /// A little is taken from each virtual machine: a verdict that it cannot change stands.
+    #[test]
+    fn what_the_hypervisor_took_counts_only_where_it_can_turn_the_verdict() {
+        use Agreement::{AsPublished, NotComparable, Otherwise};
+        let verdict = |ours: f64, steal: f64| {
+            let of = Circumstance { step: "a step".into(), steal, ..Circumstance::default() };
+            let mut answers = Answers::to(catalogue::E3);
+            answers.figure("e3-targets-ahead", Measure::timed(ours, "", &[&Circumstance::default(), &of]));
+            let finding = answers.finish().into_iter().find(|of| of.id == "e3-targets-ahead");
+            finding.map(|of| (of.verdict, of.reason)).unwrap()
+        };
+        for (ours, steal, want) in [
+            (1.46, 0.0, AsPublished),
+            (1.46, 0.04, AsPublished),
+            (1.46, 0.15, AsPublished),
+            (1.46, 0.25, NotComparable),
+            (1.15, 0.01, AsPublished),
+            (1.15, 0.04, NotComparable),
+            (1.05, 0.04, NotComparable),
+            (0.95, 0.04, Otherwise),
+        ] {
+            let (verdict, reason) = verdict(ours, steal);
+            assert_eq!(verdict, want, "{ours} at {steal}: {reason}");
+            assert_eq!(reason.contains("hypervisor"), steal > 0.02, "{reason}");
         }
     }
 

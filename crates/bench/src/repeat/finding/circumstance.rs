@@ -6,10 +6,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Shares of the processors above which times are not compared: those above which a run folder
-/// puts itself in doubt.
+/// Shares of the processors above which a run folder puts itself in doubt. With more than `OTHERS`
+/// used by other programs times are not compared.
 const STEAL: f64 = 0.02;
 const OTHERS: f64 = 0.10;
+/// With more than this taken by the hypervisor neither. With less they are, if the verdict is the
+/// same for a figure that is off by what was taken, times `UNEVEN`.
+const STEAL_MOST: f64 = 0.20;
+/// A cell can have more than its part of what was taken in its step.
+const UNEVEN: f64 = 2.0;
 /// Share of a disk's requests or bytes above which times are not compared.
 const DISK: f64 = 0.10;
 /// And above which counts are not: it would show in the third digit.
@@ -69,16 +74,27 @@ impl Circumstance {
             Basis::Times if self.others > OTHERS => {
                 busy("other programs used", self.others, "the processors")
             }
-            Basis::Times if self.steal > STEAL => busy("the hypervisor took", self.steal, "the processors"),
+            Basis::Times if self.steal > STEAL_MOST => Some(self.took()),
             Basis::Times => disk.filter(|(_, share)| *share > DISK).and_then(on_disk),
             Basis::Counts => disk.filter(|(_, share)| *share > DISK_COUNTS).and_then(on_disk),
             Basis::OwnCounts | Basis::VirtualTime | Basis::Nothing => None,
         }
     }
 
+    /// The share by which a figure of this sort may be off for what the hypervisor took.
+    pub fn margin(&self, basis: Basis) -> f64 {
+        let counts = basis == Basis::Times && self.steal > STEAL;
+        if counts { UNEVEN * self.steal } else { 0.0 }
+    }
+
+    /// The hypervisor's part, in words.
+    pub fn took(&self) -> String {
+        format!("the hypervisor took {} of the processors during \"{}\"", percent(self.steal), self.step)
+    }
+
     /// As a doubt of the page.
     pub fn doubt(&self) -> Option<String> {
-        self.forbids(Basis::Times)
+        self.forbids(Basis::Times).or_else(|| (self.steal > STEAL).then(|| self.took()))
     }
 }
 
@@ -105,10 +121,14 @@ mod tests {
         let forbidden = |others, steal, basis| {
             Circumstance { others, steal, ..Circumstance::default() }.forbids(basis).is_some()
         };
-        assert!(!forbidden(0.09, 0.019, Basis::Times));
-        assert!(forbidden(0.11, 0.0, Basis::Times) && forbidden(0.0, 0.03, Basis::Times));
+        assert!(!forbidden(0.09, 0.19, Basis::Times));
+        assert!(forbidden(0.11, 0.0, Basis::Times) && forbidden(0.0, 0.21, Basis::Times));
+        let stolen = Circumstance { steal: 0.04, ..Circumstance::default() };
+        assert_eq!(stolen.margin(Basis::Times), 0.08);
+        assert!(stolen.doubt().is_some(), "the page tells it");
         for basis in [Basis::Counts, Basis::OwnCounts, Basis::VirtualTime] {
             assert!(!forbidden(0.9, 0.5, basis), "{basis:?}");
+            assert_eq!(stolen.margin(basis), 0.0);
         }
     }
 

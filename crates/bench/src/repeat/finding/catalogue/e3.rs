@@ -53,8 +53,9 @@ pub const E3: &[Question] = &[
         source: "a plain copy peaks at about 10 MB per second",
         unit: "MB/s",
         rule: size(10.0, 0.0, 1.5, 0.0),
-        because: "\"about\", and the peak of one volume of a cloud, which others of its size differ from by half",
-        unmeasured: Some("no command of the laboratory copies a file"),
+        because: "\"about\", and the peak of one volume; it is modelled with this rate of writes, so the finding is what \
+                  the reads of the copy cost beside them",
+        unmeasured: None,
     },
     Question {
         id: "e3-restart",
