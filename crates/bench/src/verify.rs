@@ -181,8 +181,13 @@ impl Verification {
 
     /// A reason to doubt the run.
     pub fn doubt(&self) -> Option<String> {
-        let is_sound = self.differences.is_empty() && self.compared > 0 && self.alone == 0;
+        let is_sound = !self.has_failed() && self.alone == 0 && self.unstable == 0;
         (!is_sound).then(|| self.line())
+    }
+
+    /// Whether it found a difference, or nothing to compare: then nothing is verified.
+    pub fn has_failed(&self) -> bool {
+        !self.differences.is_empty() || self.compared == 0
     }
 }
 
@@ -205,7 +210,9 @@ mod tests {
         assert!(outcome.line().contains("1 of 3 texts") && outcome.line().contains("2 of Q1"), "{outcome:?}");
         assert!(outcome.doubt().is_some());
         assert_eq!(Verification::new("itself", &here, &here).doubt(), None);
-        assert!(Verification::new("nothing", &here, &[]).doubt().is_some());
+        let nothing = Verification::new("nothing", &here, &[]);
+        assert!(nothing.doubt().is_some() && nothing.has_failed());
+        assert!(!Verification::new("itself", &here, &here).has_failed());
     }
 
     #[test]
@@ -216,6 +223,7 @@ mod tests {
         assert_eq!(here.iter().map(|a| a.is_unstable).collect::<Vec<_>>(), [true, false]);
         let outcome = Verification::new("there", &here, &answers(&[record(1, 1, 12), record(2, 1, 1)]));
         assert_eq!((outcome.compared, outcome.unstable, outcome.differences.len()), (1, 1, 0));
+        assert!(outcome.doubt().is_some() && !outcome.has_failed(), "what is unstable is told");
     }
 
     #[test]

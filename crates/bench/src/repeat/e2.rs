@@ -124,16 +124,28 @@ fn by_virtuoso(runs: &[Metered], answers: &mut Answers) {
     let words = format!("{times:.1}, from {} to {} triples", small.triples, large.triples);
     answers.figure(OF_VIRTUOSO[0], counted(times, words));
     let [segment, page] = ["same seg", "same pg"].map(|name| large.per_mix(name));
-    let same_page = (segment + page) / large.per_mix("rnd").max(1.0);
     let in_segment = segment / (segment + page).max(1.0) * 100.0;
-    let words = format!("{same_page:.2}, of which {in_segment:.0} % stay in their segment of a column");
-    answers.figure(OF_VIRTUOSO[1], counted(same_page, words));
+    let more = format!(", of which {in_segment:.0} % stay in their segment of a column");
+    same_page(OF_VIRTUOSO[1], segment + page, large.per_mix("rnd"), &more, answers);
     let read: Vec<&str> = large.indexes.iter().take(3).map(|(name, ..)| name.as_str()).collect();
     let agreeing = agreeing(read.iter().map(|name| virtuoso_name(name)));
-    answers.figure(OF_VIRTUOSO[2], counted(agreeing, read.join(", then ")));
+    match read.is_empty() {
+        true => answers.not_measured(OF_VIRTUOSO[2], "its statistics name no index that was read"),
+        false => answers.figure(OF_VIRTUOSO[2], counted(agreeing, read.join(", then "))),
+    }
     let (disk, ahead) = (large.per_mix("disk"), large.per_mix("spec disk"));
     let words = format!("{:.2}: {ahead:.0} of {disk:.0} a mix", ahead / disk);
     answers.figure(OF_VIRTUOSO[3], counted(ahead / disk, words));
+}
+
+/// The share of look-ups that find their page open. Without a look-up there is none.
+fn same_page(id: &str, found: f64, lookups: f64, more: &str, answers: &mut Answers) {
+    if lookups > 0.0 {
+        let share = found / lookups;
+        answers.figure(id, counted(share, format!("{share:.2}{more}")));
+    } else {
+        answers.not_measured(id, "the meters counted no look-ups");
+    }
 }
 
 /// Names from the first that are those read most as published.
@@ -222,7 +234,12 @@ fn findings(
     let timed = |value: f64, words: String| Measure::timed(value, words, &[meanwhile]);
     let names = most_read(&large["cold"]);
     let agreeing = agreeing(names.iter().map(|name| own_name(name)));
-    answers.figure("e2-most-read", counted(agreeing, names[..names.len().min(3)].join(", then ")));
+    match names.is_empty() {
+        true => answers.not_measured("e2-most-read", "nothing was read from cold"),
+        false => {
+            answers.figure("e2-most-read", counted(agreeing, names[..names.len().min(3)].join(", then ")));
+        }
+    }
     let steady = most_read(&large["steady"]);
     match steady.iter().position(|name| name == "sp") {
         Some(place) => answers.figure(
@@ -231,8 +248,10 @@ fn findings(
         ),
         None if steady.is_empty() => answers.not_measured("e2-steady-sp", "nothing is read in steady state"),
         None => {
+            // Behind all indexes, however few of them are read.
+            let indexes = large["steady"]["trees"].as_array().map_or(0, Vec::len);
             let words = format!("not read at all; read are {}", steady.join(", "));
-            answers.figure("e2-steady-sp", counted(steady.len() as f64 + 1.0, words));
+            answers.figure("e2-steady-sp", counted(indexes as f64 + 1.0, words));
         }
     }
     let operations = growth.tenfold("operations per mix")?;
@@ -241,12 +260,12 @@ fn findings(
     answers.figure("e2-throughput", timed(slower, format!("{slower:.1}")));
     let activity = &large["steady"]["activity"];
     let count = |name: &str| activity[name].as_f64().unwrap_or(0.0);
-    let same_page = (count("same_seg") + count("same_pg")) / count("rnd").max(1.0);
-    answers.figure("e2-same-page", counted(same_page, format!("{same_page:.2}")));
+    same_page("e2-same-page", count("same_seg") + count("same_pg"), count("rnd"), "", answers);
     let cold = &large["cold"]["activity"];
     let (disk, spec) = (cold["disk"].as_f64().unwrap_or(0.0), cold["spec_disk"].as_f64().unwrap_or(0.0));
     let words =
         format!("{:.2}: {spec:.0} of {disk:.0}, since a page that is read is counted once", spec / disk);
+    // of no reads it is no number, which is judged as such
     answers.figure("e2-speculative", counted(spec / disk, words));
     planning(growth, large, &timed, answers)
 }
@@ -361,6 +380,33 @@ mod tests {
         let read = of(OF_VIRTUOSO[2], &runs);
         assert_eq!((read.here.as_str(), read.verdict), ("DB.DBA.RDF_OBJ, then RDF_QUAD", Agreement::Weaker));
         assert_eq!(of(OF_VIRTUOSO[0], &runs[..1]).verdict, Agreement::NotMeasured);
+    }
+
+    #[test]
+    fn what_was_not_counted_has_no_verdict() {
+        let runs = [run(100, 10.0, 30.0, 1.0), run(1000, 0.0, 1860.0, 77.0)];
+        let mut answers = Answers::to(catalogue::E2);
+        by_virtuoso(&runs, &mut answers);
+        let of = |id: &str, findings: &[super::super::finding::Finding]| {
+            findings.iter().find(|of| of.id == id).unwrap().verdict
+        };
+        assert_eq!(of(OF_VIRTUOSO[1], &answers.finish()), Agreement::NotMeasured);
+        // SP is read by none of the mixes: it has no place, and not the one behind all others.
+        let tree = |name: &str, reads: u32| serde_json::json!({ "tree": name, "reads": reads });
+        let large = serde_json::json!({
+            "quads": 1e8, "cold": { "activity": {}, "trees": [] },
+            "steady": { "activity": {}, "trees": [tree("text", 5), tree("psog", 5), tree("sp", 0)] },
+        });
+        let figure = |name: &str| serde_json::json!({ "name": name, "before": 1.0, "after": 7.0 });
+        let names = ["operations per mix", "time per mix", "planning per mix"];
+        let scale = serde_json::json!({ "data": 10.0, "figures": names.map(figure) });
+        let mut answers = Answers::to(catalogue::E2);
+        findings(&SizeGrowth(&scale), &large, &Circumstance::default(), &mut answers).unwrap();
+        let all = answers.finish();
+        assert_eq!(of("e2-steady-sp", &all), Agreement::Otherwise);
+        for id in ["e2-most-read", "e2-same-page", "e2-speculative"] {
+            assert_eq!(of(id, &all), Agreement::NotMeasured, "{id}");
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use snowmelt_lab::{device_activity_of, stats};
+use snowmelt_lab::stats::{self, Spread};
+use snowmelt_lab::watch::iostat::DeviceSecond;
+use snowmelt_lab::device_activity_of;
 
 use super::Chapter;
 use super::emulated::{self, Emulated};
@@ -25,8 +27,10 @@ const READS: [&str; 7] = [
 ];
 /// Questions to PostgreSQL's index scan.
 const SCAN: [&str; 2] = ["e4-index-scan", "e4-index-scan-unsteady"];
-/// Seconds of an index scan of which the first and the last are cut by its ends.
-const LEAST_SECONDS: usize = 4;
+/// Fewer intervals say nothing of how a rate varies.
+const LEAST_INTERVALS: usize = 8;
+/// A rate that varies by less is steady.
+const STEADY: f64 = 0.01;
 
 pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut answers = Answers::to(catalogue::E4);
@@ -138,21 +142,21 @@ fn pieces(odd: &LabStep, whole: &LabStep, answers: &mut Answers) -> Result<()> {
         (READS[2], whole, 8 << 10),
         (READS[3], whole, 16 << 10),
     ] {
-        answers.figure(id, device_reads(step, cell(step, bytes, false)?)?);
+        let cell = cell(step, bytes, false)?;
+        let measure = device_reads(step, cell)?;
+        match cell["trace"]["events_lost"].as_u64() {
+            Some(lost @ 1..) => {
+                answers.not_comparable(id, measure, format!("the kernel lost {lost} events of the trace"));
+            }
+            _ => answers.figure(id, measure),
+        }
     }
     let (direct, buffered) = (cell(odd, 8 << 10, true)?, cell(odd, 8 << 10, false)?);
     let (fast, slow) = (number(&direct["iops"])?, number(&buffered["iops"])?);
     let words = format!("{:.2} times: {fast:.0} and {slow:.0}", fast / slow);
     answers.figure(READS[5], Measure::timed(fast / slow, words, &[&odd.meanwhile]));
-    let variation = |cell: &Value| number(&cell["steadiness"]["variation"]);
-    let (direct, buffered) = (variation(direct)?, variation(buffered)?);
-    let words = format!(
-        "{:.1} times: buffered by {:.0} % of the mean, direct by {:.0} %",
-        buffered / direct,
-        buffered * 100.0,
-        direct * 100.0
-    );
-    answers.figure(READS[6], Measure::timed(buffered / direct, words, &[&odd.meanwhile]));
+    let buffered = Unsteady { of: "buffered reads", spread: steadiness(buffered)? };
+    compare_steadiness(READS[6], &buffered, &steadiness(direct)?, &odd.meanwhile, answers);
     Ok(())
 }
 
@@ -213,38 +217,71 @@ fn index_scan(step: &LabStep, seconds: &[Value], random: &[Value], answers: &mut
         return Ok(());
     };
     let phase = &scan["phase"];
-    let rate = |device: &Value, key: &str| device[key].as_f64().unwrap_or(0.0);
-    let devices = || phase["devices"].as_object().into_iter().flatten().map(|(_, device)| device);
-    let kb: f64 = devices().map(|device| rate(device, "rkb_s")).sum();
-    let requests: f64 = devices().map(|device| rate(device, "r_s")).sum();
-    let bytes = kb * 1024.0 / requests.max(1e-9);
-    let words = format!("{bytes:.0}, of reads of 8192");
-    answers.figure(SCAN[0], Measure::new(bytes, words, Basis::Counts, &[&step.meanwhile]));
-
-    let (begin, end) = (rate(phase, "begin_s"), rate(phase, "end_s"));
-    let inside = |second: &&Value| {
-        rate(second, "end_s") - rate(second, "length_s") >= begin && rate(second, "end_s") <= end
-    };
-    let of_second = |second: &Value| {
-        second["devices"].as_object().into_iter().flatten().map(|(_, device)| rate(device, "rkb_s")).sum()
-    };
-    let rates: Vec<f64> = seconds.iter().filter(inside).map(of_second).collect();
-    let is_direct = |cell: &&Value| cell["direct"] == true && cell["bs"] == 8192 && cell["align"] == 8192;
-    let direct = random.iter().find(is_direct).and_then(|cell| cell["steadiness"]["variation"].as_f64());
-    match direct.filter(|_| rates.len() >= LEAST_SECONDS) {
-        Some(direct) => {
-            let varies = stats::spread(&rates).variation;
-            let words = format!(
-                "{:.1} times: the scan by {:.0} % of its mean, direct reads by {:.0} %",
-                varies / direct,
-                varies * 100.0,
-                direct * 100.0
-            );
-            answers.figure(SCAN[1], Measure::timed(varies / direct, words, &[&step.meanwhile]));
-        }
-        None => answers.not_measured(SCAN[1], "the scan took too few seconds"),
+    let during = read_in(phase)?;
+    if during.r_s > 0.0 {
+        let bytes = during.rkb_s * 1024.0 / during.r_s;
+        let words = format!("{bytes:.0}, of reads of 8192");
+        answers.figure(SCAN[0], Measure::new(bytes, words, Basis::Counts, &[&step.meanwhile]));
+    } else {
+        answers.not_measured(SCAN[0], "no device was seen to read during the scan");
     }
+
+    let (begin, end) = (number(&phase["begin_s"])?, number(&phase["end_s"])?);
+    let mut rates = Vec::new();
+    for second in seconds {
+        let (until, length) = (number(&second["end_s"])?, number(&second["length_s"])?);
+        if until - length >= begin && until <= end {
+            rates.push(read_in(second)?.rkb_s);
+        }
+    }
+    let is_direct = |cell: &&Value| cell["direct"] == true && cell["bs"] == 8192 && cell["align"] == 8192;
+    let direct = random.iter().find(is_direct).context("no direct reads of the table's file")?;
+    let scan = Unsteady { of: "the scan", spread: stats::spread(&rates) };
+    compare_steadiness(SCAN[1], &scan, &steadiness(direct)?, &step.meanwhile, answers);
     Ok(())
+}
+
+/// Reads of all devices together in a second or a phase.
+fn read_in(of: &Value) -> Result<DeviceSecond> {
+    let devices = of["devices"].as_object().context("a second without devices")?;
+    let mut sum = DeviceSecond::default();
+    for (name, device) in devices {
+        let device: DeviceSecond = serde_json::from_value(device.clone()).with_context(|| name.clone())?;
+        sum.r_s += device.r_s;
+        sum.rkb_s += device.rkb_s;
+    }
+    Ok(sum)
+}
+
+/// Rates of intervals one after the other, by their name in a sentence.
+struct Unsteady {
+    of: &'static str,
+    spread: Spread,
+}
+
+fn steadiness(cell: &Value) -> Result<Spread> {
+    serde_json::from_value(cell["steadiness"].clone()).context("a cell without its steadiness")
+}
+
+/// How many times as much something varies as direct reads do.
+fn compare_steadiness(
+    id: &str,
+    ours: &Unsteady,
+    direct: &Spread,
+    meanwhile: &Circumstance,
+    answers: &mut Answers,
+) {
+    let Unsteady { of, spread } = ours;
+    let fewest = spread.count.min(direct.count);
+    if fewest < LEAST_INTERVALS {
+        answers.not_measured(id, format!("{of} or direct reads took {fewest} intervals: too few to vary"));
+        return;
+    }
+    // Of two steady series one always varies more.
+    let times = spread.variation.max(STEADY) / direct.variation.max(STEADY);
+    let [varies, steady] = [spread, direct].map(|of| of.variation * 100.0);
+    let words = format!("{times:.1} times: {of} by {varies:.0} % of the mean, direct reads by {steady:.0} %");
+    answers.figure(id, Measure::timed(times, words, &[meanwhile]));
 }
 
 #[cfg(test)]
@@ -259,9 +296,9 @@ mod tests {
     /// second.
     fn reads_of(buffered: [f64; 2], per_s: f64) -> LabStep {
         let cell = |bytes: u64, direct: bool, each: f64, iops: f64| {
-            let varies = if direct { 0.05 } else { 0.2 };
+            let steadiness = Spread { count: 20, variation: if direct { 0.05 } else { 0.2 }, ..Spread::default() };
             json!({
-                "bs": bytes, "direct": direct, "iops": iops, "total_ios": 100, "steadiness": {"variation": varies},
+                "bs": bytes, "direct": direct, "iops": iops, "total_ios": 100, "steadiness": steadiness,
                 "device": {"reads": each * 100.0, "read_bytes": bytes * 100},
             })
         };
@@ -345,17 +382,18 @@ mod tests {
 
     #[test]
     fn the_index_scan_is_judged_by_its_requests_and_seconds() {
-        let devices = |kb: f64, requests: f64| json!({"vda": {"rkb_s": kb, "r_s": requests}});
+        let devices = |rkb_s: f64, r_s: f64| json!({"vda": DeviceSecond { r_s, rkb_s, ..DeviceSecond::default() }});
         let scan = |requests: f64| {
             json!({
                 "way": "index-scan", "state": "cold", "read_ahead_kb": 0,
-                "phase": {"begin_s": 0.0, "end_s": 5.0, "devices": devices(4000.0, requests)},
+                "phase": {"begin_s": 0.0, "end_s": 10.0, "devices": devices(4000.0, requests)},
             })
         };
         let second = |at: f64, kb: f64| json!({"end_s": at, "length_s": 1.0, "devices": devices(kb, 1.0)});
-        let rates = [1000.0, 7000.0, 1000.0, 7000.0, 4000.0];
+        let rates = [1000.0, 7000.0, 1000.0, 7000.0, 4000.0].repeat(2);
         let seconds: Vec<Value> = (1..).zip(rates).map(|(at, kb)| second(f64::from(at), kb)).collect();
-        let random = json!({"direct": true, "bs": 8192, "align": 8192, "steadiness": {"variation": 0.1}});
+        let steadiness = Spread { count: 20, variation: 0.1, ..Spread::default() };
+        let random = json!({"direct": true, "bs": 8192, "align": 8192, "steadiness": steadiness});
         let verdicts = |requests: f64, seconds: &[Value]| {
             let step = LabStep { lines: vec![scan(requests)], ..reads_of([1.0, 1.0], 1.0) };
             let mut answers = Answers::to(catalogue::E4);
@@ -365,5 +403,30 @@ mod tests {
         };
         assert_eq!(verdicts(1000.0, &seconds), [Agreement::AsPublished; 2]);
         assert_eq!(verdicts(500.0, &seconds[..2]), [Agreement::Otherwise, Agreement::NotMeasured]);
+        assert_eq!(verdicts(0.0, &seconds)[0], Agreement::NotMeasured, "no request has no size");
+    }
+
+    #[test]
+    fn two_steady_series_are_no_disturbance() {
+        let verdict = |buffered: f64, direct: f64, count: usize| {
+            let of = |variation| Spread { count, variation, ..Spread::default() };
+            let mut answers = Answers::to(catalogue::E4);
+            let buffered = Unsteady { of: "buffered reads", spread: of(buffered) };
+            compare_steadiness(READS[6], &buffered, &of(direct), &Circumstance::default(), &mut answers);
+            answers.finish().into_iter().find(|of| of.id == READS[6]).unwrap().verdict
+        };
+        assert_eq!(verdict(0.2, 0.05, 20), Agreement::AsPublished);
+        assert_eq!(verdict(0.002, 0.001, 20), Agreement::Otherwise);
+        assert_eq!(verdict(0.2, 0.0, 20), Agreement::AsPublished);
+        assert_eq!(verdict(0.2, 0.05, 4), Agreement::NotMeasured);
+    }
+
+    #[test]
+    fn counts_of_a_trace_that_lost_events_are_no_counts() {
+        let mut odd = reads_of([2.86, 4.83], 2787.0);
+        odd.lines[2]["trace"] = json!({"own_bio_bytes": 100, "request_bytes": 100, "events_lost": 7});
+        odd.lines[3]["trace"] = json!({"own_bio_bytes": 100, "request_bytes": 100, "events_lost": 0});
+        let of = verdicts(&odd, &reads_of([2.0, 4.0], 2787.0));
+        assert_eq!((of(READS[0]), of(READS[1])), (Agreement::NotComparable, Agreement::AsPublished));
     }
 }

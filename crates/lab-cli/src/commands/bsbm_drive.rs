@@ -93,7 +93,7 @@ pub fn run(args: &BsbmDriveArgs) -> Result<()> {
     let page = keep(folder, args, &summary, &records, &here, &kept)?;
     args.say(&page.display().to_string());
     match &summary.verification {
-        Some(verification) if !verification.differences.is_empty() => bail!("{}", verification.line()),
+        Some(verification) if verification.has_failed() => bail!("{}", verification.line()),
         _ => Ok(()),
     }
 }

@@ -1,11 +1,11 @@
 //! The work of a device in a second, with the names and units of iostat -x.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::diskstats::DiskCounts;
 
 /// One device, one interval.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSecond {
     /// Reads completed per second.
     #[serde(rename = "r/s")]

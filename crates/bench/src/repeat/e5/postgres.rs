@@ -42,7 +42,7 @@ pub fn scans(steps: &mut Steps<'_>, folder: &Path, pages: u64, dop: &str) -> Res
     let done = table(steps, &engine, pages).and_then(|file| {
         let scripts = Scripts::write(steps, &engine, pages)?;
         let mut scan = |title: &str, name: &str, script: &Path| {
-            let exec = format!("sh '{}' {{dop}}", script.display());
+            let exec = format!("sh {} {{dop}}", quoted(&script.display().to_string()));
             let file = file.display().to_string();
             let args =
                 ["scan", &file, "--exec", &exec, "--scheduler", SCHEDULERS, "--dop", dop, "--repeat", "3"];
@@ -89,6 +89,11 @@ fn parallel(beside: &str) -> String {
     )
 }
 
+/// A word of a shell script, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Shell scripts with the number of processes as their argument. Each fails unless all rows were
 /// counted.
 struct Scripts {
@@ -98,21 +103,21 @@ struct Scripts {
 
 impl Scripts {
     fn write(steps: &Steps<'_>, engine: &Engine, pages: u64) -> Result<Self> {
-        let [folder, port] = ["folder", "port"].map(|name| engine.value(name).unwrap_or_default());
+        let [folder, port] = ["folder", "port"].map(|name| quoted(engine.value(name).unwrap_or_default()));
         let psql = format!(
-            "psql -h '{folder}' -p {port} -U postgres -d {DATABASE} -X -q -A -t -v ON_ERROR_STOP=1 -c"
+            "psql -h {folder} -p {port} -U postgres -d {DATABASE} -X -q -A -t -v ON_ERROR_STOP=1 -c"
         );
         let shared = format!(
             "[ \"$({psql} \"{}; SELECT count(*) FROM scanned\")\" = {pages} ]\n",
             parallel("$(($1 - 1))")
         );
-        let answers = steps.path("postgres-answer");
+        let answers = quoted(&steps.path("postgres-answer"));
         let range = "SELECT count(*) FROM scanned WHERE ctid >= '($from,0)' AND ctid < '($to,0)'";
         let ranges = format!(
             "i=0\nwhile [ $i -lt $1 ]; do\n    from=$(({pages} * i / $1)) to=$(({pages} * (i + 1) / $1))\n    \
-             {psql} \"SET max_parallel_workers_per_gather = 0; {range}\" >'{answers}'.$i &\n    \
+             {psql} \"SET max_parallel_workers_per_gather = 0; {range}\" >{answers}.$i &\n    \
              i=$((i + 1))\ndone\nwait\nsum=0 i=0\nwhile [ $i -lt $1 ]; do\n    \
-             sum=$((sum + $(cat '{answers}'.$i)))\n    i=$((i + 1))\ndone\n[ $sum = {pages} ]\n"
+             sum=$((sum + $(cat {answers}.$i)))\n    i=$((i + 1))\ndone\n[ $sum = {pages} ]\n"
         );
         let write = |name: &str, text: String| {
             let path = PathBuf::from(steps.path(name));

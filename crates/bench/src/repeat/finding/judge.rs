@@ -74,7 +74,8 @@ impl Rule {
         let says = format!("{} the published effect", times(size));
         let shows = size * effect.abs() > self.noise;
         match self.claim {
-            Claim::AtMost(_) if size <= self.factor => {
+            // As far on the other side of neutral is another effect, and not less of this one.
+            Claim::AtMost(_) if size.abs() <= self.factor => {
                 (Agreement::AsPublished, "within the published bound".into())
             }
             Claim::AtMost(_) => (Agreement::Otherwise, says),
@@ -218,6 +219,20 @@ mod tests {
             };
             let scaled = Rule { claim, neutral: rule.neutral * scale, noise: rule.noise * scale, ..rule };
             assert_eq!(verdict(&rule, ours), verdict(&scaled, ours * scale), "{rule:?} {ours} {scale}");
+        }
+    }
+
+    #[test]
+    fn a_largest_figure_bounds_the_effect_on_both_sides() {
+        let rule = Rule { claim: Claim::AtMost(1.07), neutral: 1.0, factor: 2.0, noise: 0.0 };
+        for (ours, want) in [
+            (1.0, Agreement::AsPublished),
+            (1.13, Agreement::AsPublished),
+            (0.88, Agreement::AsPublished),
+            (1.2, Agreement::Otherwise),
+            (0.1, Agreement::Otherwise),
+        ] {
+            assert_eq!(verdict(&rule, ours), want, "{ours}");
         }
     }
 
