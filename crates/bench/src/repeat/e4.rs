@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use snowmelt_lab::device_activity_of;
 use snowmelt_lab::stats::{self, Spread};
 use snowmelt_lab::watch::iostat::DeviceSecond;
-use snowmelt_lab::device_activity_of;
 
 use super::Chapter;
 use super::emulated::{self, Emulated};
@@ -35,7 +35,7 @@ const STEADY: f64 = 0.01;
 pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
     let mut answers = Answers::to(catalogue::E4);
     let mut sections = Vec::new();
-    let differs = "There 1 M reads of an array of flash cards, here a few seconds of reads of an emulated SSD. The \
+    let differs = "There 1 M reads of an array of flash cards, here reads of an emulated SSD for half a minute (--quick: 4 s). The \
                    offsets are multiples of 512 bytes, as there, and then of the size of the read.";
     let why = (!emulated::is_possible()).then_some(emulated::NEEDS_ROOT).or_else(emulated::why_no_trace);
     if let Some(why) = why {
@@ -46,7 +46,8 @@ pub fn repeat(steps: &mut Steps<'_>) -> Result<Chapter> {
         let whole = Emulated::with(steps, "ssd", "8g", |steps, device| reads(steps, &device.path, "size"))?;
         pieces(&odd, &whole, &mut answers)?;
         let array = Emulated::with(steps, ARRAY, "8g", |steps, device| split(steps, device, &mut answers))?;
-        sections.push(odd.section("Reads at multiples of 512 bytes", differs, &[""]));
+        let text = "Each of a place drawn at random, as there.";
+        sections.push(odd.section("Reads at multiples of 512 bytes", text, &[""]));
         sections.push(whole.section("Aligned reads", "The same at multiples of their size.", &[""]));
         let text = "Eight SSDs as RAID 0, emulated: it counts the reads of its drives itself.";
         sections.push(array.section("Direct reads of an array", text, &[""]));
@@ -296,7 +297,8 @@ mod tests {
     /// second.
     fn reads_of(buffered: [f64; 2], per_s: f64) -> LabStep {
         let cell = |bytes: u64, direct: bool, each: f64, iops: f64| {
-            let steadiness = Spread { count: 20, variation: if direct { 0.05 } else { 0.2 }, ..Spread::default() };
+            let steadiness =
+                Spread { count: 20, variation: if direct { 0.05 } else { 0.2 }, ..Spread::default() };
             json!({
                 "bs": bytes, "direct": direct, "iops": iops, "total_ios": 100, "steadiness": steadiness,
                 "device": {"reads": each * 100.0, "read_bytes": bytes * 100},
@@ -382,7 +384,8 @@ mod tests {
 
     #[test]
     fn the_index_scan_is_judged_by_its_requests_and_seconds() {
-        let devices = |rkb_s: f64, r_s: f64| json!({"vda": DeviceSecond { r_s, rkb_s, ..DeviceSecond::default() }});
+        let devices =
+            |rkb_s: f64, r_s: f64| json!({"vda": DeviceSecond { r_s, rkb_s, ..DeviceSecond::default() }});
         let scan = |requests: f64| {
             json!({
                 "way": "index-scan", "state": "cold", "read_ahead_kb": 0,

@@ -104,9 +104,8 @@ struct Scripts {
 impl Scripts {
     fn write(steps: &Steps<'_>, engine: &Engine, pages: u64) -> Result<Self> {
         let [folder, port] = ["folder", "port"].map(|name| quoted(engine.value(name).unwrap_or_default()));
-        let psql = format!(
-            "psql -h {folder} -p {port} -U postgres -d {DATABASE} -X -q -A -t -v ON_ERROR_STOP=1 -c"
-        );
+        let psql =
+            format!("psql -h {folder} -p {port} -U postgres -d {DATABASE} -X -q -A -t -v ON_ERROR_STOP=1 -c");
         let shared = format!(
             "[ \"$({psql} \"{}; SELECT count(*) FROM scanned\")\" = {pages} ]\n",
             parallel("$(($1 - 1))")
