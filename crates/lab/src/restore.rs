@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::device;
-use crate::undo::{Outcome, Step, UndoError, leftovers, state_dir};
+use crate::undo::{Leftover, Outcome, Step, UndoError, left_by_root, leftovers, state_dirs};
 
 /// Undo what killed commands left behind, and end devices that hang: settings, loop devices,
 /// mounts, trace instances, cgroups, processes.
@@ -16,8 +16,8 @@ pub struct RestoreArgs {
     /// Also what was left in place on purpose
     #[arg(long)]
     pub all: bool,
-    /// Folder of the journals (default /run/snowmelt-lab; without root a folder for temporary
-    /// files)
+    /// Folder of the journals (default /run/snowmelt-lab; without root those below XDG_RUNTIME_DIR
+    /// and in the folder for temporary files)
     #[arg(long)]
     pub state: Option<PathBuf>,
 }
@@ -27,12 +27,35 @@ pub struct RestoreArgs {
 /// # Errors
 /// The journals cannot be read, or something could not be undone.
 pub fn run(args: &RestoreArgs) -> Result<(), UndoError> {
-    let dir = args.state.clone().unwrap_or_else(state_dir);
-    let failures = restore_in(&dir, args)?;
+    let dirs = match &args.state {
+        Some(dir) => vec![std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone())],
+        None => state_dirs(),
+    };
+    let (mut found, mut failures) = (0, Vec::new());
+    for dir in &dirs {
+        let (here, failed) = restore_in(dir, args)?;
+        found += here;
+        failures.extend(failed);
+    }
+    // Asked for a folder, it answers for that one.
+    let of_root = if args.state.is_none() { left_by_root() } else { Vec::new() };
+    of_root.iter().for_each(tell_of_root);
+    if found == 0 && of_root.is_empty() {
+        crate::say!("nothing was left behind");
+    }
     if failures.is_empty() { Ok(()) } else { Err(UndoError::Left(failures)) }
 }
 
-fn restore_in(dir: &Path, args: &RestoreArgs) -> Result<Vec<String>, UndoError> {
+fn tell_of_root(leftover: &Leftover) {
+    let (what, command) = (&leftover.what, leftover.command.join(" "));
+    match leftover.kept {
+        true => crate::say!("{what}: left in place on purpose by `{command}` of root"),
+        false => crate::say!("{what}: left by `{command}` of root, and only root can restore it"),
+    }
+}
+
+/// Restores what the journals in a folder say; how much was found, and failures.
+fn restore_in(dir: &Path, args: &RestoreArgs) -> Result<(usize, Vec<String>), UndoError> {
     let mut failures = Vec::new();
     let mut found = 0;
     // Those that hang first: cut off, they take their things down or die, and nothing waits for
@@ -63,16 +86,14 @@ fn restore_in(dir: &Path, args: &RestoreArgs) -> Result<Vec<String>, UndoError> 
             failures.extend(more);
         }
     }
-    if found == 0 {
-        crate::say!("nothing was left behind");
-    }
-    Ok(failures)
+    Ok((found, failures))
 }
 
 fn tell(step: &Step, outcome: &io::Result<Outcome>) {
     match outcome {
         Ok(Outcome::Undone) => crate::say!("  {step}"),
         Ok(Outcome::Gone) => crate::say!("  {step}: nothing to do"),
+        Ok(Outcome::Another) => crate::say!("  {step}: it is gone; another has its name, and stays"),
         Err(e) => crate::say!("  {step}: {e}"),
     }
 }

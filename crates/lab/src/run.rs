@@ -40,12 +40,17 @@ const OTHERS_DOUBT: f64 = 0.10;
 /// Bytes of others below which a disk that has little to do is not disturbed.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// A run in progress.
-pub struct Run {
+/// The folder of a run that has yet to begin: taken before time is spent on what is measured.
+pub(crate) struct RunFolder {
     path: PathBuf,
-    /// The folder was not there before.
+    /// It was not there before.
     made: bool,
     kind: String,
+}
+
+/// A run in progress.
+pub struct Run {
+    folder: RunFolder,
     machine: Machine,
     devices: Vec<BlockDevice>,
     disks: BTreeMap<String, DiskClock>,
@@ -103,17 +108,16 @@ impl JsonLines {
     }
 }
 
-impl Run {
+impl RunFolder {
     /// Makes the folder: `out`, or `snowmelt-lab/KIND-TIME` here. A folder with anything in it
     /// is refused.
     ///
     /// # Errors
-    /// The folder is there and not empty, or cannot be made.
-    pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
-        let began_at = utc_now();
+    /// The folder is there and not empty, or cannot be made or written to.
+    pub fn create(kind: &str, out: Option<&Path>) -> Result<RunFolder, LabError> {
         let path = match out {
             Some(path) => path.to_path_buf(),
-            None => fresh(&Path::new("snowmelt-lab").join(format!("{kind}-{}", began_at.replace(':', "")))),
+            None => fresh(&Path::new("snowmelt-lab").join(format!("{kind}-{}", utc_now().replace(':', "")))),
         };
         let occupied = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
         if occupied || path.is_file() {
@@ -125,10 +129,17 @@ impl Run {
         }
         let made = !path.exists();
         fs::create_dir_all(&path).map_err(|e| LabError::file("make the folder", &path, e))?;
-        Ok(Run {
-            path,
-            made,
-            kind: kind.into(),
+        let folder = RunFolder { path, made, kind: kind.into() };
+        let trial = folder.path.join("trial");
+        let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
+        tried.map_err(|e| LabError::file("write to the folder", &folder.path, e))?;
+        Ok(folder)
+    }
+
+    /// The run begins: from now on it is seen how busy the machine is.
+    pub fn begin(self) -> Run {
+        Run {
+            folder: self,
             machine: Machine::here(),
             devices: Vec::new(),
             disks: BTreeMap::new(),
@@ -141,13 +152,24 @@ impl Run {
             began: CpuClock::now(),
             interrupts: InterruptCounts::now(),
             untimed: false,
-            began_at,
-        })
+            began_at: utc_now(),
+        }
+    }
+}
+
+impl Run {
+    /// Makes the folder, `out`, or `snowmelt-lab/KIND-TIME` here, and begins. A folder with anything
+    /// in it is refused.
+    ///
+    /// # Errors
+    /// The folder is there and not empty, or cannot be made.
+    pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
+        RunFolder::create(kind, out).map(RunFolder::begin)
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.folder.path
     }
 
     /// The settings, for `settings.json`.
@@ -221,7 +243,7 @@ impl Run {
     /// # Errors
     /// The file cannot be made.
     pub fn lines(&self, name: &str) -> Result<JsonLines, LabError> {
-        let path = self.path.join(format!("{name}.jsonl"));
+        let path = self.folder.path.join(format!("{name}.jsonl"));
         let file = File::create_new(&path).map_err(|e| LabError::file("create", &path, e))?;
         Ok(JsonLines { path, file: BufWriter::new(file) })
     }
@@ -258,7 +280,7 @@ impl Run {
             self.devices.iter().filter_map(|device| self.interrupts.until(&now, device)).collect();
         report.facts = self.facts(&busy, &interrupts);
         let settings = json!({
-            "kind": self.kind,
+            "kind": self.folder.kind,
             "version": env!("CARGO_PKG_VERSION"),
             "began": self.began_at,
             "command": std::env::args().collect::<Vec<_>>(),
@@ -275,13 +297,13 @@ impl Run {
         self.write("settings.json", &settings)?;
         self.write("machine.json", &machine)?;
         self.write("report.json", &report)?;
-        let page = self.path.join("report.html");
+        let page = self.folder.path.join("report.html");
         fs::write(&page, report.html()).map_err(|e| LabError::file("write", &page, e))?;
         Ok(page)
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
-        let path = self.path.join(name);
+        let path = self.folder.path.join(name);
         let text = serde_json::to_string_pretty(value).expect("plain data");
         fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))
     }
@@ -382,7 +404,7 @@ fn device_fact(device: &BlockDevice) -> (String, String) {
     (format!("Device {}", device.name), value)
 }
 
-impl Drop for Run {
+impl Drop for RunFolder {
     /// A run that failed before anything was measured leaves no folder.
     fn drop(&mut self) {
         let entries = || fs::read_dir(&self.path).into_iter().flatten().flatten();

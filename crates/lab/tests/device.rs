@@ -12,8 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, ReadDevice, loop_backing};
-use snowmelt_lab::undo::{process_start, state_dir};
+use snowmelt_io::{
+    Access, AlignedBuf, Device, FileDevice, LoopOptions, ReadDevice, block_claim, loop_backing,
+};
+use snowmelt_lab::undo::{Undo, process_start, state_dir};
 use support::{fails, lab, ok, program, turn};
 
 /// The turn of one test, where it can run.
@@ -117,6 +119,32 @@ fn a_device_holds_what_is_written_and_leaves_nothing() {
     ok(&["device", "remove", &made.name]);
     assert_eq!(made.traces(), [""; 0]);
     assert!(fails(&["device", "status", &made.name]).contains("no device is called"));
+}
+
+#[test]
+fn a_block_device_that_holds_the_bytes_is_the_devices_alone() {
+    let Some(_turn) = can_run() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("file");
+    std::fs::File::create(&file).expect("made").set_len(64 << 20).expect("a length");
+    let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
+    let (_, disk) = undo.attach_loop(&file, &LoopOptions::default()).expect("a loop device");
+    let path = disk.to_str().expect("text").to_string();
+    let name = format!("test-{}-taken", std::process::id());
+    let words = ["--model", "nvme", "--size", "64m", "--backing", &path, "--destroy"];
+    // As mounted.
+    let claim = block_claim(&disk).expect("it is free");
+    let refused = fails(&[&["device", "create", &name], &words[..]].concat());
+    assert!(refused.contains("is in use") && refused.contains(&path), "{refused}");
+    drop(claim);
+    let made = Made::new("on-disk", &words);
+    assert!(block_claim(&disk).is_err_and(|e| e.kind() == std::io::ErrorKind::ResourceBusy));
+    let out = dir.path().join("run").display().to_string();
+    let refused = fails(&["read", &path, "--runtime", "0.1", "--out", &out]);
+    assert!(refused.contains("is being measured by") && refused.contains("device serve"), "{refused}");
+    ok(&["device", "remove", &made.name]);
+    drop(block_claim(&disk).expect("it is free again"));
+    undo.undo().expect("undone");
 }
 
 #[test]

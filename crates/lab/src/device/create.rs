@@ -108,7 +108,9 @@ impl CreateArgs {
             )));
         }
         let backing = self.backing.as_deref().map(|path| absolute(path, self.destroy)).transpose()?;
-        if let Some(path) = backing.as_deref().filter(|_| !self.sparse) {
+        // A block device has the room that it has.
+        let is_file = |path: &&Path| !snowmelt_io::is_block_device(path);
+        if let Some(path) = backing.as_deref().filter(|_| !self.sparse).filter(is_file) {
             let instead = "name a smaller --size or another --backing, or --sparse if less will be written";
             room::check(path, size_bytes, instead)?;
         }
@@ -165,8 +167,10 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
         ));
     }
     let undo = Undo::open("device-create")?;
-    let log = undo.will(Step::RemoveFile { path: state::log_path(&spec.name) })?;
-    let mut server = start_server(spec)?;
+    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
+    let path = state::log_path(&spec.name);
+    let (log, file) = undo.make(Step::RemoveFile { path: path.clone() }, || std::fs::File::create(&path))?;
+    let mut server = start_server(spec, file)?;
     let step = undo.started(server.id())?;
     let outcome = wait_until_it_stands(spec, &mut server); // never for ever
     // The server looks after itself from now on, or is gone. (After Ctrl-C this does not
@@ -233,12 +237,9 @@ fn refuse_beside_hung() -> Result<(), LabError> {
 
 /// Starts this program again as `… device serve`: the words of our own command line up to
 /// `device` lead there.
-fn start_server(spec: &Spec) -> Result<Child, LabError> {
+fn start_server(spec: &Spec, log: std::fs::File) -> Result<Child, LabError> {
     let program = std::env::current_exe().map_err(|e| LabError::system("find this program", e))?;
     let words: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "device").collect();
-    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
-    let log = state::log_path(&spec.name);
-    let log = std::fs::File::create(&log).map_err(|e| LabError::file("write", &log, e))?;
     let mut server = Command::new(&program)
         .args(words)
         .args(["device", "serve"])

@@ -7,4 +7,6 @@ pub enum Outcome {
     Undone,
     /// There was nothing left to take back.
     Gone,
+    /// It is gone, and another has its name by now, which was left alone.
+    Another,
 }
