@@ -10,6 +10,7 @@ mod kin;
 pub mod others;
 pub(crate) mod proc_stat;
 pub mod program;
+pub(crate) mod stacked;
 
 use std::collections::BTreeMap;
 use std::fs;

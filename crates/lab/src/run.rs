@@ -152,7 +152,9 @@ impl Run {
 
     /// The settings, for `settings.json`.
     pub fn settings(&mut self, settings: &impl Serialize) {
-        self.settings = serde_json::to_value(settings).expect("settings are plain data");
+        // A path may be no text.
+        self.settings =
+            serde_json::to_value(settings).unwrap_or_else(|e| json!({ "not told": e.to_string() }));
     }
 
     /// A device that is measured from now on, as it is set now. Work of other programs on its
@@ -261,7 +263,7 @@ impl Run {
             "kind": self.kind,
             "version": env!("CARGO_PKG_VERSION"),
             "began": self.began_at,
-            "command": std::env::args().collect::<Vec<_>>(),
+            "command": command_line(),
             "settings": self.settings,
             "comparison": self.comparison,
             "doubts": self.doubts,
@@ -306,10 +308,12 @@ impl Run {
         }
         let requests = busy.others_requests.map(|n| format!(" and {} of the requests", percent(n)));
         let who = in_words(&used.named).map(|names| format!(" (all their I/O: {names})"));
+        let is_known = used.is_known || self.traced.contains_key(disk);
         self.doubt(format!(
-            "{} of the bytes{} of the disk {disk} were other programs'{}",
+            "{} of the bytes{} of the disk {disk} were other programs'{}{}",
             percent(busy.others_bytes),
             requests.unwrap_or_default(),
+            if is_known { "" } else { ", or the file system's own" },
             who.unwrap_or_default()
         ));
     }
@@ -329,7 +333,7 @@ impl Run {
     /// Name and value of what the page tells about the circumstances.
     fn facts(&self, busy: &Disturbance, interrupts: &[DeviceInterrupts]) -> Vec<(String, String)> {
         let m = &self.machine;
-        let command: Vec<String> = std::env::args().map(|arg| quoted(&arg)).collect();
+        let command: Vec<String> = command_line().iter().map(|arg| quoted(arg)).collect();
         let mut facts = vec![
             ("Command".into(), command.join(" ")),
             ("Begun".into(), self.began_at.clone()),
@@ -402,6 +406,10 @@ fn fresh(path: &Path) -> PathBuf {
         n += 1;
     }
     candidate
+}
+
+fn command_line() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
 fn quoted(arg: &str) -> String {
@@ -479,6 +487,15 @@ mod tests {
     }
 
     #[test]
+    fn settings_with_a_path_that_is_no_text_are_no_panic() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = Run::create("read", Some(dir.path())).unwrap();
+        run.settings(&Path::new(std::ffi::OsStr::from_bytes(b"f\xff")));
+        assert!(run.settings["not told"].as_str().unwrap().contains("UTF-8"), "{}", run.settings);
+    }
+
+    #[test]
     fn a_run_that_measured_nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");
@@ -508,7 +525,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut run = Run::create("read", Some(dir.path())).unwrap();
         let named = vec![("dd (pid 7)".to_owned(), 30 << 20)];
-        let used = |bytes, others| DiskUse { bytes, others, named: named.clone() };
+        let used = |bytes, others| DiskUse { bytes, others, is_known: true, named: named.clone() };
         let tell = |run: &mut Run, used: &DiskUse| {
             let busy = run.disturbed("vda", used);
             run.judge_disk("vda", used, &busy);
@@ -522,6 +539,8 @@ mod tests {
             run.doubts,
             ["20 % of the bytes of the disk vda were other programs' (all their I/O: dd (pid 7) 30.0 MiB)"]
         );
+        tell(&mut run, &DiskUse { is_known: false, ..used(100 << 20, 30 << 20) });
+        assert!(run.doubts.pop().unwrap().contains("were other programs', or the file system's own (all"));
         // Small requests of others: few bytes, half of the requests.
         let moved = |requests, bytes| Moved { requests, bytes };
         run.traced(

@@ -105,7 +105,7 @@ pub struct ScanArgs {
     #[arg(long)]
     destroy: bool,
     /// How often every cell is measured
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = repeats)]
     repeat: usize,
     /// A command to run as the scan instead, by the shell; {dop}, {path} and {queue} are filled
     /// in
@@ -250,10 +250,11 @@ fn targets(place: &Path, args: &ScanArgs) -> (Vec<TraceTarget>, Vec<BlockDevice>
 
 fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
-    if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) || args.repeat == 0 {
-        return wrong("--dop, --users and --repeat begin at 1");
+    if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) {
+        return wrong("--dop and --users begin at 1");
     }
-    let most = args.dop.iter().max().copied().unwrap_or(1) * args.users.iter().max().copied().unwrap_or(1);
+    let largest = |of: &[u32]| u64::from(of.iter().max().copied().unwrap_or(1));
+    let most = largest(&args.dop) * largest(&args.users);
     if most > 4096 {
         return wrong("more than 4096 workers at once tell nothing about a disk: fewer --dop or --users");
     }
@@ -337,6 +338,13 @@ fn writes_beside(args: &ScanArgs) -> bool {
     args.beside.iter().any(|beside| beside.writes())
 }
 
+fn repeats(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(repeats @ 1..=1000) => Ok(repeats),
+        _ => Err("use a number from 1 to 1000".into()),
+    }
+}
+
 /// Reads that a worker keeps in flight when nothing else is said.
 const USUAL_DEPTH: u32 = 8;
 
@@ -344,17 +352,17 @@ const USUAL_DEPTH: u32 = 8;
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The reads of independent workers, of whom there are `most` at once.
-fn worker_reads(args: &ScanArgs, most: u32) -> Result<Vec<WorkerReads>, LabError> {
+fn worker_reads(args: &ScanArgs, most: u64) -> Result<Vec<WorkerReads>, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
     let is_sync = args.engine.iter().all(|engine| engine.0 == IoEngine::Inline);
     let depths = if args.depth.is_empty() { vec![USUAL_DEPTH] } else { args.depth.clone() };
     let reads = WorkerReads::all(&args.engine, &depths);
     let deepest = reads.iter().map(|reads| reads.depth).max().unwrap_or(1);
-    if depths.contains(&0) || u64::from(most) * u64::from(deepest) > 4096 {
+    if depths.contains(&0) || most * u64::from(deepest) > 4096 {
         return wrong("--depth begins at 1, and all workers together have at most 4096 reads in flight");
     }
     let largest = args.chunk.iter().map(Chunks::largest).max().unwrap_or(0) as u64;
-    let bytes = u64::from(most) * u64::from(deepest) * largest;
+    let bytes = (most * u64::from(deepest)).saturating_mul(largest);
     if !is_sync && bytes > MOST_BYTES {
         return Err(LabError::Argument(format!(
             "reads in flight may take {} of memory, not {}: smaller --depth, --chunk, --dop or --users",
@@ -474,6 +482,8 @@ mod tests {
             ("f --dop 1 --exec true --workers independent", "--workers would change nothing"),
             ("f --dop 1 --exec true --size 1m", "--size would change nothing"),
             ("f --exec true", "no {dop}"),
+            ("f --dop 65536 --users 65536", "more than 4096 workers"),
+            ("f --repeat 18446744073709551615", "from 1 to 1000"),
             ("f --engine uring --depth 0", "--depth begins at 1"),
             ("f --engine uring --dop 80 --depth 52", "at most 4096"),
             ("f --engine uring --dop 80 --chunk 2m", "1g of memory, not 1280m"),

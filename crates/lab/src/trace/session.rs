@@ -229,6 +229,8 @@ impl Session {
     }
 }
 
+const FORK: &str = "sched/sched_process_fork";
+
 /// Turns on the events that are traced, and adds those that this kernel lacks to `absent`.
 fn enable(
     instance: &Instance,
@@ -263,11 +265,14 @@ fn enable(
     if options.touches == Touches::All && touches.is_empty() {
         absent.push("of files (iomap, filemap, writeback)");
     }
+    // Also without a program: numbers of processes are used again.
     let fork = match options.follow {
-        Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
-        Follow::Nobody => None,
+        Follow::Nobody if !instance.has(FORK) => None,
+        _ => Some(instance.enable(FORK, "")?),
     };
-    Decoder::new(&formats, &OtherFormats { fork, plug, unplug, remap, touches, dev: target.dev })
+    let file_systems = target.file_systems.clone();
+    let others = OtherFormats { fork, plug, unplug, remap, touches, file_systems, dev: target.dev };
+    Decoder::new(&formats, &others)
         .map_err(|why| LabError::refused("this kernel's block events", why, "please report its version"))
 }
 
@@ -313,7 +318,7 @@ struct Consumer {
     tally: Tally,
     users: Users,
     levels: Levels,
-    device: String,
+    target: TraceTarget,
     snoop: Snoop,
     blktrace: Option<BlktraceFiles>,
     requests: Option<std::io::BufWriter<std::fs::File>>,
@@ -355,17 +360,18 @@ impl Consumer {
             }
         };
         let mut users = Users::new(
-            program.map(Family::new),
+            program.map(|program| Family::new(program, monotonic_ns())),
             &target.devs,
             (!target.mounted).then_some(target.dev),
             options.touches,
         );
         users.name_device(target.dev, &target.name);
+        target.file_systems.iter().for_each(|(_, dev)| users.add_file_system(*dev));
         Ok(Consumer {
             tally: Tally::new(start_ns, options.interval.as_nanos() as u64),
             users,
             levels: Levels::default(),
-            device: target.name.clone(),
+            target: target.clone(),
             snoop: options.snoop,
             blktrace: options.blktrace.as_ref().map(|base| BlktraceFiles::create(base, target.dev)),
             requests,
@@ -376,9 +382,12 @@ impl Consumer {
 
     fn take(&mut self, event: Decoded) {
         match event {
-            Decoded::Fork { parent, child, .. } => self.users.forked(parent, child),
+            Decoded::Fork { time_ns, parent, child } => self.users.forked(time_ns, parent, child),
             Decoded::Touch(event) => self.users.touched(&event),
+            // A filter of many devices lets others' events through.
+            Decoded::Below(dev, event) if !self.target.is_below(dev, event.sector) => {}
             Decoded::Below(dev, event) => self.levels.below(dev, &event),
+            Decoded::Remap(event) if !self.target.has_part_in(&event) => {}
             Decoded::Remap(event) => {
                 self.levels.remapped(&event);
                 if let Some(files) = &mut self.blktrace {
@@ -414,7 +423,7 @@ impl Consumer {
         let Some(request) = self.tally.add(event, Some(&mut self.users)) else { return Ok(()) };
         if self.snoop == Snoop::Print {
             let of = request.asker.map(|asker| (asker, self.users.file(asker.user)));
-            crate::say!("{}", snoop::line(&request, of, &self.device, self.start_ns));
+            crate::say!("{}", snoop::line(&request, of, &self.target.name, self.start_ns));
         }
         if self.requests.is_some() {
             let line = self.request_line(&request);
@@ -544,10 +553,8 @@ mod tests {
             device: crate::machine::BlockDevice::default(),
             name: "x".into(),
             dev: 7,
-            sectors: None,
             devs: vec![7],
-            below: Vec::new(),
-            mounted: false,
+            ..TraceTarget::default()
         };
         let enable = |absent: &mut _| enable(&Instance::at(dir.path()), &target, &options, absent).map(drop);
         let mut absent = Vec::new();
