@@ -90,7 +90,7 @@ functions! {
     Abs "ABS" 1 1,
     BNode "BNODE" 0 1,
     Ceil "CEIL" 1 1,
-    Concat "CONCAT" 0 1000,
+    Concat "CONCAT" 0 0xFFFF_FFFF,
     Contains "CONTAINS" 2 2,
     Datatype "DATATYPE" 1 1,
     Day "DAY" 1 1,
