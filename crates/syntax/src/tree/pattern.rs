@@ -102,7 +102,7 @@ impl Default for GraphPattern {
 pub struct Values {
     /// Its variables.
     pub vars: Vec<Var>,
-    /// Rows, of one cell per variable; `None`: UNDEF. A cell is a term or a parameter.
+    /// Rows, of one cell per variable; `None`: UNDEF. No cell has a variable or a blank node.
     pub rows: Vec<Box<[Option<Slot>]>>,
 }
 

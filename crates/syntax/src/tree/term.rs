@@ -72,7 +72,7 @@ pub enum Term {
     Blank(Blank),
     /// A literal.
     Literal(Literal),
-    /// A triple term of constants: in data and VALUES alone.
+    /// A triple term: in data alone.
     Triple(Box<TermTriple>),
 }
 
