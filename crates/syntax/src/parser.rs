@@ -131,6 +131,8 @@ struct Output<'a> {
     sink: Sink<'a>,
     most_quads: usize,
     quads: Vec<crate::tree::Quad>,
+    /// the parser is in the data of an operation
+    is_data: bool,
     /// data of the present operation have gone
     has_begun: bool,
     is_insert: bool,

@@ -109,7 +109,7 @@ impl Parser<'_> {
     /// Whether a label is new, or one of the present pattern.
     fn may_use(&mut self, label: &str) -> Parsed<bool> {
         let labels = &mut self.labels;
-        if self.output.as_ref().is_none_or(|output| output.most_quads == 0) {
+        if !self.output.as_ref().is_some_and(|output| output.is_data) {
             let pattern = labels.pattern;
             if let Some(used) = labels.patterns.get(label) {
                 return Ok(*used == pattern);
