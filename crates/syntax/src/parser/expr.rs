@@ -36,7 +36,6 @@ impl Parser<'_> {
 
     fn operate(&mut self, mut left: Expr, least: u8) -> Parsed<Expr> {
         let mut has_compared = false;
-        // Whether the last part of the list was written here, not within brackets.
         while let Some((rank, operator)) = self.operator(least, has_compared)? {
             has_compared = rank == COMPARE;
             left = match operator {

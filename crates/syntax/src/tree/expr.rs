@@ -78,6 +78,17 @@ macro_rules! functions {
                 }
             }
 
+            /// Whether a word begins a call, in letters of either case.
+            pub(crate) fn is_keyword(word: &str) -> bool {
+                const OTHERS: [&str; 15] = [
+                    "AVG", "BOUND", "COALESCE", "COUNT", "EXISTS", "GROUP_CONCAT", "IF", "ISURI", "MAX", "MIN",
+                    "NOT", "SAMETERM", "SAMPLE", "SUM", "URI",
+                ];
+                let upper = word.to_ascii_uppercase();
+                OTHERS.contains(&upper.as_str())
+                    || Self::ALL.binary_search_by_key(&upper.as_str(), |function| function.0).is_ok()
+            }
+
             /// Names in upper case with the least and the most numbers of arguments.
             pub(crate) const ALL: &'static [(&'static str, Function, usize, usize)] =
                 &[$(($name, Function::$variant, $least, $most),)+];
