@@ -69,6 +69,8 @@ pub(crate) struct Parser<'a> {
     /// variables of the present column of SELECT and their places, but not those in aggregates
     uses: Option<Vec<(Var, Span)>>,
     errors: Vec<SyntaxError>,
+    /// where the triples of the present subject begin
+    subject: Span,
     output: Option<Output<'a>>,
 }
 
@@ -162,6 +164,7 @@ impl<'a> Parser<'a> {
             first: FirstUses::default(),
             uses: None,
             errors: Vec::new(),
+            subject: Span::default(),
             output: None,
         }
     }

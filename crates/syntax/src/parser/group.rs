@@ -76,7 +76,7 @@ impl Parser<'_> {
 
     fn group_parts(&mut self) -> Parsed<Group> {
         let mut group = Group::default();
-        let (open, levels) = (self.cursor.open.len(), self.levels);
+        let (open, groupings) = (self.cursor.open.len(), self.groupings.len());
         loop {
             if matches!(self.cursor.kind(), Kind::End | Kind::Sign(Sign::CloseBrace)) {
                 self.note_parts();
@@ -85,7 +85,7 @@ impl Parser<'_> {
             let start = self.cursor.span().start;
             if let Err(error) = self.group_part(&mut group) {
                 self.recover(error, open, start)?;
-                self.levels.depth = levels.depth;
+                self.groupings.truncate(groupings);
                 (self.uses, self.aggregating) = (None, Aggregating::Never);
                 group.needs_dot = false;
             }

@@ -56,6 +56,7 @@ impl Parser<'_> {
     /// The triples of one subject.
     pub(super) fn same_subject(&mut self, predicates: Predicates, out: &mut Parts) -> Parsed<()> {
         let mut direct = Vec::new();
+        self.subject = self.cursor.span();
         match self.cursor.kind() {
             Kind::Sign(Sign::OpenReified) => {
                 let mut reified = Vec::new();
