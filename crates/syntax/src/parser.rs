@@ -42,13 +42,15 @@ use crate::options::ParseOptions;
 use crate::shape::{Cursor, Shape, Shaper};
 use crate::tree::{Aggregate, Blank, FirstUses, Slot, Term, UpdateOperation, Var, VarNames};
 
+pub(crate) use update::Batches;
+
 type Parsed<T> = Result<T, Box<SyntaxError>>;
 
 /// Variables in scope.
 type Scope = FxHashSet<Var>;
 
 /// Takes operations while they are parsed; false ends the parse.
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(UpdateOperation) -> bool;
+pub(super) type Sink<'a> = &'a mut dyn FnMut(UpdateOperation) -> bool;
 
 pub(crate) struct Parser<'a> {
     cursor: Cursor<'a>,
@@ -166,6 +168,18 @@ impl<'a> Parser<'a> {
             errors: Vec::new(),
             subject: Span::default(),
             output: None,
+        }
+    }
+
+    /// The error at the end of a text that is cut off within a character.
+    pub fn encoding(mut self) -> Box<SyntaxError> {
+        while !self.is_lost() && self.cursor.kind() != crate::lexer::Kind::End {
+            self.cursor.open.clear();
+            self.cursor.advance();
+        }
+        match self.unexpected::<()>() {
+            Err(error) => error,
+            Ok(()) => self.error(Span::default(), crate::error::ErrorCode::Encoding, String::new()),
         }
     }
 

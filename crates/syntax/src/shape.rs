@@ -37,7 +37,7 @@ pub struct Shape {
 /// wrong; a text that is no query may have a shape, which is that of no query.
 #[must_use]
 pub fn shape_of(text: &str) -> Option<Shape> {
-    let mut cursor = Cursor::new(Lexer::new(Window::whole(text)), Some(Shaper::default()));
+    let mut cursor = Cursor::new(Lexer::new(Window::whole(text, usize::MAX)), Some(Shaper::default()));
     loop {
         match cursor.kind() {
             Kind::End => return cursor.shape(),

@@ -1,7 +1,7 @@
 use super::*;
 
 fn tokens(text: &str) -> Vec<&str> {
-    let mut lexer = Lexer::new(Window::whole(text));
+    let mut lexer = Lexer::new(Window::whole(text, usize::MAX));
     let mut all = Vec::new();
     loop {
         let token = lexer.next();
@@ -13,7 +13,7 @@ fn tokens(text: &str) -> Vec<&str> {
 }
 
 fn kinds(text: &str) -> Vec<Kind> {
-    let mut lexer = Lexer::new(Window::whole(text));
+    let mut lexer = Lexer::new(Window::whole(text, usize::MAX));
     std::iter::from_fn(|| Some(lexer.next().kind).filter(|kind| *kind != Kind::End)).collect()
 }
 
@@ -63,7 +63,7 @@ fn a_stream_has_the_tokens_of_the_text() {
     let text = "a.b.c x:a....b. 1.5e+3 'é\\u00e9'''''a' b''' <http://a/\\u00e9> _:b.c.. @en--rtl ^^ ?é) # c\n>>";
     let mut reader = Drops(text.as_bytes());
     let mut lexer = Lexer::new(Window::stream(&mut reader, 1 << 20, 1 << 20));
-    let mut whole = Lexer::new(Window::whole(text));
+    let mut whole = Lexer::new(Window::whole(text, usize::MAX));
     loop {
         let token = lexer.next();
         assert_eq!(token, whole.next());

@@ -34,8 +34,18 @@ enum Source<'a> {
 }
 
 impl<'a> Window<'a> {
-    pub fn whole(text: &'a str) -> Self {
-        Self::new(Source::Whole(text), usize::MAX, usize::MAX)
+    /// A text, which must not be longer than that.
+    pub fn whole(text: &'a str, text_bytes: usize) -> Self {
+        let mut window = Self::new(Source::Whole(text), usize::MAX, text_bytes);
+        if text.len() > text_bytes {
+            (window.source, window.fault) = (Source::Whole(""), Some(Fault::LongText));
+        }
+        window
+    }
+
+    /// A text after which there is no character, but some bytes.
+    pub fn cut(text: &'a str) -> Self {
+        Self { fault: Some(Fault::Encoding), ..Self::new(Source::Whole(text), usize::MAX, usize::MAX) }
     }
 
     pub fn stream(reader: &'a mut dyn Read, token_bytes: usize, text_bytes: usize) -> Self {

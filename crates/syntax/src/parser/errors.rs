@@ -166,9 +166,7 @@ impl Parser<'_> {
     /// Notes an error and goes on where a pattern of the present group may begin. `open`: brackets
     /// that are open there. `start`: where the wrong part begins.
     pub(super) fn recover(&mut self, error: Box<SyntaxError>, open: usize, start: usize) -> Parsed<()> {
-        let is_fatal = matches!(error.code, ErrorCode::Limit | ErrorCode::Encoding);
-        let is_stopped = self.output.as_ref().is_some_and(|output| output.is_stopped);
-        if is_fatal || is_stopped || self.errors.len() + 1 >= self.options.limits.errors {
+        if self.is_last(&error) {
             return Err(error);
         }
         if self.cursor.span().start == start && self.cursor.open.len() <= open {
@@ -177,21 +175,35 @@ impl Parser<'_> {
         loop {
             let level = self.cursor.open.len();
             match self.cursor.kind() {
-                Kind::End | Kind::Bad(Fault::Encoding | Fault::LongText | Fault::LongToken | Fault::Read) => {
-                    return Err(error);
-                }
+                Kind::End => return Err(error),
                 Kind::Sign(Sign::Dot) if level <= open => {
                     self.cursor.advance();
                     break;
                 }
                 Kind::Sign(Sign::CloseBrace) if level <= open => break,
                 Kind::Word if level <= open && self.begins_part() => break,
-                _ if level > MOST_OPEN => return Err(error),
+                _ if self.is_lost() => return Err(error),
                 _ => self.cursor.advance(),
             }
         }
         self.errors.push(*error);
         Ok(())
+    }
+
+    /// Whether no error after this one is told.
+    pub(super) fn is_last(&self, error: &SyntaxError) -> bool {
+        let is_final = matches!(error.code, ErrorCode::Limit | ErrorCode::Encoding | ErrorCode::WrongLanguage);
+        let is_stopped = self.output.as_ref().is_some_and(|output| output.is_stopped);
+        is_final || is_stopped || self.errors.len() + 1 >= self.options.limits.errors
+    }
+
+    /// Whether there is nothing to go on with: a text that cannot be read, brackets without end.
+    pub(super) fn is_lost(&self) -> bool {
+        let is_unread = matches!(
+            self.cursor.kind(),
+            Kind::Bad(Fault::Encoding | Fault::LongText | Fault::LongToken | Fault::Read)
+        );
+        is_unread || self.cursor.open.len() > MOST_OPEN
     }
 
     fn begins_part(&self) -> bool {

@@ -48,20 +48,16 @@ impl Parser<'_> {
         self.set_base()?;
         loop {
             self.begin_operation();
-            let start = self.cursor.span().start;
             if let Err(error) = self.statement() {
-                self.go_on(error, batches, start)?;
+                self.go_on(error, batches)?;
             }
             if self.cursor.kind() == Kind::End {
                 return Ok(());
             }
             if !self.cursor.takes(Sign::Semicolon) {
                 self.cursor.expect("the end");
-                let error = match self.unexpected::<()>() {
-                    Err(error) => error,
-                    Ok(()) => continue,
-                };
-                self.go_on(error, batches, start)?;
+                let Err(error) = self.unexpected::<()>() else { continue };
+                self.go_on(error, batches)?;
                 self.cursor.takes(Sign::Semicolon);
             }
         }
@@ -74,32 +70,18 @@ impl Parser<'_> {
     }
 
     /// Notes an error and skips to the end of its operation.
-    fn go_on(&mut self, error: Box<SyntaxError>, batches: Batches, start: usize) -> Parsed<()> {
-        let is_wanted = batches == Batches::Whole && error.code != ErrorCode::WrongLanguage;
-        if !is_wanted {
+    fn go_on(&mut self, error: Box<SyntaxError>, batches: Batches) -> Parsed<()> {
+        if batches != Batches::Whole || self.is_last(&error) {
             return Err(error);
         }
-        // As after a wrong part of a group, but to a semicolon.
-        let mut error = Some(error);
-        while self.cursor.kind() != Kind::End {
-            if self.cursor.open.is_empty() && self.cursor.sees(Sign::Semicolon) {
-                break;
+        while !(self.cursor.open.is_empty() && self.cursor.sees(Sign::Semicolon)) {
+            if matches!(self.cursor.kind(), Kind::End) || self.is_lost() {
+                return Err(error);
             }
-            if let Some(error) = error.take() {
-                let open = self.cursor.open.len();
-                self.recover(error, open, start)?;
-            } else {
-                self.cursor.advance();
-            }
+            self.cursor.advance();
         }
-        match error {
-            Some(error) if self.cursor.kind() == Kind::End => Err(error),
-            Some(error) => {
-                self.errors.push(*error);
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        self.errors.push(*error);
+        Ok(())
     }
 
     fn operation(&mut self) -> Parsed<()> {
