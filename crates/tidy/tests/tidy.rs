@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["base", "io"]),
     ("database", &["store"]),
     ("query", &["base", "store"]),
+    ("syntax", &["base"]),
     ("graph", &["base", "database", "jsonld", "rdfxml", "store"]),
     ("sparql", &["base", "database", "graph", "query", "rdfxml"]),
     ("server", &["base", "database", "graph", "sparql"]),

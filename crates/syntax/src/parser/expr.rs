@@ -247,7 +247,8 @@ impl Parser<'_> {
         self.first.triple_term.get_or_insert(span);
         self.nested(|parser| {
             parser.cursor.advance();
-            let subject = parser.triple_operand()?;
+            let subject = parser.var_or_iri()?;
+            let subject = parser.constant(subject)?;
             let verb = parser.wanted_verb()?;
             let predicate = parser.constant(verb)?;
             let object = parser.triple_operand()?;

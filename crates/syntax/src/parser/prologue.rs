@@ -34,7 +34,11 @@ impl Parser<'_> {
             } else if self.cursor.takes_word("PREFIX") {
                 self.prefix()?;
             } else if self.cursor.takes_word("VERSION") {
-                self.version = Some(self.plain_string("a string in single quotes of either kind")?);
+                let is_long = ["\"\"\"", "'''"].iter().any(|quotes| self.cursor.text().starts_with(quotes));
+                if is_long {
+                    return self.unexpected();
+                }
+                self.version = Some(self.plain_string("a string")?);
             } else {
                 return Ok(());
             }
