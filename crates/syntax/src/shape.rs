@@ -91,7 +91,8 @@ impl Shaper {
 
     fn after_word(&self, word: &str) -> Kept {
         let is_one_of = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-        if is_one_of(&["PREFIX", "BASE", "FROM", "USING"]) || self.kept == Kept::Iri && is_one_of(&["NAMED"]) {
+        if is_one_of(&["PREFIX", "BASE", "FROM", "USING"]) || self.kept == Kept::Iri && is_one_of(&["NAMED"])
+        {
             Kept::Iri
         } else if is_one_of(&["LIMIT", "OFFSET"]) {
             Kept::Number

@@ -18,7 +18,9 @@ mod visit;
 pub use expr::{Aggregate, AggregateFunction, Expr, Function};
 pub use path::Path;
 pub use pattern::{Dataset, FirstUses, GraphPattern, OrderKey, Query, QueryForm, Values};
-pub use term::{Blank, Direction, Iri, Literal, LiteralKind, Quad, QuadPattern, Slot, Term, TermTriple, TriplePattern};
+pub use term::{
+    Blank, Direction, Iri, Literal, LiteralKind, Quad, QuadPattern, Slot, Term, TermTriple, TriplePattern,
+};
 pub use update::{GraphTarget, Operation, Update, UpdateOperation};
 pub use vars::{Var, VarNames};
 pub use visit::{Visitor, walk_expr, walk_pattern, walk_slot};

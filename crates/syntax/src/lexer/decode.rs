@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 /// The value of a string token; `None` where an escape names no character.
 pub(crate) fn string_text(token: &str) -> Option<Cow<'_, str>> {
-    let quote = if token.len() >= 6 && (token.starts_with("\"\"\"") || token.starts_with("'''")) { 3 } else { 1 };
+    let quote =
+        if token.len() >= 6 && (token.starts_with("\"\"\"") || token.starts_with("'''")) { 3 } else { 1 };
     unescaped(token.get(quote..token.len() - quote)?)
 }
 

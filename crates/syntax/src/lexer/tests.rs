@@ -22,19 +22,29 @@ fn the_longest_token_is_taken() {
     assert_eq!(tokens("?a<?b&&?c>?d"), ["?a", "<?b&&?c>", "?d"]);
     assert_eq!(tokens("?a <?b && ?c>?d"), ["?a", "<", "?b", "&&", "?c", ">", "?d"]);
     assert_eq!(tokens("?x-1+ 2.5e3.x:a.b."), ["?x", "-1", "+", "2.5e3", ".", "x:a.b", "."]);
-    assert_eq!(tokens("<<(<a> a \"b\")>>{|~ _:a.b.|}>>"), ["<<(", "<a>", "a", "\"b\"", ")>>", "{|", "~", "_:a.b", ".", "|}", ">>"]);
-    assert_eq!(tokens("a.b.c d:e\\-%20f. :p+ :q?"), ["a", ".", "b", ".", "c", "d:e\\-%20f", ".", ":p", "+", ":q", "?"]);
-    assert_eq!(tokens("'''a'b''' 'x'@en-GB--ltr^^ \"\" # no\n1.e2 1. .5"), [
-        "'''a'b'''", "'x'", "@en-GB--ltr", "^^", "\"\"", "1.e2", "1", ".", ".5"
-    ]);
-    assert_eq!(kinds("+5 5. 5.5 5e1 a:"), [
-        Kind::Number(Number::Integer),
-        Kind::Number(Number::Integer),
-        Kind::Sign(Sign::Dot),
-        Kind::Number(Number::Decimal),
-        Kind::Number(Number::Double),
-        Kind::Name,
-    ]);
+    assert_eq!(
+        tokens("<<(<a> a \"b\")>>{|~ _:a.b.|}>>"),
+        ["<<(", "<a>", "a", "\"b\"", ")>>", "{|", "~", "_:a.b", ".", "|}", ">>"]
+    );
+    assert_eq!(
+        tokens("a.b.c d:e\\-%20f. :p+ :q?"),
+        ["a", ".", "b", ".", "c", "d:e\\-%20f", ".", ":p", "+", ":q", "?"]
+    );
+    assert_eq!(
+        tokens("'''a'b''' 'x'@en-GB--ltr^^ \"\" # no\n1.e2 1. .5"),
+        ["'''a'b'''", "'x'", "@en-GB--ltr", "^^", "\"\"", "1.e2", "1", ".", ".5"]
+    );
+    assert_eq!(
+        kinds("+5 5. 5.5 5e1 a:"),
+        [
+            Kind::Number(Number::Integer),
+            Kind::Number(Number::Integer),
+            Kind::Sign(Sign::Dot),
+            Kind::Number(Number::Decimal),
+            Kind::Number(Number::Double),
+            Kind::Name,
+        ]
+    );
 }
 
 #[test]
@@ -43,7 +53,10 @@ fn faults_are_tokens() {
     assert_eq!(kinds("'''a'"), [Kind::Bad(Fault::OpenString)]);
     assert_eq!(kinds("'a\\q' &"), [Kind::Bad(Fault::Escape), Kind::Bad(Fault::Char)]);
     assert_eq!(kinds("'\\"), [Kind::Bad(Fault::OpenString)]);
-    assert_eq!(kinds("\u{0}\u{1F600}\u{E000}"), [Kind::Bad(Fault::Char), Kind::Bad(Fault::Char), Kind::Bad(Fault::Char)]);
+    assert_eq!(
+        kinds("\u{0}\u{1F600}\u{E000}"),
+        [Kind::Bad(Fault::Char), Kind::Bad(Fault::Char), Kind::Bad(Fault::Char)]
+    );
 }
 
 /// A reader that gives one byte at a time.
@@ -51,7 +64,9 @@ struct Drops<'a>(&'a [u8]);
 
 impl std::io::Read for Drops<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let (Some((first, rest)), Some(to)) = (self.0.split_first(), buffer.first_mut()) else { return Ok(0) };
+        let (Some((first, rest)), Some(to)) = (self.0.split_first(), buffer.first_mut()) else {
+            return Ok(0);
+        };
         *to = *first;
         self.0 = rest;
         Ok(1)
@@ -60,7 +75,8 @@ impl std::io::Read for Drops<'_> {
 
 #[test]
 fn a_stream_has_the_tokens_of_the_text() {
-    let text = "a.b.c x:a....b. 1.5e+3 'é\\u00e9'''''a' b''' <http://a/\\u00e9> _:b.c.. @en--rtl ^^ ?é) # c\n>>";
+    let text =
+        "a.b.c x:a....b. 1.5e+3 'é\\u00e9'''''a' b''' <http://a/\\u00e9> _:b.c.. @en--rtl ^^ ?é) # c\n>>";
     let mut reader = Drops(text.as_bytes());
     let mut lexer = Lexer::new(Window::stream(&mut reader, 1 << 20, 1 << 20));
     let mut whole = Lexer::new(Window::whole(text, usize::MAX));

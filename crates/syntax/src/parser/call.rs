@@ -27,7 +27,9 @@ impl Parser<'_> {
             "ISURI" => "ISIRI",
             name => name,
         };
-        let Ok(found) = Function::ALL.binary_search_by_key(&name, |function| function.0) else { return Ok(None) };
+        let Ok(found) = Function::ALL.binary_search_by_key(&name, |function| function.0) else {
+            return Ok(None);
+        };
         let (name, function, least, most) = &Function::ALL[found];
         self.cursor.advance();
         let arguments = self.called_with(span, name, *least, *most)?;

@@ -153,7 +153,8 @@ impl Parser<'_> {
     /// An error where a query or an operation should begin.
     pub(super) fn no_beginning<T>(&mut self, wants_query: bool) -> Parsed<T> {
         let span = self.cursor.span();
-        let word = if self.cursor.kind() == Kind::Word { self.cursor.text().to_owned() } else { String::new() };
+        let word =
+            if self.cursor.kind() == Kind::Word { self.cursor.text().to_owned() } else { String::new() };
         if wants_query && begins_update(&word) {
             return self.wrong(span, ErrorCode::WrongLanguage, "this is an update, not a query".to_owned());
         }
@@ -192,7 +193,8 @@ impl Parser<'_> {
 
     /// Whether no error after this one is told.
     pub(super) fn is_last(&self, error: &SyntaxError) -> bool {
-        let is_final = matches!(error.code, ErrorCode::Limit | ErrorCode::Encoding | ErrorCode::WrongLanguage);
+        let is_final =
+            matches!(error.code, ErrorCode::Limit | ErrorCode::Encoding | ErrorCode::WrongLanguage);
         let is_stopped = self.output.as_ref().is_some_and(|output| output.is_stopped);
         is_final || is_stopped || self.errors.len() + 1 >= self.options.limits.errors
     }
@@ -207,7 +209,8 @@ impl Parser<'_> {
     }
 
     fn begins_part(&self) -> bool {
-        const PARTS: [&str; 8] = ["BIND", "FILTER", "GRAPH", "LATERAL", "MINUS", "OPTIONAL", "SERVICE", "VALUES"];
+        const PARTS: [&str; 8] =
+            ["BIND", "FILTER", "GRAPH", "LATERAL", "MINUS", "OPTIONAL", "SERVICE", "VALUES"];
         PARTS.iter().any(|part| part.eq_ignore_ascii_case(self.cursor.text()))
     }
 

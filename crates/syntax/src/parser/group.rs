@@ -117,9 +117,9 @@ impl Parser<'_> {
 
     /// What may stand in a group.
     fn note_parts(&mut self) {
-        for part in
-            ["{", "}", "OPTIONAL", "FILTER", "BIND", "VALUES", "MINUS", "GRAPH", "UNION", "SERVICE", "LATERAL"]
-        {
+        for part in [
+            "{", "}", "OPTIONAL", "FILTER", "BIND", "VALUES", "MINUS", "GRAPH", "UNION", "SERVICE", "LATERAL",
+        ] {
             self.cursor.expect(part);
         }
     }

@@ -160,12 +160,14 @@ impl Parser<'_> {
     fn undeclared<T>(&mut self, prefix: &str, span: Span) -> Parsed<T> {
         let of_data = self.options.prefixes.iter().find(|(known, _)| known == prefix);
         let known = of_data.map(|(_, namespace)| namespace.as_str()).or_else(|| known_namespace(prefix));
-        let hint = known.map(|namespace| format!("begin with PREFIX {prefix}: <{namespace}>")).or_else(|| {
-            let declared = self.prefixes.keys().map(AsRef::as_ref);
-            crate::error::nearest(prefix, declared).map(|near| format!("is {near}: meant?"))
-        });
+        let hint =
+            known.map(|namespace| format!("begin with PREFIX {prefix}: <{namespace}>")).or_else(|| {
+                let declared = self.prefixes.keys().map(AsRef::as_ref);
+                crate::error::nearest(prefix, declared).map(|near| format!("is {near}: meant?"))
+            });
         let wrong = Span { start: span.start, end: span.start + prefix.len() + 1 };
-        let error = self.hinted(wrong, ErrorCode::Prefix, format!("the prefix {prefix}: is not declared"), hint);
+        let error =
+            self.hinted(wrong, ErrorCode::Prefix, format!("the prefix {prefix}: is not declared"), hint);
         // The rest of the name is taken, so that the parser can go on behind it.
         self.cursor.advance();
         error

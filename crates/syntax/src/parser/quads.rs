@@ -105,7 +105,8 @@ impl Parser<'_> {
                 Part::Path { .. } => None,
             };
             let Some(TermTriple { subject, predicate, object }) = quad else {
-                let message = "in data a subject is an IRI or a blank node, not a literal or triple term".to_owned();
+                let message =
+                    "in data a subject is an IRI or a blank node, not a literal or triple term".to_owned();
                 return self.wrong(self.subject, ErrorCode::Unexpected, message);
             };
             if let Some(output) = &mut self.output {

@@ -17,7 +17,9 @@ pub(super) enum Duplicates {
 /// The columns of a query.
 pub(super) enum Columns {
     /// all variables, as `*`, or as CONSTRUCT and ASK need them
-    All { may_group: bool },
+    All {
+        may_group: bool,
+    },
     Listed(Vec<Column>),
 }
 
@@ -152,7 +154,8 @@ impl Parser<'_> {
 
     /// Variables with names, in the order of the text.
     fn named(&self, scope: &Scope) -> Vec<Var> {
-        let mut vars: Vec<Var> = scope.iter().filter(|var| self.names.name(**var).is_some()).copied().collect();
+        let mut vars: Vec<Var> =
+            scope.iter().filter(|var| self.names.name(**var).is_some()).copied().collect();
         vars.sort_unstable();
         vars
     }

@@ -58,7 +58,8 @@ impl Parser<'_> {
                 Some(Constant::Param(number)) => Constant::Param(number),
                 Some(Constant::Fixed(literal)) => Constant::Fixed(self.datatype(literal)?),
                 None => {
-                    let message = "the string has an escape, a language or a datatype that is none".to_owned();
+                    let message =
+                        "the string has an escape, a language or a datatype that is none".to_owned();
                     return self.wrong(span, ErrorCode::Literal, message);
                 }
             },

@@ -138,11 +138,8 @@ impl Parser<'_> {
             self.annotations(predicates, out, &mut reifiers)?;
             match path {
                 Ok(predicate) => {
-                    let pattern = TriplePattern {
-                        subject: subject.clone(),
-                        predicate: predicate.clone(),
-                        object,
-                    };
+                    let pattern =
+                        TriplePattern { subject: subject.clone(), predicate: predicate.clone(), object };
                     self.reified(pattern, reifiers, direct)?;
                 }
                 Err(path) => self.along(subject.clone(), path, object, reifiers, start, direct)?,
@@ -328,7 +325,12 @@ impl Parser<'_> {
     }
 
     /// Reifiers and annotations of an object.
-    fn annotations(&mut self, predicates: Predicates, out: &mut Parts, reifiers: &mut Vec<Slot>) -> Parsed<()> {
+    fn annotations(
+        &mut self,
+        predicates: Predicates,
+        out: &mut Parts,
+        reifiers: &mut Vec<Slot>,
+    ) -> Parsed<()> {
         loop {
             let span = self.cursor.span();
             let reifier = if self.cursor.takes(Sign::Tilde) {

@@ -4,7 +4,8 @@ use super::{ANY_TERM, Output, Parsed, Parser, Sink, TermRules};
 use crate::error::{ErrorCode, SyntaxError};
 use crate::lexer::{Kind, Sign, Span};
 use crate::tree::{
-    Dataset, GraphPattern, GraphTarget, Iri, Operation, QuadPattern, Slot, Term, TriplePattern, UpdateOperation,
+    Dataset, GraphPattern, GraphTarget, Iri, Operation, QuadPattern, Slot, Term, TriplePattern,
+    UpdateOperation,
 };
 
 /// How the operations of a text leave the parser.

@@ -5,8 +5,10 @@ use crate::error::ErrorCode;
 use crate::lexer::{Kind, Sign};
 use crate::tree::{Slot, Term, TriplePattern, Values};
 
-const CONSTANTS: TermRules =
-    TermRules { no_var: Some("VALUES has no variables in its rows"), no_blank: Some("VALUES has no blank nodes") };
+const CONSTANTS: TermRules = TermRules {
+    no_var: Some("VALUES has no variables in its rows"),
+    no_blank: Some("VALUES has no blank nodes"),
+};
 
 type Row = Box<[Option<Slot>]>;
 

@@ -72,7 +72,9 @@ impl<'a> Cursor<'a> {
         self.expected.clear();
         if let Kind::Sign(sign) = self.token.kind {
             match sign {
-                Sign::OpenBrace | Sign::OpenParen | Sign::OpenBracket => self.open.push((sign, self.token.span)),
+                Sign::OpenBrace | Sign::OpenParen | Sign::OpenBracket => {
+                    self.open.push((sign, self.token.span))
+                }
                 Sign::CloseBrace | Sign::CloseParen | Sign::CloseBracket => drop(self.open.pop()),
                 _ => {}
             }

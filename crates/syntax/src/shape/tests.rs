@@ -55,7 +55,8 @@ fn all_that_the_tree_depends_on_is_in_the_key() {
 /// The tree with parameters, filled in, is the tree of the text.
 #[test]
 fn parameters_stand_where_the_constants_stood() {
-    let text = "SELECT (5 + ?x AS ?y) { <u:s> <u:p>|!<u:q> ?x FILTER(?x IN (<u:a>, 'b'@en)) VALUES ?z { <u:s> 5 } }";
+    let text =
+        "SELECT (5 + ?x AS ?y) { <u:s> <u:p>|!<u:q> ?x FILTER(?x IN (<u:a>, 'b'@en)) VALUES ?z { <u:s> 5 } }";
     let options = ParseOptions { is_shaped: true, ..ParseOptions::default() };
     let shaped = parse_query(text, &options).unwrap();
     let told = format!("{:?}", shaped.query.pattern);

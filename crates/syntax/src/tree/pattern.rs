@@ -67,28 +67,70 @@ pub struct Dataset {
 pub enum GraphPattern {
     /// Triples that match together; none: one solution without bindings.
     Bgp(Vec<TriplePattern>),
-    Path { subject: Slot, path: Path, object: Slot },
+    Path {
+        subject: Slot,
+        path: Path,
+        object: Slot,
+    },
     /// Two at least. No empty [`GraphPattern::Bgp`] is among them.
     Join(Vec<GraphPattern>),
     /// OPTIONAL. The condition: the filters of its group.
-    LeftJoin { left: Box<GraphPattern>, right: Box<GraphPattern>, condition: Option<Expr> },
-    Lateral { left: Box<GraphPattern>, right: Box<GraphPattern> },
-    Filter { condition: Expr, inner: Box<GraphPattern> },
+    LeftJoin {
+        left: Box<GraphPattern>,
+        right: Box<GraphPattern>,
+        condition: Option<Expr>,
+    },
+    Lateral {
+        left: Box<GraphPattern>,
+        right: Box<GraphPattern>,
+    },
+    Filter {
+        condition: Expr,
+        inner: Box<GraphPattern>,
+    },
     /// Two at least.
     Union(Vec<GraphPattern>),
-    Graph { name: Slot, inner: Box<GraphPattern> },
+    Graph {
+        name: Slot,
+        inner: Box<GraphPattern>,
+    },
     /// BIND, and AS of SELECT and GROUP BY: one after the other.
-    Extend { inner: Box<GraphPattern>, values: Vec<(Var, Expr)> },
-    Minus { left: Box<GraphPattern>, right: Box<GraphPattern> },
+    Extend {
+        inner: Box<GraphPattern>,
+        values: Vec<(Var, Expr)>,
+    },
+    Minus {
+        left: Box<GraphPattern>,
+        right: Box<GraphPattern>,
+    },
     Values(Values),
-    OrderBy { inner: Box<GraphPattern>, keys: Vec<OrderKey> },
+    OrderBy {
+        inner: Box<GraphPattern>,
+        keys: Vec<OrderKey>,
+    },
     /// `is_star`: of `SELECT *`, in the order of the text.
-    Project { inner: Box<GraphPattern>, vars: Vec<Var>, is_star: bool },
+    Project {
+        inner: Box<GraphPattern>,
+        vars: Vec<Var>,
+        is_star: bool,
+    },
     Distinct(Box<GraphPattern>),
     Reduced(Box<GraphPattern>),
-    Slice { inner: Box<GraphPattern>, start: usize, length: Option<usize> },
-    Group { inner: Box<GraphPattern>, vars: Vec<Var>, aggregates: Vec<(Var, Aggregate)> },
-    Service { name: Slot, inner: Box<GraphPattern>, is_silent: bool },
+    Slice {
+        inner: Box<GraphPattern>,
+        start: usize,
+        length: Option<usize>,
+    },
+    Group {
+        inner: Box<GraphPattern>,
+        vars: Vec<Var>,
+        aggregates: Vec<(Var, Aggregate)>,
+    },
+    Service {
+        name: Slot,
+        inner: Box<GraphPattern>,
+        is_silent: bool,
+    },
 }
 
 impl Default for GraphPattern {

@@ -46,10 +46,23 @@ pub enum Operation {
         using: Option<Dataset>,
         pattern: GraphPattern,
     },
-    Load { is_silent: bool, source: Iri, into: Option<Iri> },
-    Clear { is_silent: bool, target: GraphTarget },
-    Create { is_silent: bool, graph: Iri },
-    Drop { is_silent: bool, target: GraphTarget },
+    Load {
+        is_silent: bool,
+        source: Iri,
+        into: Option<Iri>,
+    },
+    Clear {
+        is_silent: bool,
+        target: GraphTarget,
+    },
+    Create {
+        is_silent: bool,
+        graph: Iri,
+    },
+    Drop {
+        is_silent: bool,
+        target: GraphTarget,
+    },
 }
 
 /// Graphs that an operation is about.

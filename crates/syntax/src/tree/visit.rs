@@ -1,8 +1,8 @@
 //! One walk over all of a tree.
 
 use super::expr::Expr;
-use super::pattern::GraphPattern;
 use super::path::Path;
+use super::pattern::GraphPattern;
 use super::term::{Slot, TriplePattern};
 use super::vars::Var;
 
