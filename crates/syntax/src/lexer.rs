@@ -35,7 +35,7 @@ impl<'a> Lexer<'a> {
     pub fn next(&mut self) -> Token {
         self.skip_blanks();
         loop {
-            let rest = self.window.from(self.at);
+            let rest = self.window.rest(self.at);
             if rest.is_empty() {
                 if self.window.more(self.at) {
                     continue;
@@ -67,7 +67,7 @@ impl<'a> Lexer<'a> {
     fn skip_blanks(&mut self) {
         let mut in_comment = false;
         loop {
-            let rest = self.window.from(self.at);
+            let rest = self.window.rest(self.at);
             let mut at = 0;
             while let Some(&byte) = rest.get(at) {
                 if in_comment {

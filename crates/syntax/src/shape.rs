@@ -17,7 +17,7 @@ mod cursor;
 
 use std::collections::HashMap;
 
-use twox_hash::xxhash3_128::Hasher;
+use twox_hash::XxHash3_128;
 
 use crate::lexer::{Kind, Lexer, Sign, Window};
 use crate::tree::Term;
@@ -63,7 +63,7 @@ enum Kept {
 /// Makes a shape of tokens.
 #[derive(Default)]
 pub(crate) struct Shaper {
-    hash: Hasher,
+    hash: XxHash3_128,
     params: Vec<Term>,
     numbers: HashMap<Term, u32>,
     kept: Kept,

@@ -65,7 +65,7 @@ impl<'a> Window<'a> {
     }
 
     /// What is visible from an offset on.
-    pub fn from(&self, at: usize) -> &[u8] {
+    pub fn rest(&self, at: usize) -> &[u8] {
         self.all().as_bytes().get(at - self.base..).unwrap_or_default()
     }
 

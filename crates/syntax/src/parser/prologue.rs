@@ -162,7 +162,7 @@ impl Parser<'_> {
         let known = of_data.map(|(_, namespace)| namespace.as_str()).or_else(|| known_namespace(prefix));
         let hint =
             known.map(|namespace| format!("begin with PREFIX {prefix}: <{namespace}>")).or_else(|| {
-                let declared = self.prefixes.keys().map(AsRef::as_ref);
+                let declared = self.prefixes.keys().map(|prefix| &**prefix);
                 crate::error::nearest(prefix, declared).map(|near| format!("is {near}: meant?"))
             });
         let wrong = Span { start: span.start, end: span.start + prefix.len() + 1 };

@@ -221,7 +221,8 @@ impl<'a> Cursor<'a> {
     fn typed(&mut self, written: &str, is_fixed: bool, value: Box<str>) -> Option<Constant<Datatype>> {
         self.skip();
         let iri = if self.token.kind == Kind::Iri { iri_text(self.text()) } else { None };
-        let datatype = iri.filter(|iri| scheme(iri).is_some() && !iri.contains("/."));
+        let datatype: Option<Box<str>> =
+            iri.filter(|iri| scheme(iri).is_some() && !iri.contains("/.")).map(Into::into);
         let Some(datatype) = datatype.filter(|_| self.shaper.is_some() && !is_fixed) else {
             self.fixed(Kind::Str, written);
             self.fixed(Kind::Sign(Sign::Datatype), "^^");
