@@ -41,7 +41,7 @@ impl Default for Limits {
             patterns: 2000,
             bytes: usize::MAX,
             token_bytes: 64 << 20,
-            labels: 1 << 24,
+            labels: 1 << 22,
             errors: 8,
         }
     }
