@@ -37,7 +37,7 @@
 //! | `GraphUpdateOperation` | [`tree::Operation`] in a [`tree::UpdateOperation`] with its place |
 //! | — | [`tree::FirstUses`]: where SERVICE, LATERAL, triple terms and directions stand first |
 //!
-//! What the engine does by hand today and need not any more:
+//! The engine does these by hand today and need not any more:
 //!
 //! | today in `sparql` | here |
 //! |---|---|

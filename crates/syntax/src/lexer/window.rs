@@ -64,7 +64,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// What is visible from an offset on.
+    /// The visible bytes from an offset on.
     pub fn rest(&self, at: usize) -> &[u8] {
         self.all().as_bytes().get(at - self.base..).unwrap_or_default()
     }

@@ -115,7 +115,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What may stand in a group.
+    /// Notes the parts that a group may have.
     fn note_parts(&mut self) {
         for part in [
             "{", "}", "OPTIONAL", "FILTER", "BIND", "VALUES", "MINUS", "GRAPH", "UNION", "SERVICE", "LATERAL",
@@ -255,7 +255,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What FILTER and HAVING take without more brackets.
+    /// An expression as FILTER and HAVING take it, without more brackets.
     pub(super) fn constraint(&mut self) -> Parsed<Expr> {
         match self.cursor.kind() {
             Kind::Sign(Sign::OpenParen) => self.bracketed(),

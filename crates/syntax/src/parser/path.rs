@@ -74,7 +74,7 @@ impl Parser<'_> {
         self.iri_slot()
     }
 
-    /// What follows on `!`: predicates and inverse ones.
+    /// Predicates and inverse ones after `!`.
     fn negated(&mut self) -> Parsed<Path> {
         let (mut direct, mut inverse) = (Vec::new(), Vec::new());
         if self.cursor.takes(Sign::OpenParen) {

@@ -13,7 +13,7 @@ const CONSTANTS: TermRules = TermRules {
 type Row = Box<[Option<Slot>]>;
 
 impl Parser<'_> {
-    /// What follows on VALUES.
+    /// The variables and rows after VALUES.
     pub(super) fn values(&mut self) -> Parsed<Values> {
         let mut vars = Vec::new();
         let start = self.cursor.span();

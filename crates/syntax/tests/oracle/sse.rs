@@ -256,6 +256,13 @@ impl Writer<'_> {
                 }
                 self.put(")");
             }
+            _ => self.selected(pattern),
+        }
+    }
+
+    fn selected(&mut self, pattern: &GraphPattern) {
+        use GraphPattern as P;
+        match pattern {
             P::OrderBy { inner, keys } => {
                 self.put("(order (");
                 self.list(keys, |writer, key| {
