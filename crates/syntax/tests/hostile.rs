@@ -24,7 +24,7 @@ fn nesting_is_refused_by_its_limit() {
         for (open, middle, close) in [
             ("{", "", "}"),
             ("{ ?s ?p ?o OPTIONAL ", "{}", "}"),
-            ("{ FILTER(", "1", ") }"),
+            ("{ FILTER(EXISTS ", "{}", ") }"),
             ("{ { SELECT * ", "{}", "} }"),
             ("{ GRAPH ?g {} UNION ", "{}", "}"),
             ("{ FILTER EXISTS ", "{}", "}"),

@@ -181,7 +181,7 @@ impl Parser<'_> {
                     self.cursor.advance();
                     break;
                 }
-                Kind::Sign(Sign::CloseBrace) if level <= open => break,
+                Kind::Sign(Sign::CloseBrace | Sign::OpenBrace) if level <= open => break,
                 Kind::Word if level <= open && self.begins_part() => break,
                 _ if self.is_lost() => return Err(error),
                 _ => self.cursor.advance(),

@@ -47,7 +47,8 @@ impl Parser<'_> {
 
     fn prefix(&mut self) -> Parsed<()> {
         let name: Box<str> = match self.cursor.text().strip_suffix(':') {
-            Some(name) if self.cursor.kind() == Kind::Name => name.into(),
+            // of `e:e:` the second colon belongs to a local name
+            Some(name) if self.cursor.kind() == Kind::Name && !name.contains(':') => name.into(),
             _ => {
                 self.cursor.expect("a prefix with its colon");
                 return self.unexpected();

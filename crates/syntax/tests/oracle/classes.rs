@@ -53,7 +53,10 @@ fn refused(language: Language, text: &str, error: &SyntaxError) -> Option<&'stat
     let hint = error.hint.as_deref().unwrap_or_default();
     let is_word = error.found.starts_with(|c: char| c.is_ascii_alphabetic()) && !error.found.contains(':');
     let behind = &text[error.span.start..];
-    if error.found.starts_with('<') && error.found.len() > 1 || hint.contains("a blank after <") {
+    if pattern!(r"(?i)^(PREFIX|BASE|a)\w*:$").is_match(&error.found) {
+        return Some("words run together");
+    }
+    if pattern!(r"^\.[0-9]").is_match(&error.found) || error.found.starts_with('<') && error.found.len() > 1 || hint.contains("a blank after <") {
         return Some("longest token");
     }
     if error.code == ErrorCode::Aggregate {
@@ -74,7 +77,8 @@ fn refused(language: Language, text: &str, error: &SyntaxError) -> Option<&'stat
     if error.found == ";" && language == Language::Update {
         return Some("lone semicolon");
     }
-    if hint.contains("is a . missing") && language == Language::Update {
+    let is_next = hint.contains("is a . missing") || matches!(error.found.as_str(), "(" | "[");
+    if is_next && language == Language::Update {
         return Some("dots in quads");
     }
     if is_word {
@@ -85,8 +89,8 @@ fn refused(language: Language, text: &str, error: &SyntaxError) -> Option<&'stat
 
 /// Only this crate takes the text.
 fn taken(language: Language, text: &str) -> Option<&'static str> {
-    let twelve = r"(?i)<<|\{\||~|--(ltr|rtl)|!\s*!|\bLATERAL\b|\bVERSION\b|\b(TRIPLE|SUBJECT|PREDICATE|OBJECT|isTRIPLE|LANGDIR|hasLANG|hasLANGDIR|STRLANGDIR)\s*\(";
-    static TWELVE: LazyLock<Regex> = LazyLock::new(|| Regex::new(twelve).unwrap());
+    const WORDS: &str = r"(?i)<<|\{\||~|--(ltr|rtl)|!\s*!|\bLATERAL\b|\bVERSION\b|\b(TRIPLE|SUBJECT|PREDICATE|OBJECT|isTRIPLE|LANGDIR|hasLANG|hasLANGDIR|STRLANGDIR)\s*\(";
+    static TWELVE: LazyLock<Regex> = LazyLock::new(|| Regex::new(WORDS).unwrap());
     if !cfg!(feature = "oracle-12") && TWELVE.is_match(text) {
         return Some("twelve is off");
     }
