@@ -53,6 +53,10 @@ impl<'a> Lexer<'a> {
             if found.len > self.window.token_bytes() {
                 return Token { kind: Kind::Bad(Fault::LongToken), span };
             }
+            if found.kind == Kind::Bad(Fault::OpenString) && self.window.fault().is_some() {
+                // The string is open because the text cannot be read on.
+                return self.ended();
+            }
             self.plain_until = self.plain_until.max(start + found.plain);
             return Token { kind: found.kind, span };
         }
