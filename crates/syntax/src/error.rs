@@ -94,7 +94,11 @@ impl SyntaxError {
             "" => "the end of the text".to_owned(),
             found => format!("\"{found}\""),
         };
-        let listed = expected.iter().take(MOST_EXPECTED).copied().collect::<Vec<_>>().join(", ");
+        let named = |what: &&'static str| match what.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            true => (*what).to_owned(),
+            false => format!("\"{what}\""),
+        };
+        let listed = expected.iter().take(MOST_EXPECTED).map(named).collect::<Vec<_>>().join(", ");
         let more = if expected.len() > MOST_EXPECTED { ", …" } else { "" };
         match listed.as_str() {
             "" => format!("{found} cannot stand here"),

@@ -64,7 +64,7 @@ const UPDATES: &[Said] = &[
     ("DELETE { [] <u:p> 1 } WHERE { }", (1, 11), ErrorCode::Blank, &["DELETE can have no blank nodes"]),
     ("INSERT DATA { 'a' <u:p> 1 }", (1, 15), ErrorCode::Unexpected, &["not a literal"]),
     ("INSERT DATA { _:a <u:p> 1 } ; INSERT DATA { _:a <u:p> 2 }", (1, 45), ErrorCode::Blank, &["_:a"]),
-    ("CLEAR ALL CLEAR ALL", (1, 11), ErrorCode::Unexpected, &["expected ;, the end"]),
+    ("CLEAR ALL CLEAR ALL", (1, 11), ErrorCode::Unexpected, &["expected \";\", the end"]),
     ("INSERT DATA { <u:a> <u:b> 1 <u:c> <u:d> 2 }", (1, 29), ErrorCode::Unexpected, &["is a . missing before it?"]),
 ];
 

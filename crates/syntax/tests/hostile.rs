@@ -67,7 +67,7 @@ fn nesting_is_refused_by_its_limit() {
     });
 }
 
-/// As deep as the limits allow, in a fifth of the stack that they name.
+/// As deep as the limits allow, in the stack that they name.
 #[test]
 fn the_deepest_trees_fit_the_stack_that_the_limits_name() {
     let stack = Limits::default().depth * Limits::DEPTH_BYTES + (256 << 10);

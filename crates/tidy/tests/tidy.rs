@@ -35,6 +35,7 @@ const CIRCLES: &[KnownCircle] = &[
     known("sparql::expr", &["members", "node"], "a node has members, which are nodes"),
     known("sparql::optimise", &["greedy", "order"], "the search falls back on the greedy one"),
     known("sparql::optimise::lower", &["correlated", "nested"], "a correlated side holds nested ones"),
+    known("syntax::tree", &["expr", "pattern"], "EXISTS holds a pattern, and patterns hold expressions"),
 ];
 
 /// Each crate and the crates that its product depends on. A crate stands below those it uses.

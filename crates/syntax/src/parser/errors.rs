@@ -122,7 +122,15 @@ impl Parser<'_> {
             Kind::Iri if has("<") => {
                 Some("without blanks it reads as an IRI; a blank after < makes it a comparison".to_owned())
             }
-            Kind::Var | Kind::Iri | Kind::Name | Kind::Blank | Kind::Str | Kind::Number(_) if has(".") => {
+            Kind::Var
+            | Kind::Iri
+            | Kind::Name
+            | Kind::Blank
+            | Kind::Str
+            | Kind::Number(_)
+            | Kind::Sign(Sign::OpenParen | Sign::OpenBracket | Sign::OpenReified)
+                if has(".") =>
+            {
                 Some("is a . missing before it?".to_owned())
             }
             Kind::Sign(Sign::Equal) if has(EXPRESSION) => Some("the sign of equality is =".to_owned()),

@@ -212,7 +212,7 @@ impl Parser<'_> {
             scope.extend(seen);
         }
         let only = if parts.len() == 1 { parts.pop() } else { None };
-        group.join(only.unwrap_or_else(|| GraphPattern::Union(parts)), scope);
+        group.join(only.unwrap_or(GraphPattern::Union(parts)), scope);
         Ok(())
     }
 

@@ -53,10 +53,16 @@ fn refused(language: Language, text: &str, error: &SyntaxError) -> Option<&'stat
     let hint = error.hint.as_deref().unwrap_or_default();
     let is_word = error.found.starts_with(|c: char| c.is_ascii_alphabetic()) && !error.found.contains(':');
     let behind = &text[error.span.start..];
+    if error.expected == ["a variable", "an IRI"] && text.contains("<<(") {
+        return Some("subjects of triple terms");
+    }
     if pattern!(r"(?i)^(PREFIX|BASE|a)\w*:$").is_match(&error.found) {
         return Some("words run together");
     }
-    if pattern!(r"^\.[0-9]").is_match(&error.found) || error.found.starts_with('<') && error.found.len() > 1 || hint.contains("a blank after <") {
+    if pattern!(r"^\.[0-9]").is_match(&error.found)
+        || error.found.starts_with('<') && error.found.len() > 1
+        || hint.contains("a blank after <")
+    {
         return Some("longest token");
     }
     if error.code == ErrorCode::Aggregate {

@@ -22,6 +22,7 @@ pub enum Difference {
     /// Only spargebra takes the text.
     Refused(Box<SyntaxError>),
     /// Only this crate takes it; what the other says.
+    #[expect(dead_code, reason = "Debug shows it")]
     Taken(String),
     /// Both take it, as different trees: ours, theirs.
     Tree(String, String),

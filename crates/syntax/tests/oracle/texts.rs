@@ -143,10 +143,10 @@ impl Texts {
         }
         let (which, levels) = (self.pick(self.grammars.len()), 1 + self.pick(6));
         let (language, grammar, sites) = &self.grammars[which];
-        if kind == 1 {
-            if let Some(text) = grammar.mixed(&mut self.random, levels) {
-                return (*language, text);
-            }
+        if kind == 1
+            && let Some(text) = grammar.mixed(&mut self.random, levels)
+        {
+            return (*language, text);
         }
         let at = (xorshift_star(&mut self.random) >> 33) as usize % sites.len();
         (*language, sites[at].document(levels))
