@@ -6,8 +6,19 @@
 use crate::lexer::Lexed;
 
 /// Crates below the programs.
-pub const LIBRARIES: [&str; 10] =
-    ["base", "database", "graph", "io", "jsonld", "query", "rdfxml", "snowmelt", "sparql", "store"];
+pub const LIBRARIES: [&str; 11] = [
+    "base",
+    "database",
+    "federation",
+    "graph",
+    "io",
+    "jsonld",
+    "query",
+    "rdfxml",
+    "snowmelt",
+    "sparql",
+    "store",
+];
 
 /// Counts the texts that name a switch.
 pub fn with_switches(lexed: &Lexed) -> usize {
