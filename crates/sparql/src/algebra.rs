@@ -12,8 +12,11 @@ mod existence;
 mod mentions;
 pub(crate) mod names;
 mod scope;
+mod service;
 pub(crate) mod translate;
 mod vars;
+
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use spargebra::algebra::{AggregateExpression, Expression, Function, PropertyPathExpression};
@@ -23,6 +26,7 @@ use crate::bounds::with_room;
 use crate::text::parameter::ConstTerm;
 
 pub(crate) use scope::Scope;
+pub(crate) use service::{Service, TextPiece};
 pub(crate) use vars::VarSet;
 
 /// A variable's number within one query.
@@ -137,6 +141,8 @@ pub(crate) enum Node {
     },
     /// the names of the named graphs; of a constant, one solution that binds nothing if it is one
     GraphNames(Slot),
+    /// a pattern that an endpoint elsewhere answers
+    Service(Arc<Service>),
     /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated
     /// for
     Context {
@@ -223,6 +229,7 @@ impl Node {
             | Self::Pattern(_)
             | Self::Path { .. }
             | Self::GraphNames(_)
+            | Self::Service(_)
             | Self::Context { .. }
             | Self::Values { .. } => Vec::new(),
             Self::Join(nodes) | Self::Union(nodes) => nodes.iter().collect(),
@@ -347,7 +354,15 @@ impl Algebra {
     /// Whether the same query on the same data may give something else.
     pub fn is_volatile(&self) -> bool {
         use Function as F;
-        self.calls(|function, _| matches!(function, F::Now | F::Rand | F::Uuid | F::StrUuid | F::BNode))
+        let calls = |function: &Function, _: &[Expression]| {
+            matches!(function, F::Now | F::Rand | F::Uuid | F::StrUuid | F::BNode)
+        };
+        self.asks_elsewhere() || self.calls(calls)
+    }
+
+    /// Whether endpoints elsewhere have a part in its answer.
+    pub fn asks_elsewhere(&self) -> bool {
+        self.root.all().into_iter().any(|node| matches!(node, Node::Service(_)))
     }
 
     fn calls(&self, is_it: impl Fn(&Function, &[Expression]) -> bool) -> bool {

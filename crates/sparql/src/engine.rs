@@ -52,6 +52,7 @@ use crate::error::QueryError;
 use crate::exec::source::GraphSource;
 use crate::exec::{BatchSizes, Boxed, Profile, Run, RunningQuery, SharedScans, build, build_input};
 use crate::functions::KeptPatterns;
+use crate::remote::RemoteEndpoints;
 use crate::text::parameter::GroundTerm;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
@@ -117,6 +118,8 @@ pub struct QueryOptions {
     /// Values of variables, by name without question mark: as if each stood in the text in its
     /// variable's place. IRIs and literals.
     pub bindings: Vec<(String, Term)>,
+    /// Endpoints that SERVICE may ask; none when not given.
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
 }
 
 /// Answers SPARQL queries on one database. Shared by all threads.
@@ -452,6 +455,7 @@ impl QueryEngine {
             now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
             longest: self.db.database().longest_string_bytes(),
             locals: Arc::new(LocalTerms::held_by(memory.held())),
+            remote: options.remote.clone(),
             kept_patterns: self.patterns.clone(),
             shared_scans: self.scans.clone(),
         };

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::remote::{RemoteFault, RemoteFaultKind};
+
 /// Why a query gave no (whole) answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -154,6 +156,30 @@ pub enum QueryError {
         /// The reason.
         why: LoadRefusal,
     },
+    /// An endpoint elsewhere gave no answer.
+    #[error("SERVICE <{endpoint}>: {fault}")]
+    Service {
+        /// Its address.
+        endpoint: String,
+        /// The reason.
+        fault: RemoteFault,
+    },
+    /// The endpoint of a SERVICE is a variable without an address.
+    #[error("SERVICE ?{variable}: {why}")]
+    ServiceName {
+        /// Its name.
+        variable: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A document elsewhere could not be had.
+    #[error("LOAD <{source_iri}>: {fault}")]
+    LoadFailed {
+        /// The IRI.
+        source_iri: String,
+        /// The reason.
+        fault: RemoteFault,
+    },
     /// A document that was to be inserted.
     #[error(transparent)]
     Load(#[from] snowmelt_graph::load::LoadError),
@@ -234,6 +260,14 @@ impl QueryError {
                 | Self::Rows(_)
                 | Self::Cancelled
         ) || matches!(self, Self::Store(error) if error.is_of_memory())
+    }
+
+    /// The reason of an endpoint, where it is one.
+    pub fn remote_fault(&self) -> Option<RemoteFaultKind> {
+        match self {
+            Self::Service { fault, .. } | Self::LoadFailed { fault, .. } => Some(fault.kind),
+            _ => None,
+        }
     }
 
     /// A parse error, its place counted from a byte offset in the text.

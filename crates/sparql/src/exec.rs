@@ -26,6 +26,7 @@ mod profile;
 mod rows;
 mod run;
 mod scan;
+mod service;
 mod shared;
 mod slice;
 mod sort;

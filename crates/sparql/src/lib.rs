@@ -4,6 +4,7 @@
 //!
 //! | folder | what it is |
 //! |---|---|
+//! | `remote` | endpoints elsewhere, as queries ask them |
 //! | `error` | why a query gave no whole answer |
 //! | `bounds` | time, memory, stack and size of text, asked while a query works |
 //! | `text` | from characters to a syntax tree: shape, parameters, words of errors |
@@ -33,6 +34,7 @@ mod functions;
 pub mod fuzz;
 mod optimise;
 mod plan;
+mod remote;
 pub mod results;
 mod rewrite;
 mod text;
@@ -46,6 +48,10 @@ pub use engine::{
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;
+pub use remote::{
+    RemoteAnswer, RemoteDocument, RemoteEndpoints, RemoteFault, RemoteFaultKind, RemotePart, RemoteQuestion,
+    RemoteTotals, RemoteUse,
+};
 pub use results::{ResultFormat, TableStyle};
 pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
 pub use update::{LoadPermission, UpdateOptions, Updated};

@@ -18,10 +18,12 @@ mod inputs;
 mod reads;
 mod sound;
 
+use std::sync::Arc;
+
 use snowmelt_graph::{CompareOp, Index, TermId};
 use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
 
-use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
+use crate::algebra::{Const, ExistsKind, Service, SortKey, Var, VarSet};
 use crate::bounds::{plan_stack_bytes, with_room};
 
 pub(crate) use cost::Cost;
@@ -228,6 +230,22 @@ pub(crate) enum Op {
         input: Box<PlanNode>,
         cols: Vec<Option<u16>>,
     },
+    /// an endpoint is asked for the values of its input, or, without one, once; puts out `keep`
+    /// of the input, then the new columns
+    Service {
+        input: Option<Box<PlanNode>>,
+        service: Arc<Service>,
+        endpoint: Src,
+        /// columns whose values are sent
+        sent: Vec<SentValue>,
+        keep: Vec<u16>,
+        /// names by their places, with the input's column that comes first where it is bound
+        new: Vec<(u16, Option<u16>)>,
+        /// copies of a row do not count
+        is_distinct: bool,
+        /// as for Extend
+        stored: bool,
+    },
     /// `same`: both ends are new and one variable
     Path {
         input: Box<PlanNode>,
@@ -238,6 +256,16 @@ pub(crate) enum Op {
         same: bool,
         keep: Vec<u16>,
     },
+}
+
+/// A column of the input that is sent to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SentValue {
+    /// its name's place
+    pub name: u16,
+    pub col: u16,
+    /// each solution of the endpoint binds it
+    pub is_certain: bool,
 }
 
 /// An end of a property path.

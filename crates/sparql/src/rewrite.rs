@@ -119,6 +119,7 @@ impl Rewriter<'_> {
             | Node::Pattern(_)
             | Node::Path { .. }
             | Node::GraphNames(_)
+            | Node::Service(_)
             | Node::Context { .. }
             | Node::Values { .. }) => leaf,
         }

@@ -34,6 +34,7 @@ use spargebra::term::NamedNode;
 use crate::bounds::{Limits, TextKind, TextMemory, stopped, with_room};
 use crate::engine::{Parsed, QueryEngine, TextDemand, sign_of};
 use crate::error::QueryError;
+use crate::remote::RemoteEndpoints;
 use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
 use crate::text::weight::Weight;
@@ -70,6 +71,8 @@ pub struct UpdateOptions {
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
+    /// Endpoints that SERVICE may ask, and places that LOAD may; none when not given.
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
     /// Contexts that documents of JSON-LD may name; others are not fetched.
     pub contexts: Contexts,
     /// Set to its progress.

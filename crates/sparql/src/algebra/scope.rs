@@ -96,6 +96,7 @@ impl Node {
                 Scope::leaf([s.var(), o.var(), graph].into_iter().flatten().collect())
             }
             Self::GraphNames(slot) => Scope::leaf(slot.var().into_iter().collect()),
+            Self::Service(service) => service.scope(),
             Self::Context { row, vars } => vars
                 .iter()
                 .fold(Scope::default(), |scope, v| scope.extend(v.here, v.certain))

@@ -8,9 +8,11 @@
 //!    that marks. What is evaluated for a solution, inside EXISTS, is in `context`.
 //! 4. GRAPH moves into its patterns; where they do not show that the graph exists, what is inside
 //!    is joined with its existence.
-//! 5. Constants are numbered; placeholders of the text's parameters are recognised.
+//! 5. SERVICE becomes text for its endpoint, in `remote`.
+//! 6. Constants are numbered; placeholders of the text's parameters are recognised.
 
 mod context;
+mod remote;
 
 use rustc_hash::FxHashMap;
 use snowmelt_graph::GraphView;
@@ -45,17 +47,7 @@ pub(crate) fn translate(
     room: usize,
     view: Option<&GraphView>,
 ) -> Result<Algebra, QueryError> {
-    let mut t = Translator {
-        text,
-        view,
-        names: Vec::new(),
-        numbers: FxHashMap::default(),
-        consts: Vec::new(),
-        const_numbers: FxHashMap::default(),
-        blanks: FxHashMap::default(),
-        never: None,
-        contexts: Vec::new(),
-    };
+    let mut t = Translator::new(text, view);
     let mut select = SelectNames::default();
     let (pattern, dataset, base) = match query {
         Query::Select { pattern, dataset, base_iri }
@@ -121,7 +113,21 @@ struct Translator<'a> {
     contexts: Vec<ExistsContext>,
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
+    fn new(text: &'a str, view: Option<&'a GraphView>) -> Self {
+        Self {
+            text,
+            view,
+            names: Vec::new(),
+            numbers: FxHashMap::default(),
+            consts: Vec::new(),
+            const_numbers: FxHashMap::default(),
+            blanks: FxHashMap::default(),
+            never: None,
+            contexts: Vec::new(),
+        }
+    }
+
     fn fresh(&mut self, name: &str) -> Var {
         let var = Var(self.names.len() as u32);
         let mut unique = Variable::new_unchecked(name);
@@ -286,7 +292,7 @@ impl Translator<'_> {
             | GraphPattern::Distinct { .. }
             | GraphPattern::Reduced { .. }
             | GraphPattern::Slice { .. } => self.sub_select(pattern, select, g)?,
-            GraphPattern::Service { .. } => return Err(self.unsupported("SERVICE", "SERVICE")),
+            GraphPattern::Service { name, inner, silent } => self.service(name, inner, *silent, select)?,
             _ => return Err(self.unsupported("LATERAL", "LATERAL")),
         })
     }
@@ -300,14 +306,7 @@ impl Translator<'_> {
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Vec<Node>, QueryError> {
-        let (mut nodes, mut open) = (Vec::new(), vec![pattern]);
-        while let Some(pattern) = open.pop() {
-            match sides(pattern) {
-                Some((left, right)) => open.extend([right, left]),
-                None => nodes.push(self.node(pattern, select, g)?),
-            }
-        }
-        Ok(nodes)
+        parts(pattern, sides).into_iter().map(|part| self.node(part, select, g)).collect()
     }
 
     fn sub_select(
@@ -639,6 +638,21 @@ pub(crate) fn join(nodes: Vec<Node>) -> Node {
         1 => flat.pop().expect("length checked"),
         _ => Node::Join(flat),
     }
+}
+
+/// The patterns that stand beside each other.
+fn parts(
+    pattern: &GraphPattern,
+    sides: fn(&GraphPattern) -> Option<(&GraphPattern, &GraphPattern)>,
+) -> Vec<&GraphPattern> {
+    let (mut parts, mut open) = (Vec::new(), vec![pattern]);
+    while let Some(pattern) = open.pop() {
+        match sides(pattern) {
+            Some((left, right)) => open.extend([right, left]),
+            None => parts.push(pattern),
+        }
+    }
+    parts
 }
 
 fn joined_sides(pattern: &GraphPattern) -> Option<(&GraphPattern, &GraphPattern)> {

@@ -124,6 +124,22 @@ impl Teller<'_> {
                 ("slice", format!("from {offset}{limit}"))
             }
             Op::Project { .. } => ("project", self.vars(&node.vars)),
+            Op::Service { input, service, endpoint, sent, new, .. } => {
+                let name = match endpoint {
+                    Src::Col(c) => input
+                        .as_ref()
+                        .map_or_else(String::new, |i| self.src(Src::Col(*c), &i.vars, Iris::Whole)),
+                    other => self.src(*other, &[], Iris::Whole),
+                };
+                let silent = if service.is_silent { "silent " } else { "" };
+                let named = |places: &mut dyn Iterator<Item = u16>| {
+                    let name = |place: u16| format!(" ?{}", service.names[usize::from(place)].0);
+                    places.map(name).collect::<String>()
+                };
+                let sent = named(&mut sent.iter().map(|value| value.name));
+                let sent = if sent.is_empty() { " once".to_owned() } else { format!(" for{sent}") };
+                ("service", format!("{silent}{name}{sent} →{}", named(&mut new.iter().map(|n| n.0))))
+            }
             Op::Path { path, from, to, .. } => {
                 let end = |e: &PathEnd| if *e == PathEnd::New { "new" } else { "bound" };
                 ("path", format!("{} -({path})- {}", end(from), end(to)))
@@ -211,6 +227,7 @@ fn measured(counters: &Counters) -> Measured {
         activity: counters.activity,
         threads: counters.threads,
         shared: counters.shared.map(note),
+        remote: counters.remote.iter().map(|(endpoint, used)| (endpoint.clone(), *used)).collect(),
     }
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use snowmelt_database::meters::Activity;
 
+use crate::remote::RemoteUse;
+
 /// A plan, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
@@ -71,6 +73,8 @@ pub struct Measured {
     pub threads: usize,
     /// How its scan was shared with others.
     pub shared: Option<String>,
+    /// Endpoints that were asked, and for how much.
+    pub remote: Vec<(String, RemoteUse)>,
 }
 
 /// Assumptions about reads.
@@ -146,10 +150,13 @@ impl fmt::Display for PlanStep {
         if measured.threads > 1 {
             write!(f, " | {} threads", measured.threads)?;
         }
-        match &measured.shared {
-            Some(shared) => write!(f, " | {shared}"),
-            None => Ok(()),
+        if let Some(shared) = &measured.shared {
+            write!(f, " | {shared}")?;
         }
+        measured.remote.iter().try_for_each(|(endpoint, used)| {
+            let RemoteUse { requests, rows, bytes, time } = used;
+            write!(f, " | <{endpoint}>: {requests} requests {rows} rows {bytes} bytes {time:.3?}")
+        })
     }
 }
 
@@ -195,7 +202,7 @@ impl PlanStep {
             (step["index"], step["key"]) = (json!(index), json!(self.key));
         }
         if let Some(measured) = &self.measured {
-            let Measured { rows, batches, starts, time, activity, threads, shared } = measured;
+            let Measured { rows, batches, starts, time, activity, threads, shared, remote } = measured;
             step["measured"] = json!({
                 "rows": rows,
                 "batches": batches,
@@ -205,9 +212,22 @@ impl PlanStep {
                 "threads": threads,
                 "shared": shared,
             });
+            if !remote.is_empty() {
+                step["measured"]["remote"] = remote.iter().map(of_endpoint).collect();
+            }
         }
         step
     }
+}
+
+fn of_endpoint((endpoint, used): &(String, RemoteUse)) -> Value {
+    json!({
+        "endpoint": endpoint,
+        "requests": used.requests,
+        "rows": used.rows,
+        "bytes": used.bytes,
+        "time_us": us(used.time),
+    })
 }
 
 fn us(time: Duration) -> f64 {

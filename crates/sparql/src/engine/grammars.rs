@@ -57,7 +57,13 @@ fn run(engine: &QueryEngine, language: &str, text: &str) -> Result<bool, QueryEr
     match ended {
         Ok(()) => Ok(true),
         // SERVICE, and LOAD from where nothing may be loaded
-        Err(QueryError::Unsupported { .. } | QueryError::LoadRefused { .. }) => Ok(false),
+        Err(
+            QueryError::Unsupported { .. }
+            | QueryError::Service { .. }
+            | QueryError::ServiceName { .. }
+            | QueryError::LoadFailed { .. }
+            | QueryError::LoadRefused { .. },
+        ) => Ok(false),
         Err(
             QueryError::TooLarge { .. }
             | QueryError::Memory { .. }

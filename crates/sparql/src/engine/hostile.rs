@@ -23,11 +23,11 @@ enum End {
     Limit(&'static str),
     /// refused by the parser
     NoQuery,
-    /// SERVICE and the like
-    Unsupported,
+    /// an endpoint that may not be asked
+    NotAsked,
 }
 
-use End::{Done, Limit, NoQuery, Rows, Unsupported};
+use End::{Done, Limit, NoQuery, NotAsked, Rows};
 
 const DEPTH: End = Limit("query_depth");
 const CHAIN: End = Limit("query_chain");
@@ -50,7 +50,7 @@ fn ended(result: Result<End, QueryError>) -> End {
         Ok(end) => end,
         Err(QueryError::TooLarge { limit, .. }) => Limit(limit),
         Err(QueryError::Parse { .. } | QueryError::WrongLanguage { .. }) => NoQuery,
-        Err(QueryError::Unsupported { .. }) => Unsupported,
+        Err(QueryError::Service { .. }) => NotAsked,
         Err(other) => panic!("{other}"),
     }
 }
@@ -243,7 +243,7 @@ fn groups_within_each_other() {
             ("5,000 UNION", unions(5000), DEPTH),
             ("199 GRAPH", graphs(199), Rows(1)),
             ("5,000 GRAPH", graphs(5000), DEPTH),
-            ("199 SERVICE", services(199), Unsupported),
+            ("199 SERVICE", services(199), NotAsked),
             ("5,000 SERVICE", services(5000), DEPTH),
         ],
     );

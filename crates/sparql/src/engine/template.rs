@@ -36,8 +36,9 @@ pub(crate) struct Template {
     pub output: Vec<Var>,
     /// it calls BNODE(string), which counts solutions: it runs in one thread
     pub is_counted: bool,
-    /// it calls functions that give another result each time
+    /// it calls functions that give another result each time, or asks endpoints that may
     pub is_volatile: bool,
+    asks_elsewhere: bool,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
@@ -124,6 +125,7 @@ impl Template {
             output: output(&algebra),
             is_counted: algebra.names_blanks(),
             is_volatile: algebra.is_volatile(),
+            asks_elsewhere: algebra.asks_elsewhere(),
             params: params.len(),
             probes: Vec::new(),
             visited: reads::visited(&algebra.root),
@@ -146,7 +148,9 @@ impl Template {
 
     /// The recent duration of queries of this shape; `None` if none has ended.
     pub fn took(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))).filter(|took| !took.is_zero())
+        // how long endpoints elsewhere take says nothing about the next time
+        let took = Duration::from_nanos(self.took_ns.load(Ordering::Relaxed));
+        (!took.is_zero() && !self.asks_elsewhere).then_some(took)
     }
 
     /// Notes the duration of a query of this shape. A longer one noted before decays by an eighth.

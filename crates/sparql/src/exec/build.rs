@@ -18,6 +18,7 @@ use super::path::PathJoin;
 use super::profile::Profiled;
 use super::rows::Queue;
 use super::scan::IndexScan;
+use super::service::{ServiceJoin, ServiceSpec};
 use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
@@ -77,6 +78,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
         }
         Op::Lookup { .. } => lookup(&node.op, next(), run)?,
+        Op::Service { .. } => Box::new(service(node, &mut next, run)?),
         Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => {
             join(&node.op, &mut next, run)?
         }
@@ -121,6 +123,24 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         under_way: None,
         found: None,
     }))
+}
+
+/// A SERVICE, with its input if it has one.
+fn service(node: &PlanNode, next: &mut dyn FnMut() -> Boxed, run: &Run) -> Result<ServiceJoin> {
+    let Op::Service { input, service, endpoint, sent, keep, new, is_distinct, stored } = &node.op else {
+        unreachable!("{:?} asks nothing", node.op);
+    };
+    let spec = ServiceSpec {
+        service: service.clone(),
+        endpoint: *endpoint,
+        sent: sent.clone(),
+        keep: keep.clone(),
+        new: new.clone(),
+        is_distinct: *is_distinct,
+        stored: *stored,
+        id: node.id,
+    };
+    ServiceJoin::new(spec, input.as_ref().map(|_| next()), run)
 }
 
 /// Operators that bring rows of several inputs, or of an input and an index, together.

@@ -146,6 +146,8 @@ fn constant_key(access: &Access, run: &Run) -> Option<Vec<TermId>> {
 fn is_light(node: &PlanNode) -> bool {
     let light = match &node.op {
         Op::Seed | Op::Context { .. } => return true,
+        // an endpoint is rather asked for many values at once
+        Op::Service { .. } => false,
         Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
         Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
         _ => true,

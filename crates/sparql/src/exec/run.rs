@@ -22,6 +22,7 @@ use crate::exec::Batch;
 use crate::expr::{Expr, compile};
 use crate::functions::{KeptPatterns, Patterns};
 use crate::plan::Plan;
+use crate::remote::RemoteEndpoints;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
 use crate::value::{LocalTerms, TermBounds, Terms};
 
@@ -141,6 +142,8 @@ pub(crate) struct RunningQuery {
     /// bytes of the longest term
     pub longest: usize,
     pub locals: Arc<LocalTerms>,
+    /// endpoints elsewhere; none: none may be asked
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
     /// the engine's: patterns compiled before, and scans under way that others can join
     pub kept_patterns: Arc<KeptPatterns>,
     pub shared_scans: Arc<SharedScans>,

@@ -179,6 +179,7 @@ impl<'a> Planner<'a> {
                 self.spread(node, rows, totals.subjects.max(1.0))
             }
             Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
+            Node::Service(service) => self.service_estimate(service),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
             Node::Join(nodes) => {
                 let mut all = Estimate::unit();

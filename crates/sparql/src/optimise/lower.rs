@@ -12,6 +12,7 @@
 //! | `leaf` | one step of a join: a pattern, a path, the names of graphs |
 //! | `hash` | hash joins, MINUS, UNION |
 //! | `nested` | OPTIONAL and EXISTS, run for each batch of the left side |
+//! | `service` | endpoints elsewhere |
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
@@ -23,6 +24,7 @@ mod join;
 mod leaf;
 mod nested;
 mod row;
+mod service;
 
 use spargebra::algebra::Expression;
 
@@ -176,6 +178,7 @@ impl<'a> Planner<'a> {
             | Node::GraphNames(_)
             | Node::Context { .. }
             | Node::Values { .. } => self.join_group(std::slice::from_ref(node), &[], input, want),
+            Node::Service(service) => self.service(node, service, input, want),
             Node::Join(nodes) => self.join_group(nodes, &[], input, want),
             Node::Filter { inner, conditions } => self.conditioned(node, inner, conditions, input, want),
             Node::Extend { inner, var, expr } => self.extend(node, inner, *var, expr, input, want),

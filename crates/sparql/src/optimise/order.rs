@@ -10,6 +10,7 @@ use snowmelt_graph::Index;
 use super::access::CountedPattern;
 use super::device_time::{Reach, handicap};
 use super::greedy::greedy;
+use super::guess::{REMOTE_ROW_US, REMOTE_TRIP_US, REMOTE_VALUE_US, REMOTE_VALUES};
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
 use crate::bounds::Limits;
@@ -34,7 +35,19 @@ pub(super) struct Element {
     /// visits to indexes per input row, when the bound variables are keys; `None`: it can only
     /// stand alone
     pub visits: Option<f64>,
+    /// of one that endpoints elsewhere have a part in
+    pub remote: Option<Remote>,
 }
+
+/// An element that is answered elsewhere.
+#[derive(Debug)]
+pub(super) struct Remote {
+    /// variables that name its endpoints
+    pub needs: VarSet,
+}
+
+/// The cost of a step that cannot be made: all others come first.
+const IMPOSSIBLE: f64 = 1e100;
 
 /// A condition, by what it needs.
 #[derive(Debug)]
@@ -131,6 +144,9 @@ impl Problem<'_> {
     /// The cost of an element that nothing is before.
     pub fn first_cost(&self, e: usize) -> f64 {
         let element = &self.elements[e];
+        if let Some(Remote { needs }) = &element.remote {
+            return if needs.is_empty() { element.own_cost } else { IMPOSSIBLE };
+        }
         match element.visits {
             Some(_) => self.costs.scan(element.rows_first, element.index).total(),
             None => element.own_cost,
@@ -141,6 +157,9 @@ impl Problem<'_> {
     /// there, if it shares variables with that.
     pub fn next_cost(&self, before: &Estimate, e: usize, bound: Option<&VarSet>, found: f64) -> f64 {
         let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
+        if let Some(remote) = &element.remote {
+            return remote.next_cost(element, input, bound, found);
+        }
         let apart = element.own_cost
             + costs.hash(element.estimate.rows.min(input), element.estimate.rows.max(input), found);
         match (element.visits, bound) {
@@ -173,6 +192,19 @@ impl Problem<'_> {
     }
 }
 
+impl Remote {
+    /// The cost of asking for the values of so many rows, or for all there is.
+    fn next_cost(&self, element: &Element, input: f64, bound: Option<&VarSet>, found: f64) -> f64 {
+        let is_bound = |vars: &VarSet| bound.is_some_and(|bound| vars.is_subset(bound));
+        if !is_bound(&self.needs) && !self.needs.is_empty() {
+            return IMPOSSIBLE;
+        }
+        let trips = (input / REMOTE_VALUES).ceil() * REMOTE_TRIP_US;
+        let sent = trips + input * REMOTE_VALUE_US + found * REMOTE_ROW_US;
+        if bound.is_some() { sent.min(element.own_cost) } else { element.own_cost }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +220,7 @@ mod tests {
             pattern: None,
             index: Index::Psog,
             visits: Some(1.0),
+            remote: None,
         }
     }
 

@@ -89,6 +89,16 @@ fn assert_columns(node: &PlanNode) {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
             gives(cols.len());
         }
+        Op::Service { input, service, sent, keep, new, .. } => {
+            assert!(input.is_some() || (sent.is_empty() && keep.is_empty()), "service {id} has no input");
+            if let Some(input) = input {
+                within(keep, input);
+                within(&sent.iter().map(|value| value.col).collect::<Vec<_>>(), input);
+            }
+            let is_name = |name: u16| usize::from(name) < service.names.len();
+            assert!(new.iter().all(|(name, _)| is_name(*name)), "service {id} puts out a name it lacks");
+            gives(keep.len() + new.len());
+        }
         Op::Path { input, graph, keep, .. } => {
             within(keep, input);
             let graph = usize::from(*graph == PathGraph::Each);
@@ -173,6 +183,13 @@ fn assert_variables(node: &PlanNode) {
         | Op::Sort { input, keep, .. }
         | Op::Extend { input, keep, .. }
         | Op::Path { input, keep, .. } => kept(keep, input, 0),
+        Op::Service { input, service, keep, new, .. } => {
+            if let Some(input) = input {
+                kept(keep, input, 0);
+            }
+            let named = new.iter().map(|(name, _)| service.names[usize::from(*name)].1);
+            assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
+        }
         Op::Group { input, keys, .. } => kept(keys, input, 0),
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),

@@ -1,13 +1,15 @@
 //! LOAD: a document of quads from where the server's operator allows it, and from nowhere else.
 //!
-//! Files only: a server that fetches whatever address a client names is a way into the network
-//! behind it. A document is parsed before the turn of the writer, so that others change the
-//! database meanwhile, however long it is.
+//! A server that fetches whatever address a client names is a way into the network behind it. So
+//! documents elsewhere are had as endpoints are asked: by their allowed prefixes, and not from
+//! private addresses. A document is parsed before the turn of the writer, so that others change
+//! the database meanwhile, however long it is.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use snowmelt_graph::load::Source;
+use oxrdfio::RdfFormat;
+use snowmelt_graph::load::{Source, format_of_media_type};
 use snowmelt_graph::{ChangeWatch, Changed, GraphDocument, StageInto, Staged};
 use spargebra::GraphUpdateOperation;
 use spargebra::term::{GraphName, NamedNode};
@@ -16,6 +18,7 @@ use super::{UpdateOptions, UpdateRun};
 use crate::bounds::{Limits, document_failed};
 use crate::engine::QueryEngine;
 use crate::error::{LoadRefusal, QueryError};
+use crate::remote::RemoteFault;
 
 /// A directory that LOAD may read from, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +31,8 @@ impl LoadPermission {
     /// # Errors
     /// A line for people: what is not there, or not a file's IRI.
     pub fn new(place: &str) -> Result<Self, String> {
-        if place.starts_with("http:") || place.starts_with("https:") {
-            return Err(format!("{place}: LOAD reads files only; fetch it and allow the folder it is in"));
+        if is_elsewhere(place) {
+            return Err(format!("{place}: this is for files; places elsewhere are allowed as endpoints are"));
         }
         let path = match place.strip_prefix("file:") {
             Some(_) => {
@@ -80,14 +83,17 @@ impl QueryEngine {
         options: &UpdateOptions,
         limits: &Limits,
     ) -> Result<Staged, QueryError> {
-        let path = permitted_path(source, options)?;
+        let (document, format) = match is_elsewhere(source.as_str()) {
+            true => remote_document(source, options, limits)?,
+            false => (Source::File(permitted_path(source, options)?), None),
+        };
         let graph = match into {
             GraphName::DefaultGraph => None,
             GraphName::NamedNode(graph) => Some(graph.as_str()),
         };
         let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
         let contexts = options.contexts.clone();
-        let document = GraphDocument { source: Source::File(path), format: None, contexts };
+        let document = GraphDocument { source: document, format, contexts };
         let watch = ChangeWatch { interrupt: limits, progress: &options.progress };
         let staged = self.graph().stage(vec![document], into, options.account.as_ref(), watch);
         staged.map_err(|error| document_failed(limits, error))
@@ -97,10 +103,48 @@ impl QueryEngine {
 /// Whether a document, or its place, is at fault: SILENT passes over that.
 pub(super) fn is_of_source(error: &QueryError) -> bool {
     match error {
-        QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => true,
+        QueryError::LoadRefused { .. } | QueryError::LoadFailed { .. } | QueryError::Forbidden { .. } => true,
         QueryError::Load(error) => error.is_of_input(),
         _ => false,
     }
+}
+
+/// Whether a document is to be had from another machine.
+fn is_elsewhere(place: &str) -> bool {
+    let scheme = place.split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// A document of another machine, and its format.
+fn remote_document(
+    source: &NamedNode,
+    options: &UpdateOptions,
+    limits: &Limits,
+) -> Result<(Source, Option<RdfFormat>), QueryError> {
+    let failed = |fault| QueryError::LoadFailed { source_iri: source.as_str().to_owned(), fault };
+    if options.view.is_some() {
+        // Its quads may be of any graph.
+        return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
+    }
+    let remote = options.remote.as_ref().ok_or_else(|| failed(RemoteFault::none_allowed()))?;
+    let own = limits.clone();
+    let document = remote.document(source.as_str(), Box::new(move || own.check().is_ok()));
+    limits.check()?;
+    let document = document.map_err(failed)?;
+    // many servers call whatever they do not know plain text
+    let media_type = document.media_type.as_deref().filter(|of| *of != "text/plain");
+    let by_type = media_type.and_then(format_of_media_type);
+    let format = by_type.or_else(|| format_by_name(source.as_str()));
+    let name = source.as_str().to_owned();
+    Ok((Source::Reader { name, read: document.read }, format))
+}
+
+/// The format by the end of an address.
+fn format_by_name(address: &str) -> Option<RdfFormat> {
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let (_, name) = path.rsplit_once('/')?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    RdfFormat::from_extension(name.rsplit_once('.')?.1)
 }
 
 /// The file that may be loaded under a name.

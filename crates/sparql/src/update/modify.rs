@@ -79,6 +79,7 @@ impl UpdateRun<'_> {
             batch_rows: self.options.batch_rows,
             bindings: self.options.bindings.clone(),
             view: self.options.view.clone(),
+            remote: self.options.remote.clone(),
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;

@@ -11,7 +11,9 @@ use snowmelt_graph::load::{self, LoadOptions, Source};
 use snowmelt_graph::{DumpFormat, GraphDatabase};
 use snowmelt_io::{IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
-use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
+use snowmelt_sparql::{
+    QueryEngine, QueryError, QueryKind, QueryOptions, RemoteEndpoints, UpdateOptions, Updated,
+};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};
 use sparesults::QueryResultsFormat;
 
@@ -127,11 +129,36 @@ impl Fixture {
         Fixture { engine: QueryEngine::new(db), options, _stored: stored }
     }
 
+    /// With endpoints that queries and updates may ask.
+    #[must_use]
+    pub fn asking(mut self, remote: Option<Arc<dyn RemoteEndpoints>>) -> Self {
+        self.options.remote = remote;
+        self
+    }
+
+    /// The answer to a query that may ask these endpoints.
+    pub fn answer_with(
+        &self,
+        query: &str,
+        remote: Option<Arc<dyn RemoteEndpoints>>,
+    ) -> Result<Answer, QueryError> {
+        self.answer_of(query, &QueryOptions { remote, ..self.options.clone() })
+    }
+
+    /// The plan of a query, with what running it did.
+    pub fn analyze(&self, query: &str) -> Result<String, QueryError> {
+        self.engine.analyze(query, &self.options)
+    }
+
     /// The answer to a query, by way of the text it is written as.
     pub fn answer(&self, query: &str, base: Option<&str>) -> Result<Answer, QueryError> {
         let mut options = self.options.clone();
         options.base = base.map(str::to_owned);
-        let result = self.engine.query(query, &options)?;
+        self.answer_of(query, &options)
+    }
+
+    fn answer_of(&self, query: &str, options: &QueryOptions) -> Result<Answer, QueryError> {
+        let result = self.engine.query(query, options)?;
         let format = match result.kind() {
             QueryKind::Graph => ResultFormat::NTriples,
             _ => ResultFormat::Json,
@@ -154,6 +181,7 @@ impl Fixture {
         let options = UpdateOptions {
             base: base.map(str::to_owned),
             batch_rows: self.options.batch_rows,
+            remote: self.options.remote.clone(),
             ..UpdateOptions::default()
         };
         self.engine.update(text, &options)

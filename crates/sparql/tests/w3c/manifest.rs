@@ -9,6 +9,9 @@ use oxrdfio::{RdfFormat, RdfParser};
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
 const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";
+/// An endpoint's address and the files of its data.
+pub type ServiceData = (String, Vec<PathBuf>);
+
 const RDFS_LABEL: NamedNodeRef<'_> =
     NamedNodeRef::new_unchecked("http://www.w3.org/2000/01/rdf-schema#label");
 
@@ -34,6 +37,7 @@ pub struct Case {
     pub data: Vec<PathBuf>,
     pub graphs: Vec<(String, PathBuf)>,
     pub result: Option<PathBuf>,
+    pub services: Vec<ServiceData>,
     /// after an update: what is in the default graph and in named ones
     pub data_after: Vec<PathBuf>,
     pub graphs_after: Vec<(String, PathBuf)>,
@@ -135,6 +139,7 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
         data: Vec::new(),
         graphs: Vec::new(),
         result,
+        services: Vec::new(),
         data_after: Vec::new(),
         graphs_after: Vec::new(),
     };
@@ -154,10 +159,23 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
             for named in graph.objects_for_subject_predicate(node, &qt("graphData")) {
                 case.graphs.extend(named_graph(graph, &named.into_owned()));
             }
+            for of in graph.objects_for_subject_predicate(node, &qt("serviceData")) {
+                case.services.extend(service(graph, of));
+            }
         }
         Term::Literal(_) => return None,
     }
     Some(case)
+}
+
+/// An endpoint and its data.
+fn service(graph: &Graph, of: TermRef<'_>) -> Option<ServiceData> {
+    let TermRef::BlankNode(of) = of else { return None };
+    let TermRef::NamedNode(endpoint) = graph.object_for_subject_predicate(of, &qt("endpoint"))? else {
+        return None;
+    };
+    let data = graph.objects_for_subject_predicate(of, &qt("data")).filter_map(file).collect();
+    Some((endpoint.as_str().to_owned(), data))
 }
 
 /// The files of an update test's dataset.

@@ -8,7 +8,7 @@ use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
-use crate::optimise::order::{Condition, Element, Problem};
+use crate::optimise::order::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{JoinKind, Op};
 
@@ -83,6 +83,7 @@ impl<'a> Planner<'a> {
             | Node::Pattern(_)
             | Node::Path { .. }
             | Node::GraphNames(_)
+            | Node::Service(_)
             | Node::Context { .. }
             | Node::Values { .. } => node.scope().possible,
             Node::Join(nodes) | Node::Union(nodes) => all(nodes),
@@ -138,7 +139,8 @@ impl<'a> Planner<'a> {
             let own_cost = self.own_cost(node, &estimate)?;
             let (pattern, index) = self.read_as(node)?;
             let scope = node.scope().possible;
-            elements.push(Element { scope, estimate, rows_first, own_cost, pattern, index, visits });
+            let remote = endpoints(node).map(|needs| Remote { needs });
+            elements.push(Element { scope, estimate, rows_first, own_cost, pattern, index, visits, remote });
         }
         let problem = Problem {
             start: input.map_or_else(Estimate::unit, |i| i.estimate.clone()),
@@ -183,6 +185,7 @@ impl<'a> Planner<'a> {
     fn own_cost(&mut self, node: &'a Node, estimate: &Estimate) -> Result<f64> {
         Ok(match node {
             Node::Pattern(p) => self.costs.scan(estimate.rows, scanned_index(p)).total(),
+            Node::Service(service) => self.service_cost(service),
             Node::Join(nodes) | Node::Union(nodes) => {
                 let mut sum = estimate.rows * self.costs.hash_row;
                 for n in nodes {
@@ -300,6 +303,34 @@ impl<'a> Planner<'a> {
             return Ok(built);
         }
         Ok(self.filter_op(built, outside, live, estimate))
+    }
+}
+
+/// Of a node with endpoints elsewhere, the variables that name them and that it does not bind
+/// itself; `None` where it has no endpoints that values can be sent to.
+fn endpoints(node: &Node) -> Option<VarSet> {
+    match node {
+        Node::Service(service) => Some(service.endpoint.var().into_iter().collect()),
+        Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
+            endpoints(inner)
+        }
+        Node::Join(nodes) => {
+            let bound = |node: &Node| {
+                if endpoints(node).is_some() { VarSet::default() } else { node.scope().certain }
+            };
+            let bound = nodes.iter().fold(VarSet::default(), |all, node| all.union(&bound(node)));
+            let needs = nodes.iter().filter_map(endpoints).reduce(|all, needs| all.union(&needs))?;
+            Some(needs.minus(&bound))
+        }
+        Node::LeftJoin { left, right, .. } => {
+            let of_right = endpoints(right).map(|needs| needs.minus(&left.scope().certain));
+            match (endpoints(left), of_right) {
+                (Some(left), Some(right)) => Some(left.union(&right)),
+                (left, right) => left.or(right),
+            }
+        }
+        Node::Union(nodes) => nodes.iter().filter_map(endpoints).reduce(|all, needs| all.union(&needs)),
+        _ => None,
     }
 }
 
