@@ -78,6 +78,7 @@ pub fn server(dir: &Path) -> SocketAddr {
         keeper: Arc::new(crate::tokens::Keeper::open_to_all()),
         logs: Arc::default(),
         allow_load: Vec::new(),
+        remote: None,
         contexts: Contexts::default(),
         read_only: false,
         shutdown_deadline: Duration::from_secs(1),

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_graph::load::Contexts;
-use snowmelt_sparql::LoadPermission;
+use snowmelt_sparql::{LoadPermission, RemoteEndpoints};
 use tokio::sync::{oneshot, watch};
 
 use dataset::catalog::Catalog;
@@ -85,6 +85,8 @@ pub struct ServerConfig {
     pub logs: Arc<Logs>,
     /// where LOAD may read from
     pub allow_load: Vec<LoadPermission>,
+    /// endpoints that SERVICE may ask, and places that LOAD may; none: none
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
     /// contexts that documents of JSON-LD may name; others are not fetched
     pub contexts: Contexts,
     /// queries only

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use snowmelt_graph::GraphError;
 use snowmelt_graph::load::{DocumentSetting, LoadError};
-use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
+use snowmelt_sparql::{LoadRefusal, QueryError, RemoteFaultKind, SparqlLanguage};
 
 /// Why a request gets no answer, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,6 +50,8 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         | QueryError::TooLarge { .. }
         | QueryError::Unsupported { .. }
         | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
+        QueryError::Service { fault, .. } | QueryError::LoadFailed { fault, .. } => of_endpoint(fault.kind).0,
+        QueryError::ServiceName { .. } => StatusCode::BAD_REQUEST,
         QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => StatusCode::FORBIDDEN,
         QueryError::OperationTooLong { .. } | QueryError::TextMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
@@ -90,6 +92,21 @@ fn advice_of_graph(error: &GraphError) -> &'static str {
     }
 }
 
+/// Status and advice for an endpoint elsewhere that gave no answer.
+fn of_endpoint(kind: RemoteFaultKind) -> (StatusCode, &'static str) {
+    match kind {
+        RemoteFaultKind::NoneAllowed | RemoteFaultKind::NotAllowed => (
+            StatusCode::FORBIDDEN,
+            "; the server allows endpoints with --allow-service, a token with services",
+        ),
+        RemoteFaultKind::Private => {
+            (StatusCode::FORBIDDEN, "; the server allows private addresses with --service-address")
+        }
+        RemoteFaultKind::Late => (StatusCode::GATEWAY_TIMEOUT, "; the server's limit is --service-timeout"),
+        RemoteFaultKind::TooLong | RemoteFaultKind::Failed => (StatusCode::BAD_GATEWAY, ""),
+    }
+}
+
 /// An error with advice to clients: the server's switches, and parts of its protocol.
 fn told(error: &QueryError) -> String {
     let advice = match error {
@@ -115,6 +132,7 @@ fn told(error: &QueryError) -> String {
             "; the server allows a folder with --allow-load"
         }
         QueryError::LoadRefused { why: LoadRefusal::OtherFolder, .. } => " (--allow-load)",
+        QueryError::Service { fault, .. } | QueryError::LoadFailed { fault, .. } => of_endpoint(fault.kind).1,
         QueryError::UsingTwice => ": leave out using-graph-uri and using-named-graph-uri",
         QueryError::Forbidden { what } => {
             return format!("{what} is not for this user: its token is for some graphs alone");
@@ -126,6 +144,8 @@ fn told(error: &QueryError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use snowmelt_sparql::RemoteFault;
+
     use super::*;
 
     fn refused(error: QueryError) -> (u16, String) {
@@ -151,6 +171,15 @@ mod tests {
         let long = "the request body:2:1: a fault; the server's limit is --longest-term".to_owned();
         assert_eq!(document(Some(DocumentSetting::LongestTerm)), (400, long));
         assert_eq!(document(None), (400, "the request body:2:1: a fault".to_owned()));
+        let service = |kind| {
+            let fault = RemoteFault { kind, why: "it is a fault".to_owned() };
+            refused(QueryError::Service { endpoint: "http://e/".to_owned(), fault })
+        };
+        let (status, told) = service(RemoteFaultKind::NotAllowed);
+        assert!(status == 403 && told.contains("<http://e/>: it is a fault; "), "{told}");
+        assert!(told.contains("--allow-service"), "{told}");
+        assert_eq!(service(RemoteFaultKind::Late).0, 504);
+        assert_eq!(service(RemoteFaultKind::Failed), (502, "SERVICE <http://e/>: it is a fault".to_owned()));
         let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
         let (status, told) = refused(load);
         assert!(status == 403 && told.contains("file:///a") && told.contains("--allow-load"), "{told}");

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use snowmelt_graph::GraphError;
 use snowmelt_graph::load::{DocumentSetting, LoadError};
-use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
+use snowmelt_sparql::{LoadRefusal, QueryError, RemoteFaultKind, SparqlLanguage};
 use snowmelt_store::StoreError;
 
 const LONGEST_TERM: &str = "; --longest-term SIZE changes that";
@@ -62,6 +62,7 @@ impl Told {
                 "; allow a folder with --allow-load DIR"
             }
             QueryError::LoadRefused { why: LoadRefusal::OtherFolder, .. } => " (--allow-load)",
+            QueryError::Service { .. } | QueryError::LoadFailed { .. } => of_endpoint(error),
             QueryError::Load(error) => return Self::from_load(error),
             QueryError::Store(error) => return Self::from_graph(error),
             _ => "",
@@ -111,9 +112,22 @@ impl Told {
     }
 }
 
+/// Advice for an endpoint that gave no answer.
+fn of_endpoint(error: &QueryError) -> &'static str {
+    match error.remote_fault() {
+        Some(RemoteFaultKind::NoneAllowed | RemoteFaultKind::NotAllowed) => {
+            "; allow it with --allow-service PREFIX"
+        }
+        Some(RemoteFaultKind::Private) => "; name it with --service-address ADDRESS",
+        Some(RemoteFaultKind::Late) => "; --service-timeout SECONDS gives it more",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use snowmelt_graph::load::LoadOption;
+    use snowmelt_sparql::RemoteFault;
 
     use super::*;
 
@@ -136,6 +150,16 @@ mod tests {
         assert!(told(term).ends_with(", 5 bytes; --longest-term SIZE changes that"));
         let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
         assert!(told(load).ends_with("; allow a folder with --allow-load DIR"));
+        let service = |kind| {
+            let fault = RemoteFault { kind, why: "it is a fault".to_owned() };
+            told(QueryError::Service { endpoint: "http://e/".to_owned(), fault })
+        };
+        assert_eq!(
+            service(RemoteFaultKind::NoneAllowed),
+            "SERVICE <http://e/>: it is a fault; allow it with --allow-service PREFIX"
+        );
+        assert!(service(RemoteFaultKind::Private).ends_with("; name it with --service-address ADDRESS"));
+        assert!(service(RemoteFaultKind::Late).ends_with("; --service-timeout SECONDS gives it more"));
         let update = QueryError::WrongLanguage { found: SparqlLanguage::Update, line: 1, column: 1 };
         assert!(told(update).ends_with("this is an update, not a query; run it with `snowmelt update`"));
     }

@@ -13,6 +13,7 @@ use snowmelt_base::signals;
 use snowmelt_sparql::{QueryEngine, QueryOptions, Shortener, TableStyle, declared_prefixes};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::{self, TextArgs};
 
 /// Answer one SPARQL query.
@@ -43,6 +44,8 @@ pub struct QueryArgs {
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     threads: usize,
     #[command(flatten)]
+    service: ServiceArgs,
+    #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
     meters: MetersArg,
@@ -68,6 +71,7 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
         cancel: Some(stop.clone()),
         account: Some(Arc::clone(&logged.account)),
         threads: args.threads,
+        remote: args.service.endpoints(),
         ..QueryOptions::default()
     };
     let answered = match is_prompt {

@@ -22,6 +22,7 @@ use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
 use snowmelt_switches::open::{OpenArgs, open, open_or_create};
+use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::TextArgs;
 
 /// Serve the SPARQL Protocol over HTTP.
@@ -74,6 +75,8 @@ pub struct ServeArgs {
     /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     shutdown_deadline: Seconds,
+    #[command(flatten)]
+    service: ServiceArgs,
     #[command(flatten)]
     datasets: DatasetArgs,
     #[command(flatten)]
@@ -291,6 +294,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         }),
         logs,
         allow_load: args.allow_load,
+        remote: args.service.endpoints(),
         contexts: Contexts::from_args(&args.context)?,
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it

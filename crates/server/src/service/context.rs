@@ -8,6 +8,7 @@ use hyper::StatusCode;
 use hyper::http::request::Parts;
 use snowmelt_database::{Account, Priority};
 use snowmelt_graph::GraphView;
+use snowmelt_sparql::RemoteEndpoints;
 
 use super::admission::Admission;
 use super::answers::Failure;
@@ -35,6 +36,8 @@ pub struct Context {
     pub cors: Cors,
     pub keeper: Arc<Keeper>,
     pub is_read_only: bool,
+    /// endpoints that may be asked
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
 }
 
 /// The sender of a request, and how it reached the server.
@@ -69,6 +72,7 @@ impl Context {
             cors: config.cors.clone(),
             keeper: Arc::clone(&config.keeper),
             is_read_only: config.read_only,
+            remote: config.remote.clone(),
         }
     }
 
@@ -90,6 +94,13 @@ impl Context {
         let of_user = user.token.as_ref().and_then(|token| token.timeout).map(Duration::from_secs);
         let asked = asked.timeout_ms.map(Duration::from_millis);
         [asked, of_user, self.limits.timeout].into_iter().flatten().min()
+    }
+
+    /// The endpoints that a user's requests may ask.
+    pub fn endpoints(&self, user: &User) -> Option<Arc<dyn RemoteEndpoints>> {
+        let remote = self.remote.as_ref()?;
+        let services = user.token.as_ref().and_then(|token| token.services.as_ref());
+        Some(services.map_or_else(|| Arc::clone(remote), |services| remote.narrowed(services)))
     }
 
     /// The threads that the request wants, as far as the server allows.

@@ -129,6 +129,7 @@ impl Queries {
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
             view: request.view.clone(),
+            remote: self.context.endpoints(user),
             triples_are_distinct: query.triples_are_distinct,
             ..QueryOptions::default()
         }

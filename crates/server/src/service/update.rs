@@ -152,6 +152,7 @@ impl Updates {
             using_graphs: update.default_graphs.clone(),
             using_named_graphs: update.named_graphs.clone(),
             allow_load: self.allow_load.clone(),
+            remote: self.context.endpoints(user),
             contexts: self.changes.contexts().clone(),
             view: request.view.clone(),
             progress: Arc::clone(&task.progress),

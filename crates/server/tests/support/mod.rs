@@ -39,6 +39,7 @@ pub fn config() -> ServerConfig {
         keeper: Arc::new(Keeper::open_to_all()),
         logs: Arc::default(),
         allow_load: Vec::new(),
+        remote: None,
         contexts: Contexts::default(),
         read_only: false,
         control: None,
