@@ -35,7 +35,7 @@ impl Database {
     /// One of another engine.
     pub fn oxigraph(quads: &[Quad]) -> Self {
         let store = Store::new().expect("a store in memory");
-        quads.iter().for_each(|quad| drop(store.insert(quad).expect("it takes a quad")));
+        quads.iter().for_each(|quad| store.insert(quad).expect("it takes a quad"));
         Self::Oxigraph(store)
     }
 
