@@ -157,9 +157,10 @@ pub enum Error {
     /// A step of the transaction failed before.
     #[error("a step of the transaction failed, so nothing of it is done")]
     TransactionFailed,
-    /// This thread has a transaction open, and would wait for its end.
+    /// This thread has a transaction open, and would wait for its end; or it runs a function that a
+    /// query or update called, which cannot change a database.
     #[error(
-        "this thread has a transaction open on the database: make the change through it, or end it first"
+        "this thread has a transaction or a call of a query's function open: make the change through the transaction, or end it first"
     )]
     InTransaction,
     /// The database is in memory: there are no files to copy. Dump it instead.

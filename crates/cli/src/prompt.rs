@@ -3,7 +3,8 @@
 //! 1. The editor reads lines until an input is whole ([`input::is_whole`]): it begins with a
 //!    backslash, its braces are closed, or it ends with a semicolon or an empty line.
 //! 2. Prefixes that the input uses and does not declare are declared for it: those of `\prefix`,
-//!    then well-known ones. They take one line before it, which places in errors leave out.
+//!    then those kept with the database, then well-known ones. They take one line before it, which
+//!    places in errors leave out.
 //! 3. Ctrl-C ends a query under way, or drops the line; Ctrl-D ends the prompt.
 
 mod complete;
@@ -22,6 +23,7 @@ use rustyline::{Config, Editor};
 use snowmelt_base::output::Stdout;
 use snowmelt_sparql::{
     QueryEngine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
+    prefixes_for,
 };
 use snowmelt_switches::advice::Told;
 use snowmelt_switches::program;
@@ -124,7 +126,9 @@ impl Prompt {
                 writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
             }
             Entry::Prefixes => {
-                for (name, iri) in &self.prefixes {
+                let is_own = |name: &str| self.prefixes.iter().any(|(own, _)| own == name);
+                let own = self.prefixes.iter().map(|(name, iri)| (name.as_str(), iri.as_str()));
+                for (name, iri) in own.chain(self.options.prefixes.iter().filter(|(name, _)| !is_own(name))) {
                     writeln!(out, "{name}: <{iri}>")?;
                 }
             }
@@ -162,8 +166,13 @@ impl Prompt {
 
     fn answer(&self, text: &str, out: &mut dyn Write) -> anyhow::Result<()> {
         let result = self.engine.query(text, &self.options)?;
-        let prefixes = Some(Shortener::new(declared_prefixes(text)));
-        AnswerFormat::write(self.format, result, TableStyle { width: self.width, prefixes }, out)
+        for warning in result.warnings() {
+            writeln!(out, "warning: {warning}")?;
+        }
+        let prefixes = prefixes_for(text, &self.options.prefixes);
+        let shortener = Some(Shortener::of_namespaces(&prefixes));
+        let style = TableStyle { width: self.width, prefixes: shortener };
+        AnswerFormat::write(self.format, result, style, &prefixes, out)
     }
 
     fn report(
@@ -191,7 +200,8 @@ impl Prompt {
                 continue;
             }
             let own = self.prefixes.iter().find(|(known, _)| known == name).map(|(_, iri)| iri.as_str());
-            if let Some(iri) = own.or_else(|| known_namespace(name)) {
+            let kept = || self.options.prefixes.get(name);
+            if let Some(iri) = own.or_else(kept).or_else(|| known_namespace(name)) {
                 let _ = write!(text, "PREFIX {name}: <{iri}> ");
             }
         }

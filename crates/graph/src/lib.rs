@@ -25,6 +25,7 @@ mod index;
 mod input;
 mod interrupt;
 pub mod load;
+mod namespaces;
 mod progress;
 mod repair;
 mod session;
@@ -45,6 +46,7 @@ pub use index::{Column, Index};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
+pub use namespaces::{MOST_NAMESPACES, NamespaceFault, Namespaces, RECORD_NAMESPACES};
 pub use progress::{ChangePhase, ChangeProgress, ChangeWatch};
 pub use repair::RepairReport;
 pub use session::dump::DumpFormat;

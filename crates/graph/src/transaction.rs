@@ -16,6 +16,7 @@
 
 pub(crate) mod clear;
 pub(crate) mod document;
+pub(crate) mod namespaces;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;

@@ -210,6 +210,14 @@ impl<Q> Emitter<Q> {
         why.map_or(Ok(()), |why| (self.told)(Told::LeftOut(why)).map_err(ReadError::Caller))
     }
 
+    /// Tells of a prefix.
+    pub fn prefix<E>(&mut self, name: String, iri: String) -> Result<(), ReadError<E>>
+    where
+        Q: FnMut(Told) -> Result<(), E>,
+    {
+        (self.told)(Told::Prefix { name, iri }).map_err(ReadError::Caller)
+    }
+
     fn quad<E>(
         &mut self,
         subject: &NamedOrBlankNode,

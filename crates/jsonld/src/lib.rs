@@ -63,6 +63,13 @@ pub enum Told {
     Quad(Quad),
     /// The reason why a quad is none: the specification leaves it out.
     LeftOut(String),
+    /// A prefix that a context defines. They come at the end, each name once; few are remembered.
+    Prefix {
+        /// Its name.
+        name: String,
+        /// The IRI that it stands for.
+        iri: String,
+    },
 }
 
 /// How to read a document.
@@ -118,5 +125,5 @@ pub fn read<E>(
         emitter.default_graph(&expanded)?;
         process.keeps_nothing();
     }
-    Ok(())
+    process.prefixes().into_iter().try_for_each(|(name, iri)| emitter.prefix(name, iri))
 }

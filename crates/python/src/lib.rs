@@ -6,6 +6,7 @@
 //! | `convert` | Python values as terms, and back |
 //! | `handle`, `interrupt`, `labels` | an open database; work without the GIL that Ctrl-C ends; labels of blank nodes |
 //! | `database`, `transaction`, `store` | the classes that programs open |
+//! | `functions` | callables that queries call |
 //! | `question`, `results`, `columns` | queries and their answers; as Arrow |
 //! | `streams`, `rdf_xml`, `documents` | files and file-like objects; parse and serialize |
 //!
@@ -22,6 +23,7 @@ mod database;
 mod documents;
 mod errors;
 mod formats;
+mod functions;
 mod handle;
 mod interrupt;
 mod labels;

@@ -1,14 +1,17 @@
 //! A query or update with its settings, and the answer in the class of its form.
 
+use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use snowmelt::{Answer, Error, Prepared, Term};
+use snowmelt::{Answer, DescribeForm, Error, Prepared, Term};
 
 use crate::convert;
 use crate::errors;
+use crate::functions::PyFunction;
 use crate::interrupt::{self, Cancel};
 use crate::labels::Labels;
 use crate::results::{PyQueryBoolean, PyQuerySolutions, PyQueryTriples};
@@ -25,6 +28,10 @@ pub struct Question {
     pub named_graphs: Vec<String>,
     /// names without question mark, and values
     pub bindings: Vec<(String, Term)>,
+    pub functions: Vec<PyFunction>,
+    /// labels of the store that the functions belong to
+    pub labels: Option<Arc<Labels>>,
+    pub describe: DescribeForm,
     /// characters of prefixes before the text, in its first line
     pub shift: usize,
     pub cancel: Cancel,
@@ -67,6 +74,18 @@ impl Question {
         Ok(self)
     }
 
+    /// Sets the form of descriptions by its name.
+    pub fn with_describe(mut self, name: Option<&str>) -> PyResult<Self> {
+        if let Some(name) = name {
+            let form = DescribeForm::named(name);
+            self.describe = form.ok_or_else(|| {
+                let names = DescribeForm::NAMES.map(|(name, _)| name).join(", ");
+                errors::value(format!("describe: there is no form {name}; there are: {names}"))
+            })?;
+        }
+        Ok(self)
+    }
+
     pub fn with_timeout(mut self, seconds: Option<f64>) -> PyResult<Self> {
         let limit = seconds.map(Duration::try_from_secs_f64).transpose();
         self.timeout = limit.map_err(|error| errors::value(format!("timeout: {error}")))?;
@@ -93,6 +112,10 @@ impl Question {
         for graph in &self.named_graphs {
             prepared = prepared.named_graph(graph);
         }
+        for function in &self.functions {
+            prepared = function.on(prepared, self.labels.as_ref());
+        }
+        prepared = prepared.describe(self.describe);
         prepared.cancel(self.cancel.clone())
     }
 
@@ -128,6 +151,17 @@ impl Question {
         answer: Answer,
         labels: Option<Arc<Labels>>,
     ) -> PyResult<Py<PyAny>> {
+        let warnings = match &answer {
+            Answer::Rows(rows) => rows.warnings(),
+            Answer::Triples(triples) => triples.warnings(),
+            Answer::Boolean(_) => &[],
+        };
+        for warning in warnings {
+            // an IRI has no byte 0
+            if let Ok(text) = CString::new(warning.as_str()) {
+                PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+            }
+        }
         Ok(match answer {
             Answer::Rows(rows) => {
                 Py::new(py, PyQuerySolutions::new(rows, self.cancel.clone(), labels))?.into_any()

@@ -79,6 +79,7 @@ pub fn server(dir: &Path) -> SocketAddr {
         logs: Arc::default(),
         allow_load: Vec::new(),
         contexts: Contexts::default(),
+        style: Default::default(),
         read_only: false,
         shutdown_deadline: Duration::from_secs(1),
         control: None,

@@ -64,6 +64,15 @@ pub use limits::{LEAST_BODY_BYTES, MOST_REFUSED, ServerLimits};
 /// How often idle databases are looked for.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How queries are read and answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryStyle {
+    /// the triples by which DESCRIBE describes a resource
+    pub describe: DescribeForm,
+    /// queries may use the prefixes that are kept with a database without declaring them
+    pub assume_prefixes: bool,
+}
+
 /// How a server runs.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -87,6 +96,8 @@ pub struct ServerConfig {
     pub allow_load: Vec<LoadPermission>,
     /// contexts that documents of JSON-LD may name; others are not fetched
     pub contexts: Contexts,
+    /// how queries are read and answered
+    pub style: QueryStyle,
     /// queries only
     pub read_only: bool,
     /// where commands beside the server reach it; none: they do not

@@ -148,8 +148,8 @@ impl Aggregate {
     pub fn resize(&mut self, groups: usize) {
         match &mut self.state {
             GroupStates::Count { groups: g, .. } => g.resize(groups, 0),
-            GroupStates::Sum { groups: g, .. } => g.resize(groups, Total::ZERO),
-            GroupStates::Average { groups: g, .. } => g.resize(groups, (Total::ZERO, 0)),
+            GroupStates::Sum { groups: g, .. } => g.resize(groups, Total::Nothing),
+            GroupStates::Average { groups: g, .. } => g.resize(groups, (Total::Nothing, 0)),
             GroupStates::Best { groups: g, .. } => g.resize_with(groups, Best::default),
             GroupStates::Sample(g) => g.resize(groups, TermId::UNDEF),
             GroupStates::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),

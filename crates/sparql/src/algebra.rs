@@ -344,20 +344,21 @@ impl Algebra {
         self.calls(|function, args| *function == Function::BNode && !args.is_empty())
     }
 
-    /// Whether the same query on the same data may give something else.
-    pub fn is_volatile(&self) -> bool {
-        use Function as F;
-        self.calls(|function, _| matches!(function, F::Now | F::Rand | F::Uuid | F::StrUuid | F::BNode))
-    }
-
     fn calls(&self, is_it: impl Fn(&Function, &[Expression]) -> bool) -> bool {
         let mut found = false;
+        self.each_call(|function, args| found |= is_it(function, args));
+        found
+    }
+
+    /// Calls `f` for each call of a function.
+    pub fn each_call(&self, mut f: impl FnMut(&Function, &[Expression])) {
         for expr in self.root.all().into_iter().flat_map(Node::expressions) {
             visit(expr, &mut |part| {
-                found |= matches!(part, Expression::FunctionCall(function, args) if is_it(function, args));
+                if let Expression::FunctionCall(function, args) = part {
+                    f(function, args);
+                }
             });
         }
-        found
     }
 
     /// The number behind a name of an expression.

@@ -39,7 +39,7 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_database::meters::Activity;
 use snowmelt_database::{Account, Reservation, WaitSign};
-use snowmelt_graph::{GraphDatabase, GraphView, Session, Term};
+use snowmelt_graph::{GraphDatabase, GraphView, Namespaces, Session, Term};
 use spargebra::Query;
 use spargebra::term::NamedNode;
 
@@ -51,8 +51,9 @@ use crate::bounds::{
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
 use crate::exec::{BatchSizes, Boxed, Profile, Run, RunningQuery, SharedScans, build, build_input};
-use crate::functions::KeptPatterns;
+use crate::functions::{CustomFunctions, KeptPatterns};
 use crate::text::parameter::GroundTerm;
+use crate::text::prefixes::missing_declarations;
 use crate::text::weight::Weight;
 use crate::text::{bind, shape, syntax};
 use crate::value::LocalTerms;
@@ -61,6 +62,7 @@ use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
 
+pub use describe::DescribeForm;
 pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
@@ -117,6 +119,12 @@ pub struct QueryOptions {
     /// Values of variables, by name without question mark: as if each stood in the text in its
     /// variable's place. IRIs and literals.
     pub bindings: Vec<(String, Term)>,
+    /// Functions of the program, by IRI.
+    pub functions: Arc<CustomFunctions>,
+    /// The triples that describe a resource.
+    pub describe: DescribeForm,
+    /// Prefixes that the text may use without declaring them.
+    pub prefixes: Arc<Namespaces>,
 }
 
 /// Answers SPARQL queries on one database. Shared by all threads.
@@ -218,7 +226,9 @@ impl QueryEngine {
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
         let begun = Instant::now();
         let limits = limits(options);
-        self.start(self.prepare(text, options, &limits)?, text, options, begun)
+        declaring(text, options, |text| {
+            self.start(self.prepare(text, options, &limits)?, text, options, begun)
+        })
     }
 
     /// The recent duration of queries of this text's shape, from the text to the end of the result:
@@ -227,6 +237,8 @@ impl QueryEngine {
         if text.len() > KEPT_TEXT_BYTES || options.view.is_some() {
             return None;
         }
+        let text = missing_declarations(text, &options.prefixes) + text;
+        let text = text.as_str();
         let shaped = shape::shape(text);
         let text = shaped.as_ref().map_or(text, |shaped| &shaped.text);
         self.templates.read().get(&*cache_key(text, options, None))?.took()
@@ -243,9 +255,11 @@ impl QueryEngine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
-        self.parsed(&QueryText::new(text), options.base.as_deref(), |mut query, parsed| {
-            bind::bind_query(&mut query, &options.bindings, 0)?;
-            self.query_in(session, &query, parsed, options)
+        declaring(text, options, |text| {
+            self.parsed(&QueryText::new(text), options.base.as_deref(), |mut query, parsed| {
+                bind::bind_query(&mut query, &options.bindings, 0)?;
+                self.query_in(session, &query, parsed, options)
+            })
         })
     }
 
@@ -295,8 +309,7 @@ impl QueryEngine {
         let root = runnable(&mut run, text)?;
         let planning = begun.elapsed();
         run.announce_constants()?;
-        let mut result =
-            QueryResult::new(Timing { template, begun }, root, run, options.triples_are_distinct, reserved)?;
+        let mut result = QueryResult::new(Timing { template, begun }, root, run, options, reserved)?;
         (result.planning, result.told) = (planning, options.rows.clone());
         Ok(result)
     }
@@ -316,7 +329,8 @@ impl QueryEngine {
     pub fn explanation(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { run, .. } = self.prepare(text, options, &limits)?;
+        let prepared = declaring(text, options, |text| self.prepare(text, options, &limits));
+        let Prepared { run, .. } = prepared?;
         Ok(with_room(run.query.plan.room, || explain::explain(&run, None)))
     }
 
@@ -338,13 +352,14 @@ impl QueryEngine {
         let start = Instant::now();
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { template, mut run, text: reserved } = self.prepare(text, options, &limits)?;
+        let prepared = declaring(text, options, |text| self.prepare(text, options, &limits));
+        let Prepared { template, mut run, text: reserved } = prepared?;
         let planning = start.elapsed();
         run.profile = Some(Profile::new(run.query.plan.nodes));
         let root = runnable(&mut run, text)?;
         run.announce_constants()?;
         let timing = Timing { template, begun: start };
-        let mut result = QueryResult::new(timing, root, run, options.triples_are_distinct, reserved)?;
+        let mut result = QueryResult::new(timing, root, run, options, reserved)?;
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
@@ -430,6 +445,7 @@ impl QueryEngine {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
         };
         let active = Active::new(&self.active);
+        let is_volatile = template.is_volatile(&options.functions);
         // cores that work for other queries are not forked to
         let cores = match options.threads {
             _ if template.is_counted || batches.is_wide => 1,
@@ -449,7 +465,10 @@ impl QueryEngine {
             threads: cores.saturating_sub(active.others).max(1),
             active,
             // reading the clock and calendar costs time
-            now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
+            now: if is_volatile { DateTime::now() } else { DateTime::MIN },
+            warnings: template.warnings(&options.functions),
+            functions: options.functions.clone(),
+            is_volatile,
             longest: self.db.database().longest_string_bytes(),
             locals: Arc::new(LocalTerms::held_by(memory.held())),
             kept_patterns: self.patterns.clone(),
@@ -602,6 +621,26 @@ pub(crate) struct Parsed<'a> {
     pub room: usize,
     /// IRIs that DESCRIBE names beside those in the tree
     pub described: &'a [NamedNode],
+}
+
+/// Does something with a text behind declarations of the prefixes that it may assume. Places in
+/// errors are those of the text alone.
+fn declaring<T>(
+    text: &str,
+    options: &QueryOptions,
+    f: impl FnOnce(&str) -> Result<T, QueryError>,
+) -> Result<T, QueryError> {
+    let missing = missing_declarations(text, &options.prefixes);
+    if missing.is_empty() {
+        return f(text);
+    }
+    let shift = missing.chars().count();
+    f(&(missing + text)).map_err(|error| {
+        error.placed(|line, column| match line {
+            1 => (1, column.saturating_sub(shift).max(1)),
+            line => (line, column),
+        })
+    })
 }
 
 /// The limits of a query that begins now.

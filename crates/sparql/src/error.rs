@@ -236,6 +236,19 @@ impl QueryError {
         ) || matches!(self, Self::Store(error) if error.is_of_memory())
     }
 
+    /// The error with another place, if it has one: line and column, both from 1.
+    pub(crate) fn placed(mut self, place: impl FnOnce(usize, usize) -> (usize, usize)) -> Self {
+        if let Self::Parse { line, column, .. }
+        | Self::WrongLanguage { line, column, .. }
+        | Self::Unsupported { line, column, .. }
+        | Self::TooLarge { line, column, .. } = &mut self
+            && *line > 0
+        {
+            (*line, *column) = place(*line, *column);
+        }
+        self
+    }
+
     /// A parse error, its place counted from a byte offset in the text.
     pub fn parse_at(text: &str, offset: usize, message: impl Into<String>) -> Self {
         let (line, column) = place(text, offset);

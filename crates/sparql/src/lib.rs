@@ -41,11 +41,12 @@ pub mod value;
 
 pub use bounds::TextLimits;
 pub use engine::{
-    Assumptions, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryEngine, QueryKind,
+    Assumptions, DescribeForm, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryEngine, QueryKind,
     QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;
+pub use functions::{CustomFunction, CustomFunctions, TermFunction};
 pub use results::{ResultFormat, TableStyle};
-pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
+pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace, prefixes_for};
 pub use update::{LoadPermission, UpdateOptions, Updated};

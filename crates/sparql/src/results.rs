@@ -22,8 +22,8 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
 use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
-use oxrdfio::{RdfSerializer, WriterQuadSerializer};
-use snowmelt_graph::TermId;
+use oxrdfio::WriterQuadSerializer;
+use snowmelt_graph::{Namespaces, TermId};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 
 use crate::QueryError;
@@ -234,15 +234,19 @@ enum GraphForm<'w> {
 }
 
 impl<'w> GraphWriter<'w> {
-    /// Starts a graph. A table is written as N-Triples.
+    /// Starts a graph; in Turtle and TriG with these prefixes. A table is written as N-Triples.
     ///
     /// # Errors
     /// When the format is not one of graphs.
-    pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
+    pub fn new(
+        format: ResultFormat,
+        prefixes: &Namespaces,
+        out: &'w mut dyn Write,
+    ) -> io::Result<Self> {
         let form = match format.graph() {
             Some(standard) => {
-                let out = buffered(format, out);
-                GraphForm::Standard(Box::new(RdfSerializer::from_format(standard).for_writer(out)))
+                let writer = prefixes.serializer(standard).for_writer(buffered(format, out));
+                GraphForm::Standard(Box::new(writer))
             }
             None if format == ResultFormat::Html => {
                 let names = ["subject", "predicate", "object"].map(str::to_owned);

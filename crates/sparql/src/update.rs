@@ -34,6 +34,7 @@ use spargebra::term::NamedNode;
 use crate::bounds::{Limits, TextKind, TextMemory, stopped, with_room};
 use crate::engine::{Parsed, QueryEngine, TextDemand, sign_of};
 use crate::error::QueryError;
+use crate::functions::CustomFunctions;
 use crate::text::bind::bind_update;
 use crate::text::syntax::parse_update;
 use crate::text::weight::Weight;
@@ -68,6 +69,8 @@ pub struct UpdateOptions {
     pub view: Option<Arc<GraphView>>,
     /// Values of variables of WHERE and the templates, as [`crate::QueryOptions::bindings`].
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
+    /// Functions of the program, by IRI, that WHERE may call.
+    pub functions: Arc<CustomFunctions>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
     /// Contexts that documents of JSON-LD may name; others are not fetched.
@@ -77,12 +80,14 @@ pub struct UpdateOptions {
 }
 
 /// Result of an update.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Updated {
     /// The transaction; what is read as of it or later sees the update.
     pub txn: u64,
     /// Quads added and removed, operation by operation.
     pub changed: Changed,
+    /// Functions that it calls and that are not there: a sentence for each.
+    pub warnings: Vec<String>,
 }
 
 /// An update under way.
@@ -98,13 +103,16 @@ struct UpdateRun<'a> {
     loads: Loads,
 }
 
-/// The operation that was begun last, for a piece that goes on with it.
+/// State that the pieces of an update share, above all the operation that was begun last: a piece
+/// may go on with it.
 #[derive(Default)]
 struct Begun {
     /// blank nodes of an INSERT DATA
     blanks: BlankNodes,
     /// the next operation is the rest of it
     goes_on: bool,
+    /// functions that are not there
+    warnings: Vec<String>,
 }
 
 impl QueryEngine {
@@ -145,7 +153,7 @@ impl QueryEngine {
         options.progress.enter(ChangePhase::Parsing);
         let update = parse_bound(parsed.text, options)?;
         let loads = self.stage_loads(&update, options, &limits)?;
-        let mut txn = self.begin(options, &limits)?;
+        let (mut txn, mut begun) = (self.begin(options, &limits)?, Begun::default());
         let run = UpdateRun {
             engine: self,
             options,
@@ -153,11 +161,12 @@ impl QueryEngine {
             base: update.base_iri.clone(),
             limits,
             txn: &mut txn,
-            begun: &mut Begun::default(),
+            begun: &mut begun,
             loads,
         };
         let changed = run.operations(&update.operations)?;
-        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+        let txn = txn.commit_unless_unchanged(changed)?;
+        Ok(Updated { txn, changed, warnings: begun.warnings })
     }
 
     /// Waits for the turn of the writer and begins the transaction of an update.

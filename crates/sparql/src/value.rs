@@ -20,6 +20,7 @@ mod blank_calls;
 mod cache;
 mod cast;
 mod compare;
+mod duration;
 mod exact;
 mod fault;
 mod guard;
@@ -35,7 +36,7 @@ mod terms;
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
 pub use compare::{compare, effective_boolean, equals, holds};
-pub use exact::{Decimal, Integer, bytes_of};
+pub use exact::{Decimal, Integer, Ties, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
 pub(crate) use guard::TermBounds;
@@ -110,6 +111,14 @@ pub enum Temporal {
     YearMonthDuration(YearMonthDuration),
     /// xsd:dayTimeDuration.
     DayTimeDuration(DayTimeDuration),
+}
+
+impl Temporal {
+    /// A duration of any of the three types; `None` for a moment.
+    #[must_use]
+    pub fn as_duration(&self) -> Option<Duration> {
+        duration::whole(self)
+    }
 }
 
 impl Value<'_> {

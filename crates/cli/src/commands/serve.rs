@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use crate::answer::DescribeArgs;
 use crate::running;
 use snowmelt_base::{signals, size, tell};
 use snowmelt_database::Database;
@@ -17,7 +18,7 @@ use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerLimits, serve};
+use snowmelt_server::{Cors, Folder, QueryStyle, Served, ServerConfig, ServerLimits, serve};
 use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
@@ -67,6 +68,12 @@ pub struct ServeArgs {
     /// Let all query, and those change data that have a token which may
     #[arg(long)]
     public_read: bool,
+    /// Let queries use the prefixes that are kept with a database (snowmelt prefix) without
+    /// declaring them
+    #[arg(long)]
+    assume_prefixes: bool,
+    #[command(flatten)]
+    describe: DescribeArgs,
     /// Answer queries and refuse updates; nothing is written, and others may read the database
     /// at the same time
     #[arg(long)]
@@ -292,6 +299,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         logs,
         allow_load: args.allow_load,
         contexts: Contexts::from_args(&args.context)?,
+        style: QueryStyle { describe: args.describe.form(), assume_prefixes: args.assume_prefixes },
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it
         // beside the server.

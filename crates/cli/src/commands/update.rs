@@ -56,6 +56,7 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
     let updated = engine.update_from(text, usize::MAX, &options);
     logged.finish()?;
     let updated = updated?;
+    updated.warnings.iter().for_each(|warning| tell!("warning: {warning}"));
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
     tell!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
     Ok(())

@@ -59,7 +59,8 @@ fn parse_with_oxrdfio(
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
     let mut check = options.term_check();
-    for quad in parser.for_reader(read) {
+    let mut quads = parser.for_reader(read);
+    while let Some(quad) = quads.next() {
         // a statement may be long
         super::cancelled(cancel)?;
         match leave_loose(&told, &mut chunks, options) {
@@ -96,6 +97,8 @@ fn parse_with_oxrdfio(
         }
         chunks.hand_on()?;
     }
+    let is_sound = |iri: &str| told.as_ref().is_none_or(|told| !told.is_placeholder(iri));
+    options.namespaces.add(quads.prefixes().filter(|(_, iri)| is_sound(iri)));
     match leave_loose(&told, &mut chunks, options) {
         Ok(_) => chunks.end(),
         Err(fault) => chunks.end_at(fault),

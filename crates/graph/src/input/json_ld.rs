@@ -62,6 +62,10 @@ pub(super) fn parse_json_ld(
 fn take(chunks: &mut Chunks<'_>, told: Told, options: &DocumentOptions) -> Result<(), Refused> {
     let mut quad = match told {
         Told::Quad(quad) => quad,
+        Told::Prefix { name, iri } => {
+            options.namespaces.add([(&*name, &*iri)].into_iter());
+            return Ok(());
+        }
         Told::LeftOut(message) => {
             chunks.leave_out(Fault { line: NO_LINE, column: 0, message, setting: None });
             return Ok(());

@@ -68,7 +68,10 @@ pub(super) fn parse_rdf_xml(
     loop {
         super::cancelled(cancel)?;
         let fault = match reader.step(&mut triples) {
-            Ok(false) => return triples.chunks.end(),
+            Ok(false) => {
+                options.namespaces.add(reader.declared());
+                return triples.chunks.end();
+            }
             Ok(true) => {
                 let held = (reader.held_bytes() as u64).saturating_sub(FREE_BYTES);
                 let set = if held == charged { Ok(()) } else { charge.set(held) };

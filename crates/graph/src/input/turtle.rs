@@ -147,6 +147,11 @@ impl TurtleFaults {
         subject.or_else(|| faults.of_iri(quad.predicate.as_str())).or_else(object).or_else(graph)
     }
 
+    /// Whether an IRI stands for a malformed one.
+    pub(super) fn is_placeholder(&self, iri: &str) -> bool {
+        self.0.borrow().of_iri(iri).is_some()
+    }
+
     /// Takes the faults that belong to no quad, and the number of further ones.
     pub(super) fn take_loose(&self) -> (Vec<Fault>, u64) {
         self.0.borrow_mut().take_loose()

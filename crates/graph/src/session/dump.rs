@@ -19,6 +19,7 @@ use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::interrupt::Interrupt;
+use crate::namespaces::Namespaces;
 use crate::session::Session;
 use crate::session::pairs::Pairs;
 use crate::session::view::GraphView;
@@ -84,14 +85,10 @@ impl DumpFormat {
         }
     }
 
-    fn serializer(self) -> RdfSerializer {
-        let serializer = RdfSerializer::from_format(self.rdf());
-        if matches!(self, DumpFormat::NQuads | DumpFormat::NTriples) {
-            return serializer;
-        }
-        PREFIXES.iter().fold(serializer, |serializer, (name, iri)| {
-            serializer.with_prefix(*name, *iri).expect("the prefixes are IRIs")
-        })
+    /// A writer with the prefixes that are kept, and well-known ones where their names are free.
+    fn serializer(self, mut namespaces: Namespaces) -> RdfSerializer {
+        PREFIXES.iter().for_each(|(name, iri)| namespaces.offer(name, iri));
+        namespaces.serializer(self.rdf())
     }
 }
 
@@ -123,7 +120,10 @@ impl Session {
             }
             None => None,
         };
-        let mut writer = QuadWriter::new(format, graphs, out);
+        // prefixes tell of graphs that a view may hide
+        let namespaces = if view.is_some() { Namespaces::default() } else { self.graph().namespaces() };
+        let serializer = format.serializer(namespaces).for_writer(BufWriter::new(out));
+        let mut writer = QuadWriter { serializer, format, graphs, quads: 0 };
         let mut scan = self.scan(Index::Sp, &[], None);
         let mut pairs = Columns::new(2);
         while scan.next(&mut self, &mut pairs, STRETCH)? {
@@ -155,12 +155,7 @@ struct QuadWriter<'a> {
     quads: u64,
 }
 
-impl<'a> QuadWriter<'a> {
-    fn new(format: DumpFormat, graphs: Option<HashSet<TermId>>, out: &'a mut dyn Write) -> Self {
-        let serializer = format.serializer().for_writer(BufWriter::new(out));
-        QuadWriter { serializer, format, graphs, quads: 0 }
-    }
-
+impl QuadWriter<'_> {
     fn has(&self, graph: TermId) -> bool {
         self.graphs.as_ref().is_none_or(|graphs| graphs.contains(&graph))
     }

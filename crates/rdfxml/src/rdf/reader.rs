@@ -150,6 +150,11 @@ impl<R: Read> RdfXml<R> {
             + self.scope_bytes
     }
 
+    /// The prefixes declared so far, with the first namespace of each; few are remembered.
+    pub fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.xml.declared()
+    }
+
     /// Elements that are open.
     pub fn levels(&self) -> usize {
         self.xml.levels()

@@ -224,6 +224,11 @@ impl<R: Read> Parser<R> {
         self.names.capacity() + self.open.capacity() * size_of::<Open>() + self.namespaces.held_bytes()
     }
 
+    /// The first name space of each prefix that was declared so far, of few.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.namespaces.declared().filter(|(prefix, _)| *prefix != "xml")
+    }
+
     fn str(&self, of: Text) -> &str {
         self.attributes.str(source(&self.window, &self.frames).text, of)
     }

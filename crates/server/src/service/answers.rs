@@ -7,6 +7,7 @@ use hyper::{HeaderMap, Response, StatusCode, header};
 use snowmelt_base::tell;
 use snowmelt_database::Account;
 use snowmelt_database::meters::Activity;
+use snowmelt_graph::Namespaces;
 
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::CODINGS;
@@ -224,10 +225,26 @@ pub fn without_activity(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// A page for people.
-pub fn page_of(mount: &str, endpoint: &str) -> HttpResponse {
-    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(mount, endpoint)))
+/// A page for people, whose query begins with these prefixes.
+pub fn page_of(mount: &str, endpoint: &str, prefixes: &Namespaces) -> HttpResponse {
+    let form = page::form(mount, endpoint, prefixes);
+    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(form))
 }
+
+/// Adds warnings to an answer: each a header, in ASCII, some of many.
+pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    /// Most warnings, and bytes of each.
+    const MOST: usize = 8;
+    const MOST_BYTES: usize = 500;
+    for warning in warnings.iter().take(MOST) {
+        let ascii = warning.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MOST_BYTES);
+        let value = ascii.collect::<String>().parse().expect("printable ASCII is a value");
+        headers.append(WARNING, value);
+    }
+}
+
+/// The header of a warning.
+const WARNING: header::HeaderName = header::HeaderName::from_static("snowmelt-warning");
 
 /// Adds the activity of the account to an answer, as a header.
 pub fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {

@@ -7,11 +7,10 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use snowmelt_database::{Account, Priority};
-use snowmelt_graph::GraphView;
+use snowmelt_graph::{GraphView, Namespaces};
 
 use super::admission::Admission;
 use super::answers::Failure;
-use crate::ServerConfig;
 use crate::audience::check_origin;
 use crate::connections::Connection;
 use crate::cors::{Cors, Wish};
@@ -23,6 +22,7 @@ use crate::refusal::Refusal;
 use crate::request::ProtocolRequest;
 use crate::running::Register;
 use crate::tokens::{Keeper, Rights, User};
+use crate::{QueryStyle, ServerConfig};
 
 /// State that all requests share.
 pub struct Context {
@@ -34,6 +34,7 @@ pub struct Context {
     pub logs: Arc<Logs>,
     pub cors: Cors,
     pub keeper: Arc<Keeper>,
+    pub style: QueryStyle,
     pub is_read_only: bool,
 }
 
@@ -68,6 +69,7 @@ impl Context {
             logs: Arc::clone(&config.logs),
             cors: config.cors.clone(),
             keeper: Arc::clone(&config.keeper),
+            style: config.style,
             is_read_only: config.read_only,
         }
     }
@@ -116,6 +118,15 @@ impl Client<'_> {
 }
 
 impl DatasetRequest<'_> {
+    /// The prefixes that are kept with the dataset; none for a user of some graphs, whom they would
+    /// tell of others.
+    pub fn prefixes(&self) -> Namespaces {
+        match self.view {
+            None => self.dataset.engine.graph().namespaces(),
+            Some(_) => Namespaces::default(),
+        }
+    }
+
     /// The address of the dataset, as the client names it.
     pub fn root(&self) -> String {
         self.client.address(&self.dataset.mount())

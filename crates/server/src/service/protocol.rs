@@ -82,7 +82,7 @@ impl Protocol {
         format: Option<&str>,
     ) -> Answered {
         if format.is_none() && negotiate::wants_page(accept(headers).as_deref()) {
-            return Ok(page_of(&request.dataset.mount(), endpoint));
+            return Ok(page_of(&request.dataset.mount(), endpoint, &request.prefixes()));
         }
         let (format, media_type) = Wanted::from_headers(headers, format).format(Answer::Description)?;
         let format = format.graph().expect("descriptions are graphs");

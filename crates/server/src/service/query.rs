@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use hyper::StatusCode;
 use snowmelt_database::Account;
-use snowmelt_sparql::{QueryError, QueryKind, QueryOptions};
+use snowmelt_graph::Namespaces;
+use snowmelt_sparql::{QueryError, QueryKind, QueryOptions, ResultFormat, prefixes_for};
 use tokio::sync::oneshot;
 
-use super::answers::{Answered, begun, lost, typed};
+use super::answers::{Answered, begun, lost, typed, warn};
 use super::attempt::{Attempts, Thread};
 use super::context::{Context, DatasetRequest};
 use super::dump::{Deadline, Dump, DumpLimits};
@@ -120,6 +121,7 @@ impl Queries {
     ) -> QueryOptions {
         let user = &request.client.user;
         let token = user.token.as_ref();
+        let style = self.context.style;
         QueryOptions {
             timeout: self.context.timeout(query, user),
             memory: token.and_then(|token| token.memory),
@@ -130,6 +132,8 @@ impl Queries {
             named_graphs: query.named_graphs.clone(),
             view: request.view.clone(),
             triples_are_distinct: query.triples_are_distinct,
+            describe: style.describe,
+            prefixes: if style.assume_prefixes { Arc::new(request.prefixes()) } else { Arc::default() },
             ..QueryOptions::default()
         }
     }
@@ -161,6 +165,7 @@ impl QueryRun {
             Err(refusal) => return refuse(head, refusal),
         };
         let mut headers = typed(media_type);
+        warn(&mut headers, result.warnings());
         // A tag tells of changes in graphs that are not there for the user.
         if result.is_volatile() || options.view.is_some() {
             mark_volatile(&mut headers);
@@ -173,7 +178,7 @@ impl QueryRun {
         if thread == Thread::Connection {
             writer = writer.at_once();
         }
-        match result.write(format, &mut writer) {
+        match result.write_with(format, &self.prefixes(format), &mut writer) {
             // A client that left before the end is its own affair.
             Ok(written) => {
                 let account = options.account.as_ref();
@@ -188,6 +193,20 @@ impl QueryRun {
                 self.log_if_slow(begun, rows, Some(&refusal));
                 writer.fail(refusal);
             }
+        }
+    }
+
+    /// The prefixes with which triples are written.
+    fn prefixes(&self, format: ResultFormat) -> Namespaces {
+        match format {
+            ResultFormat::Turtle | ResultFormat::TriG => {
+                let kept = match &self.options.view {
+                    None => self.dataset.engine.graph().namespaces(),
+                    Some(_) => Namespaces::default(),
+                };
+                prefixes_for(&self.text, &kept)
+            }
+            _ => Namespaces::default(),
         }
     }
 

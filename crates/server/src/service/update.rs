@@ -174,5 +174,10 @@ fn commit_name(request: &DatasetRequest<'_>, updated: &Updated) -> serde_json::V
 /// The report of an update, for its client and for the audit log.
 fn report(updated: &Updated, transaction: serde_json::Value) -> serde_json::Value {
     let Changed { inserted, deleted, .. } = updated.changed;
-    serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted })
+    let mut report =
+        serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted });
+    if !updated.warnings.is_empty() {
+        report["warnings"] = serde_json::json!(updated.warnings);
+    }
+    report
 }

@@ -40,6 +40,7 @@ pub fn config() -> ServerConfig {
         logs: Arc::default(),
         allow_load: Vec::new(),
         contexts: Contexts::default(),
+        style: Default::default(),
         read_only: false,
         control: None,
         shutdown_deadline: Duration::from_secs(5),

@@ -48,7 +48,8 @@ fn short(text: &str) -> String {
     text.trim_end_matches('>').replace('"', "")
 }
 
-/// `1`, `1.5`, `1.5e0`, `f1.5` (float), `"text`, `<iri`, `-` (unbound).
+/// `1`, `1.5`, `1.5e0`, `f1.5` (float), `PT1H`, `P1M`, `dP1D` (duration), `"text`, `<iri`, `-`
+/// (unbound).
 fn term(terms: &Terms, text: &str) -> TermId {
     let xsd = |local: &str| format!("http://www.w3.org/2001/XMLSchema#{local}");
     let typed = |text: &str, local: &str| terms.intern(TermRef::typed(text, &xsd(local)));
@@ -56,6 +57,9 @@ fn term(terms: &Terms, text: &str) -> TermId {
         "-" => TermId::UNDEF,
         t if t.starts_with('"') => terms.intern(TermRef::string(&t[1..])),
         t if t.starts_with('<') => terms.intern(TermRef::Iri(&t[1..])),
+        t if t.starts_with("PT") || t.starts_with("-PT") => typed(t, "dayTimeDuration"),
+        t if t.starts_with('P') => typed(t, "yearMonthDuration"),
+        t if t.starts_with('d') => typed(&t[1..], "duration"),
         t if t.starts_with('f') => typed(&t[1..], "float"),
         t if t.contains('e') => typed(t, "double"),
         t if t.contains('.') => typed(t, "decimal"),
@@ -89,6 +93,15 @@ fn groups() {
         ("avg", &["1", "2"], "1.5 decimal"),
         ("avg", &["1.0e0", "2.0e0"], "1.5E0 double"),
         ("avg", &["1", "-"], "-"),
+        ("sum", &["PT1H", "PT90M", "-PT30M"], "PT2H dayTimeDuration"),
+        ("sum", &["P1Y", "P3M"], "P1Y3M yearMonthDuration"),
+        ("sum", &["PT1H", "P1Y"], "-"),
+        ("sum", &["PT1H", "0"], "-"),
+        ("sum", &["0", "PT1H"], "-"),
+        ("sum", &["dPT1H"], "-"),
+        ("avg", &["PT1H", "PT90M"], "PT1H15M dayTimeDuration"),
+        ("avg", &["P1Y", "P1M"], "P7M yearMonthDuration"),
+        ("max", &["PT1H", "PT90M"], "PT90M dayTimeDuration"),
         ("min", &["3", "1.5", "2.0e0"], "1.5 decimal"),
         ("max", &["3", "1.5", "2.0e0"], "3 integer"),
         ("min", &["\"b", "\"a long enough string", "3"], "3 integer"),

@@ -26,12 +26,21 @@ use super::{
     Var, VarSet, and, chained, map, mentions,
 };
 use crate::error::QueryError;
+use crate::text::iri::LIST_MEMBER;
 use crate::text::keyword::find_keyword;
 use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use context::{ExistsContext, graph_var};
 
 /// Stands for the names of all graphs that the user may not see. No document can contain it.
 pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
+
+/// From a list to its members.
+fn members() -> PropertyPathExpression {
+    use PropertyPathExpression as P;
+    let node = |name: oxrdf::NamedNodeRef<'_>| P::NamedNode(name.into_owned());
+    let rest = P::ZeroOrMore(Box::new(node(oxrdf::vocab::rdf::REST)));
+    P::Sequence(Box::new(rest), Box::new(node(oxrdf::vocab::rdf::FIRST)))
+}
 
 /// Translates a query; `text` serves to find the place of what is not supported, and going over
 /// the query takes `room`. DESCRIBE names `described` beside what stands in the query.
@@ -333,6 +342,10 @@ impl Translator<'_> {
     ) -> Result<Node, QueryError> {
         let s = self.term(&triple.subject, select)?;
         let p = match &triple.predicate {
+            NamedNodePattern::NamedNode(n) if n.as_str() == LIST_MEMBER => {
+                let o = self.term(&triple.object, select)?;
+                return Ok(self.path_between(s, &members(), o, g));
+            }
             NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
             NamedNodePattern::Variable(v) => Slot::Var(self.var(v, select)),
         };
@@ -377,6 +390,7 @@ impl Translator<'_> {
     fn path_between(&mut self, s: Slot, path: &PropertyPathExpression, o: Slot, g: GraphSlot) -> Node {
         use PropertyPathExpression as P;
         match path {
+            P::NamedNode(p) if p.as_str() == LIST_MEMBER => self.path_between(s, &members(), o, g),
             P::NamedNode(p) => {
                 let p = Slot::Const(self.iri(p));
                 Node::Pattern(Pattern { s, p, o, g })

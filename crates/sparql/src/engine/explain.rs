@@ -18,6 +18,7 @@ pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
     Explanation {
         steps: teller.steps,
         assumptions: plan.reads.times().map(|times| assumed(&plan.reads, times)),
+        warnings: run.query.warnings.clone(),
         outcome: None,
     }
 }

@@ -16,6 +16,8 @@ pub struct Explanation {
     pub steps: Vec<PlanStep>,
     /// Assumptions about reads; none when all is in memory.
     pub assumptions: Option<Assumptions>,
+    /// Functions that are not there: a sentence for each.
+    pub warnings: Vec<String>,
     /// The result of running it; none when nothing was run.
     pub outcome: Option<Outcome>,
 }
@@ -123,6 +125,7 @@ impl fmt::Display for Explanation {
                 time(*one_of_many_us)
             )?;
         }
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
         if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
             writeln!(f, "{rows} rows; planning {planning:.3?}, execution {execution:.3?}\n{activity}")?;
         }
@@ -155,7 +158,7 @@ impl fmt::Display for PlanStep {
 
 impl Explanation {
     /// The explanation as JSON: an object with the list `operators` and, where there are such,
-    /// `assumptions` and `outcome`. docs/src/reference/http.md has the fields.
+    /// `assumptions`, `warnings` and `outcome`. docs/src/reference/http.md has the fields.
     pub fn json(&self) -> Value {
         let steps: Vec<Value> = self.steps.iter().enumerate().map(|(id, step)| step.json(id)).collect();
         let mut plan = json!({ "operators": steps });
@@ -166,6 +169,9 @@ impl Explanation {
                 "lone_us": lone_us,
                 "one_of_many_us": one_of_many_us,
             });
+        }
+        if !self.warnings.is_empty() {
+            plan["warnings"] = json!(self.warnings);
         }
         if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
             plan["outcome"] = json!({

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermId, TermRef};
 
-use super::describe::Described;
+use super::describe::{DescribeForm, Described};
 use super::template::Template;
 use crate::algebra::{Form, TemplateSlot, Var};
 use crate::exec::{Batch, Boxed, Operator, Result, Run};
@@ -26,11 +26,11 @@ pub(super) struct Triples {
 }
 
 impl Triples {
-    pub fn new(input: Boxed, template: Arc<Template>, run: &Run) -> Self {
+    pub fn new(input: Boxed, template: Arc<Template>, form: DescribeForm, run: &Run) -> Self {
         Self {
             input,
             template,
-            described: Described::new(run.memory.held()),
+            described: Described::new(form, run.memory.held()),
             is_begun: false,
             batch: Batch::default(),
             done: 0,

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use snowmelt_database::meters::Activity;
-use snowmelt_graph::{Term, TermId, TermRef};
+use snowmelt_graph::{Namespaces, Term, TermId, TermRef};
 
+use super::QueryOptions;
 use super::graph::Triples;
 use super::template::Template;
 use crate::algebra::Form;
@@ -160,7 +161,6 @@ pub struct QueryResult {
     rows: u64,
     /// set to the number of rows
     pub(super) told: Option<Arc<AtomicU64>>,
-    is_volatile: bool,
     pub(super) planning: Duration,
     #[expect(dead_code, reason = "held for its drop")]
     timing: Timing,
@@ -173,7 +173,7 @@ impl QueryResult {
         timing: Timing,
         root: Deep<Boxed>,
         run: Run,
-        distinct: bool,
+        options: &QueryOptions,
         text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
         let template = Arc::clone(&timing.template);
@@ -188,12 +188,11 @@ impl QueryResult {
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(..) => (QueryKind::Graph, Vec::new()),
         };
-        let is_volatile = template.is_volatile;
         let mut root = root;
         if kind == QueryKind::Graph {
-            root = root.map(|root| Box::new(Triples::new(root, template, &run)));
+            root = root.map(|root| Box::new(Triples::new(root, template, options.describe, &run)));
             // CONSTRUCT and DESCRIBE give a set of triples
-            if !distinct {
+            if !options.triples_are_distinct {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
@@ -204,7 +203,6 @@ impl QueryResult {
             run,
             rows: 0,
             told: None,
-            is_volatile,
             planning: Duration::ZERO,
             timing,
             text,
@@ -227,9 +225,15 @@ impl QueryResult {
     }
 
     /// Whether the same query on the same data may give something else: it calls NOW, RAND, UUID,
-    /// STRUUID or BNODE.
+    /// STRUUID or BNODE, or a function of the program that is not deterministic.
     pub fn is_volatile(&self) -> bool {
-        self.is_volatile
+        self.run.query.is_volatile
+    }
+
+    /// Functions that the query calls and that are not there: a sentence for each. Each call of one
+    /// is an error, which leaves its value unbound.
+    pub fn warnings(&self) -> &[String] {
+        &self.run.query.warnings
     }
 
     /// Its memory.
@@ -349,7 +353,20 @@ impl QueryResult {
     /// Those of running the query and of writing, among them a format that does not fit the
     /// kind.
     pub fn write(self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(format, &TableStyle::default(), out)
+        self.write_with(format, &Namespaces::default(), out)
+    }
+
+    /// Writes the whole result; triples in Turtle and TriG with these prefixes.
+    ///
+    /// # Errors
+    /// As [`QueryResult::write`].
+    pub fn write_with(
+        self,
+        format: ResultFormat,
+        prefixes: &Namespaces,
+        out: &mut dyn Write,
+    ) -> Result<Written, QueryError> {
+        self.write_as(format, &TableStyle::default(), prefixes, out)
     }
 
     /// Writes the whole result as a table; triples as N-Triples.
@@ -357,13 +374,14 @@ impl QueryResult {
     /// # Errors
     /// As [`QueryResult::write`].
     pub fn write_table(self, style: &TableStyle, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(ResultFormat::Table, style, out)
+        self.write_as(ResultFormat::Table, style, &Namespaces::default(), out)
     }
 
     fn write_as(
         mut self,
         format: ResultFormat,
         style: &TableStyle,
+        prefixes: &Namespaces,
         out: &mut dyn Write,
     ) -> Result<Written, QueryError> {
         let mut rows = 0;
@@ -393,7 +411,7 @@ impl QueryResult {
             }
             QueryKind::Graph => {
                 let mut next = self.next_batch()?;
-                let mut writer = GraphWriter::new(format, out)?;
+                let mut writer = GraphWriter::new(format, prefixes, out)?;
                 while let Some(batch) = next {
                     let [s, p, o] = [0, 1, 2].map(|c| &batch.cols[c][..]);
                     writer.write(&mut self.run.terms, &mut self.run.source.session, [s, p, o])?;

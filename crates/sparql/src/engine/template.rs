@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{Index, TermId};
 use spargebra::Query;
+use spargebra::algebra::Function;
 
 use super::view::graph_consts;
 use super::{Parsed, PlanCosts, QueryEngine, QueryRequest, facts, output, reads};
@@ -17,10 +18,12 @@ use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
+use crate::functions::{CustomFunctions, Func};
 use crate::optimise::plan;
 use crate::plan::{GraphScope, Plan, Reads};
 use crate::rewrite::rewrite;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground};
+use crate::value::Cast;
 
 /// Most plans kept for one shape; when there are more, all are dropped.
 const PLANS: usize = 512;
@@ -36,8 +39,10 @@ pub(crate) struct Template {
     pub output: Vec<Var>,
     /// it calls BNODE(string), which counts solutions: it runs in one thread
     pub is_counted: bool,
-    /// it calls functions that give another result each time
-    pub is_volatile: bool,
+    /// it calls built-in functions that give another result each time
+    is_volatile: bool,
+    /// functions that it calls by IRI, casts apart
+    by_iri: Vec<CallByIri>,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
@@ -70,6 +75,46 @@ struct Basis {
 struct CountedPrefix {
     index: Index,
     prefix: Vec<Const>,
+}
+
+/// A function called by IRI.
+#[derive(PartialEq)]
+struct CallByIri {
+    iri: String,
+    arguments: usize,
+    is_built_in: bool,
+}
+
+impl CallByIri {
+    fn warning(&self) -> String {
+        let Self { iri, arguments, .. } = self;
+        let with = if *arguments == 1 { "one argument".to_owned() } else { format!("{arguments} arguments") };
+        format!("there is no function <{iri}> of {with}: each call of it is an error")
+    }
+}
+
+/// Whether an algebra calls a built-in function that may give something else in another query.
+fn is_volatile(algebra: &Algebra) -> bool {
+    let mut is_volatile = false;
+    algebra.each_call(|f, args| {
+        is_volatile |= Func::of_call(f, args.len()).is_some_and(Func::is_of_query);
+    });
+    is_volatile
+}
+
+/// The functions that an algebra calls by IRI, each once.
+fn calls_by_iri(algebra: &Algebra) -> Vec<CallByIri> {
+    let mut calls = Vec::new();
+    algebra.each_call(|f, args| {
+        let Function::Custom(iri) = f else { return };
+        let is_cast = args.len() == 1 && Cast::from_iri(iri.as_str()).is_some();
+        let is_built_in = is_cast || Func::of_call(f, args.len()).is_some();
+        let call = CallByIri { iri: iri.as_str().to_owned(), arguments: args.len(), is_built_in };
+        if !calls.contains(&call) {
+            calls.push(call);
+        }
+    });
+    calls
 }
 
 impl Template {
@@ -123,7 +168,8 @@ impl Template {
         let mut template = Self {
             output: output(&algebra),
             is_counted: algebra.names_blanks(),
-            is_volatile: algebra.is_volatile(),
+            is_volatile: is_volatile(&algebra),
+            by_iri: calls_by_iri(&algebra),
             params: params.len(),
             probes: Vec::new(),
             visited: reads::visited(&algebra.root),
@@ -137,6 +183,19 @@ impl Template {
         };
         template.probes = template.find_probes(engine, source, limits)?;
         Ok(template)
+    }
+
+    /// Whether the same query on the same data may give something else, with the functions of a
+    /// program.
+    pub fn is_volatile(&self, functions: &CustomFunctions) -> bool {
+        let varies = |call: &CallByIri| functions.get(&call.iri).is_some_and(|f| !f.is_deterministic);
+        self.is_volatile || self.by_iri.iter().any(varies)
+    }
+
+    /// A sentence for each function that is neither built in nor one of the program's.
+    pub fn warnings(&self, functions: &CustomFunctions) -> Vec<String> {
+        let unknown = |call: &&CallByIri| !call.is_built_in && functions.get(&call.iri).is_none();
+        self.by_iri.iter().filter(unknown).map(CallByIri::warning).collect()
     }
 
     /// The transaction as of which it was made.

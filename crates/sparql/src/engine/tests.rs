@@ -503,8 +503,117 @@ fn bad_and_unknown_texts_name_their_place() {
     assert!(twice.starts_with("line 2, column 16: what ends here is not allowed"), "{twice}");
     let service = error("SELECT * {\n  SERVICE <e:x> { ?s ?p ?o } }");
     assert!(matches!(service, QueryError::Unsupported { line: 2, column: 3, .. }), "{service}");
-    let function = error("SELECT * { ?s ?p ?o\nFILTER(<e:fun>(?o)) }");
-    assert!(matches!(function, QueryError::Unsupported { line: 2, .. }), "{function}");
+    let aggregate = error("SELECT (<e:sum>(DISTINCT ?o) AS ?x)\n{ ?s ?p ?o }");
+    assert!(matches!(aggregate, QueryError::Parse { .. } | QueryError::Unsupported { .. }), "{aggregate}");
+}
+
+/// A function that is not there is an error of the expression, and told.
+#[test]
+fn unknown_functions_are_warned_of() {
+    let f = open(DATA);
+    let options = QueryOptions::default();
+    let warned = |text: &str| {
+        let result = f.engine.query(text, &options).unwrap();
+        assert_eq!(f.engine.explanation(text, &options).unwrap().warnings, result.warnings());
+        result.warnings().to_vec()
+    };
+    let text = "SELECT * { <e:a> <e:p> ?o BIND(COALESCE(<e:fun>(?o, 1), 'none') AS ?x) }";
+    let sentence = "there is no function <e:fun> of 2 arguments: each call of it is an error";
+    case(&f.engine, text, &["b none", "c none"]);
+    // the second time from the template
+    assert_eq!((warned(text), warned(text)), (vec![sentence.to_owned()], vec![sentence.to_owned()]));
+    let explained = f.engine.explain(text, &options).unwrap();
+    assert!(explained.contains(&format!("warning: {sentence}\n")), "{explained}");
+    let json = f.engine.explanation(text, &options).unwrap().json();
+    assert_eq!(json["warnings"], serde_json::json!([sentence]));
+    case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(<e:fun>(?o) || true) }", &["b", "c"]);
+    case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(!<e:fun>(?o)) }", &[]);
+    let twice = warned("SELECT * { ?s ?p ?o FILTER(<e:f>() && <e:f>() && <e:f>(1) && xsd:int('1', 2) && xsd:int('1')) }"
+        .replace("xsd:int", "<http://www.w3.org/2001/XMLSchema#int>").as_str());
+    assert_eq!(twice.len(), 3, "each once: {twice:?}");
+    assert_eq!(warned("SELECT * { ?s ?p ?o FILTER(<http://www.w3.org/2005/xpath-functions#true>()) }"), [""; 0]);
+    let update = "INSERT { ?s <e:new> ?x } WHERE { ?s <e:p> <e:b> BIND(<e:fun>(?s) AS ?x) }";
+    let updated = f.engine.update(update, &UpdateOptions::default()).unwrap();
+    assert_eq!(updated.warnings, ["there is no function <e:fun> of one argument: each call of it is an error"]);
+    assert_eq!(updated.changed.inserted, 0);
+}
+
+#[test]
+fn functions_of_the_program_are_called() {
+    let f = open(DATA);
+    let call = |args: &[Term]| match args {
+        [Term::Literal { lexical, .. }] => Some(Term::Iri(format!("e:{}", lexical.len()))),
+        _ => None,
+    };
+    let function = |is_deterministic| crate::CustomFunction { call: Arc::new(call), is_deterministic };
+    let mut functions = crate::CustomFunctions::default();
+    functions.add("e:length", function(true));
+    functions.add("e:other", function(false));
+    let options = QueryOptions { functions: Arc::new(functions.clone()), ..QueryOptions::default() };
+    let text = "SELECT ?x ?l { ?x <e:l> ?o BIND(<e:length>(?o) AS ?l) }";
+    let mut found = rows(&f.engine, text, &options).unwrap();
+    found.sort();
+    assert_eq!(found, ["a 5", "b 4", "c 34"]);
+    assert!(f.engine.query(text, &options).unwrap().warnings().is_empty());
+    assert_eq!(f.engine.query(text, &QueryOptions::default()).unwrap().warnings().len(), 1);
+    let is_volatile = |text: &str| f.engine.query(text, &options).unwrap().is_volatile();
+    assert!(!is_volatile(text));
+    assert!(is_volatile("SELECT * { BIND(<e:other>(1) AS ?x) }"));
+    assert!(is_volatile("SELECT * { BIND(<http://jena.apache.org/ARQ/function#now>() AS ?x) }"));
+    // what a function gives meets what is stored
+    let joined = "SELECT ?x { BIND(<e:length>('x') AS ?l) ?x <e:of> ?l }";
+    let update = "INSERT { ?x <e:of> ?l } WHERE { ?x <e:l> ?o BIND(<e:length>(SUBSTR(STR(?o), 1, 1)) AS ?l) }";
+    let updates = UpdateOptions { functions: Arc::new(functions), ..UpdateOptions::default() };
+    assert_eq!(f.engine.update(update, &updates).unwrap().changed.inserted, 3);
+    assert_eq!(rows(&f.engine, joined, &options).unwrap().len(), 3);
+}
+
+#[test]
+fn resources_are_described_in_three_forms() {
+    let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
+    let f = open(&format!("{DATA}<e:p> {label} \"pp\" . <e:c> {label} \"cc\" . <e:d> {label} \"dd\" .\n"));
+    let described = |text: &str, describe| {
+        let options = QueryOptions { describe, ..QueryOptions::default() };
+        let mut found = rows(&f.engine, text, &options).unwrap();
+        found.sort();
+        found.iter().map(|row| row.replace("http://www.w3.org/2000/01/rdf-schema#", "")).collect::<Vec<_>>()
+    };
+    use super::DescribeForm as Form;
+    let concise = ["b l beta", "b n 2", "b p c"];
+    assert_eq!(described("DESCRIBE <e:b>", Form::Concise), concise);
+    assert_eq!(described("DESCRIBE <e:b>", Form::Symmetric), ["a p b", "b l beta", "b n 2", "b p c"]);
+    assert_eq!(
+        described("DESCRIBE <e:b>", Form::Labelled),
+        ["b l beta", "b n 2", "b p c", "c label cc", "p label pp"]
+    );
+    // towards <e:z>, through blank nodes in both directions
+    assert_eq!(described("DESCRIBE <e:z>", Form::Concise), [""; 0]);
+    assert_eq!(described("DESCRIBE <e:z>", Form::Symmetric), ["_ r _", "_ r deep", "_ r z", "a q _"]);
+    assert_eq!(
+        described("DESCRIBE <e:b> FROM <e:g1>", Form::Symmetric),
+        ["a p b", "b p c"],
+        "within the dataset"
+    );
+    assert_eq!(Form::NAMES.map(|(name, _)| Form::named(name)), Form::NAMES.map(|(_, form)| Some(form)));
+}
+
+#[test]
+fn prefixes_may_be_assumed() {
+    let f = open(DATA);
+    let mut prefixes = snowmelt_graph::Namespaces::default();
+    prefixes.set("x", "e:").unwrap();
+    prefixes.set("y", "e:").unwrap();
+    let options = QueryOptions { prefixes: Arc::new(prefixes), ..QueryOptions::default() };
+    assert_eq!(rows(&f.engine, "SELECT ?o { x:a x:l ?o }", &options).unwrap(), ["alpha"]);
+    assert!(rows(&f.engine, "SELECT ?o { x:a x:l ?o }", &QueryOptions::default()).is_err());
+    assert_eq!(rows(&f.engine, "PREFIX x: <e:x> SELECT ?o { x:a x:l ?o }", &options).unwrap(), [""; 0]);
+    let place = |text: &str| match rows(&f.engine, text, &options).unwrap_err() {
+        QueryError::Parse { line, column, .. } => (line, column),
+        other => panic!("{other}"),
+    };
+    assert_eq!(place("SELECT ?o { x:a y:p ?o } LIMT 3"), (1, 26));
+    assert_eq!(place("SELECT ?o { x:a y:p ?o }\nLIMT 3"), (2, 1));
+    assert_eq!(place("SELECT ?o { x:a z:p ?o }"), (1, 17));
 }
 
 #[test]

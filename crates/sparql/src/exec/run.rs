@@ -20,7 +20,7 @@ use crate::bounds::{Active, Held, Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::expr::{Expr, compile};
-use crate::functions::{KeptPatterns, Patterns};
+use crate::functions::{CustomFunctions, KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
 use crate::value::{LocalTerms, TermBounds, Terms};
@@ -138,6 +138,12 @@ pub(crate) struct RunningQuery {
     /// threads it may use
     pub threads: usize,
     pub now: DateTime,
+    /// of the program
+    pub functions: Arc<CustomFunctions>,
+    /// functions that are not there
+    pub warnings: Vec<String>,
+    /// the same query on the same data may give something else
+    pub is_volatile: bool,
     /// bytes of the longest term
     pub longest: usize,
     pub locals: Arc<LocalTerms>,
@@ -300,7 +306,7 @@ impl Run {
         };
         let expr = own.as_ref().unwrap_or(expr);
         let session = &mut self.source.session;
-        Ok(compile(expr, &slot, &mut self.terms, session, &mut self.patterns)?)
+        Ok(compile(expr, &slot, &mut self.terms, session, &mut self.patterns, &query.functions)?)
     }
 }
 

@@ -10,7 +10,7 @@ use super::members::Members;
 use super::node::{ExprNode, IsA};
 use crate::algebra::visit;
 use crate::error::QueryError;
-use crate::functions::{Func, Patterns, TextPattern};
+use crate::functions::{CustomFunctions, Func, Patterns, TextPattern};
 use crate::value::{Arithmetic, Cast, TermError, TermStore, Terms};
 
 /// Why an expression cannot be compiled.
@@ -39,18 +39,19 @@ impl From<CompileError> for QueryError {
 
 /// Compiles an expression. `slot` gives a variable's column, None for one that is never bound.
 /// EXISTS must have been replaced by a variable before. Constants are resolved in one
-/// dictionary call.
+/// dictionary call. An IRI that names no function is an error for each row.
 pub fn compile(
     expression: &Expression,
     slot: &dyn Fn(&Variable) -> Option<usize>,
     terms: &mut Terms,
     store: &mut dyn TermStore,
     patterns: &mut Patterns,
+    functions: &CustomFunctions,
 ) -> Result<Expr, CompileError> {
     let mut constants = Vec::new();
     collect_constants(expression, &mut constants);
     let ids = resolve(&constants, terms, store)?;
-    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms, patterns };
+    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms, patterns, functions };
     let root = compiler.node(expression)?;
     assert!(compiler.ids.next().is_none(), "each constant was collected for the node that takes it");
     Ok(Expr { root })
@@ -89,6 +90,7 @@ struct Compiler<'a> {
     ids: std::vec::IntoIter<TermId>,
     terms: &'a mut Terms,
     patterns: &'a mut Patterns,
+    functions: &'a CustomFunctions,
 }
 
 impl Compiler<'_> {
@@ -179,14 +181,19 @@ impl Compiler<'_> {
     }
 
     fn call(&mut self, f: &Function, args: &[Expression]) -> Result<ExprNode, CompileError> {
-        if let Function::Custom(iri) = f {
-            let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) else {
-                return Err(CompileError::Unsupported(format!("function {iri}")));
-            };
+        if let Function::Custom(iri) = f
+            && let Some(function) = self.functions.get(iri.as_str())
+        {
+            return Ok(ExprNode::Custom(function.clone(), self.list(args)?));
+        }
+        if let Function::Custom(iri) = f
+            && let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args)
+        {
             return Ok(cast_node(to, self.node(arg)?));
         }
         let mut nodes = self.list(args)?;
-        if let Some(func @ (Func::Regex | Func::Replace)) = Func::from_algebra(f)
+        let func = Func::of_call(f, args.len());
+        if let Some(func @ (Func::Regex | Func::Replace)) = func
             && let Some(pattern) = self.static_pattern(func, args)?
         {
             nodes.remove(1);
@@ -205,7 +212,9 @@ impl Compiler<'_> {
             Function::IsBlank => ExprNode::IsA(IsA::Blank, next()),
             Function::IsLiteral => ExprNode::IsA(IsA::Literal, next()),
             Function::IsNumeric => ExprNode::IsA(IsA::Numeric, next()),
-            other => match Func::from_algebra(other) {
+            // a function that is not there gives an error for each row
+            Function::Custom(_) if func.is_none() => ExprNode::Const(TermId::UNDEF),
+            other => match func {
                 Some(func) => ExprNode::Call(func, nodes.collect()),
                 None => return Err(CompileError::Unsupported(format!("function {other}"))),
             },

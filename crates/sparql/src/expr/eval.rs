@@ -79,6 +79,10 @@ impl ExprNode {
             ExprNode::NamedBlank(site, a) => {
                 ev.of_one(a, selected, |ev, a, rows| ev.named_blank(*site, a, rows, selected))?
             }
+            ExprNode::Custom(function, args) => {
+                let args = ev.args(args, selected)?;
+                ev.call_custom(function, &args, rows)?
+            }
             ExprNode::Call(func, args) => {
                 let args = ev.args(args, selected)?;
                 let func = *func;

@@ -4,7 +4,7 @@ use snowmelt_graph::TermId;
 
 use super::kernel::Order;
 use super::members::Members;
-use crate::functions::{Func, TextPattern};
+use crate::functions::{CustomFunction, Func, TextPattern};
 use crate::value::{Arithmetic, Cast};
 
 /// Tests of a term's kind: isIRI, isBLANK, isLITERAL, isNUMERIC.
@@ -49,6 +49,8 @@ pub(crate) enum ExprNode {
     /// every row
     Static(Func, Option<Box<TextPattern>>, Vec<ExprNode>),
     Call(Func, Vec<ExprNode>),
+    /// a function of the program
+    Custom(CustomFunction, Vec<ExprNode>),
     /// BNODE of a string: one blank node per solution and string
     NamedBlank(u32, Box<ExprNode>),
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use oxsdatatypes::DateTime;
-use snowmelt_graph::{TermId, TermRef};
+use snowmelt_graph::{Namespaces, TermId, TermRef};
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
 
 use crate::QueryError;
@@ -189,7 +189,7 @@ fn graph(terms: &mut Terms, format: ResultFormat, iri: &str, id: TermId) {
     for (s, p) in [(plain, plain), (blank, iri), (iri, rdf_type)] {
         let mut out = Vec::new();
         let mut write = || {
-            let mut writer = GraphWriter::new(format, &mut out)?;
+            let mut writer = GraphWriter::new(format, &Namespaces::default(), &mut out)?;
             writer.write(terms, &mut NoStore, [&[s], &[p], &[id]])?;
             writer.finish()?;
             Ok(())

@@ -97,7 +97,7 @@ fn booleans_and_wrong_formats() {
     assert!(write(ResultFormat::Xml).unwrap().contains("<boolean>true</boolean>"));
     assert!(write(ResultFormat::Turtle).is_err());
     assert!(SolutionWriter::new(ResultFormat::NTriples, &[], &mut Vec::new()).is_err());
-    assert!(GraphWriter::new(ResultFormat::Json, &mut Vec::new()).is_err());
+    assert!(GraphWriter::new(ResultFormat::Json, &Namespaces::default(), &mut Vec::new()).is_err());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn graphs_leave_out_what_is_no_triple() {
         let iri = terms.intern(TermRef::Iri("http://e/a"));
         let seven = snowmelt_graph::from_integer(7).unwrap();
         let mut out = Vec::new();
-        let mut writer = GraphWriter::new(format, &mut out).unwrap();
+        let mut writer = GraphWriter::new(format, &Namespaces::default(), &mut out).unwrap();
         let (s, p, o) = ([iri, seven, iri, iri], [iri, iri, seven, iri], [seven, iri, iri, TermId::UNDEF]);
         writer.write(&mut terms, &mut NoStore, [&s, &p, &o]).unwrap();
         writer.finish().unwrap();
@@ -116,6 +116,25 @@ fn graphs_leave_out_what_is_no_triple() {
         assert_eq!(triples.len(), 1, "{}", String::from_utf8_lossy(&out));
         assert_eq!(triples[0].object, oxrdf::Literal::from(7).into());
     }
+}
+
+#[test]
+fn turtle_is_written_with_the_prefixes_that_are_given() {
+    let mut prefixes = Namespaces::default();
+    prefixes.set("e", "http://e/").unwrap();
+    let written = |format| {
+        let mut terms = terms();
+        let iri = terms.intern(TermRef::Iri("http://e/a"));
+        let mut out = Vec::new();
+        let mut writer = GraphWriter::new(format, &prefixes, &mut out).unwrap();
+        writer.write(&mut terms, &mut NoStore, [&[iri], &[iri], &[iri]]).unwrap();
+        writer.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(written(ResultFormat::Turtle), "@prefix e: <http://e/> .\ne:a e:a e:a .\n");
+    assert!(written(ResultFormat::TriG).contains("e:a e:a e:a"));
+    assert_eq!(written(ResultFormat::NTriples), "<http://e/a> <http://e/a> <http://e/a> .\n");
+    assert!(!written(ResultFormat::RdfXml).contains("xmlns:e="));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! BOUND, COALESCE, IF, IN, `||` and `&&` can turn an error into something else (SPARQL 1.1,
 //! 17.2 and 17.4.1).
 
-use spargebra::algebra::{Expression as E, Function};
+use spargebra::algebra::Expression as E;
 use spargebra::term::Variable;
 
 /// Whether a condition is never true while `v` is unbound.
@@ -33,7 +33,6 @@ fn errs(e: &E, v: &Variable) -> bool {
         | E::Divide(a, b) => errs(a, v) || errs(b, v),
         E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => errs(a, v),
         E::In(a, _) => errs(a, v),
-        E::FunctionCall(Function::Custom(_), list) => list.len() == 1 && errs(&list[0], v),
         E::FunctionCall(_, list) => list.iter().any(|a| errs(a, v)),
         _ => false,
     }

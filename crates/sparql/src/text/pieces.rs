@@ -39,20 +39,12 @@ pub(crate) struct Piece {
 
 impl Piece {
     /// An error of the piece with its place in the whole.
-    pub fn placed(&self, mut error: QueryError) -> QueryError {
-        if let QueryError::Parse { line, column, .. }
-        | QueryError::WrongLanguage { line, column, .. }
-        | QueryError::Unsupported { line, column, .. }
-        | QueryError::TooLarge { line, column, .. } = &mut error
-            && *line > 0
-        {
-            (*line, *column) = match line.saturating_sub(self.lines_before) {
-                0 => self.begin,
-                1 => (self.begin.0, self.begin.1 + *column - 1),
-                more => (self.begin.0 + more - 1, *column),
-            };
-        }
-        error
+    pub fn placed(&self, error: QueryError) -> QueryError {
+        error.placed(|line, column| match line.saturating_sub(self.lines_before) {
+            0 => self.begin,
+            1 => (self.begin.0, self.begin.1 + column - 1),
+            more => (self.begin.0 + more - 1, column),
+        })
     }
 }
 

@@ -1,7 +1,11 @@
 //! Prefixes of IRIs: those that a text declares, and well-known ones.
 //!
 //! Well-known prefixes are offered where a text uses one without declaring it, and shorten IRIs in
-//! tables. They never change what a query means.
+//! tables. They never change what a query means. Those that a caller has a text assume do.
+
+use snowmelt_graph::Namespaces;
+
+use super::tokens::Tokens;
 
 /// Well-known prefixes, as prefix.cc and the vocabularies themselves have them.
 pub const KNOWN_PREFIXES: [(&str, &str); 24] = [
@@ -63,6 +67,48 @@ pub fn declared_prefixes(text: &str) -> Vec<(String, String)> {
     }
 }
 
+/// The prefixes for what a text is answered with: those that it declares, and those that are kept
+/// where the names are free.
+#[must_use]
+pub fn prefixes_for(text: &str, kept: &Namespaces) -> Namespaces {
+    let mut all = Namespaces::default();
+    declared_prefixes(text).iter().for_each(|(name, iri)| all.offer(name, iri));
+    all.join(kept);
+    all
+}
+
+/// Declarations, in one line, of the prefixes that a text uses without declaring them, as far as
+/// they are known; empty if there are none.
+pub(crate) fn missing_declarations(text: &str, known: &Namespaces) -> String {
+    let mut missing = String::new();
+    if known.is_empty() {
+        return missing;
+    }
+    let declared = declared_prefixes(text);
+    let mut seen: Vec<&str> = declared.iter().map(|(name, _)| name.as_str()).collect();
+    for (_, token) in Tokens::new(text) {
+        let Some(name) = prefix_of(token) else { continue };
+        if let Some(iri) = known.get(name)
+            && !seen.contains(&name)
+        {
+            seen.push(name);
+            missing += &format!("PREFIX {name}: <{iri}> ");
+        }
+    }
+    missing
+}
+
+/// The prefix of a token that is a name, or a literal whose datatype is one.
+fn prefix_of(token: &str) -> Option<&str> {
+    let name = match token.chars().next()? {
+        '"' | '\'' => token.rsplit_once("^^")?.1,
+        '<' | '?' | '$' => return None,
+        _ => token,
+    };
+    let (prefix, _) = name.split_once(':')?;
+    (prefix != "_" && !prefix.starts_with('<')).then_some(prefix)
+}
+
 /// Shortens IRIs by prefixes.
 #[derive(Clone, Debug, Default)]
 pub struct Shortener {
@@ -80,6 +126,12 @@ impl Shortener {
         let mut prefixes = [given, known].concat();
         prefixes.sort_by_key(|(_, namespace)| std::cmp::Reverse(namespace.len()));
         Shortener { prefixes }
+    }
+
+    /// By those of a table, and the well-known ones.
+    #[must_use]
+    pub fn of_namespaces(all: &Namespaces) -> Self {
+        Self::new(all.iter().map(|(name, iri)| (name.to_owned(), iri.to_owned())).collect())
     }
 
     /// The prefix and the local name of an IRI, if it has one that can be written without escapes.
@@ -115,6 +167,20 @@ mod tests {
         for broken in ["", "PREFIX", "PREFIX a", "PREFIX a:", "PREFIX a: <", "PREFIX a: b", "BASE", "é"] {
             assert!(declared_prefixes(broken).is_empty(), "{broken}");
         }
+    }
+
+    #[test]
+    fn what_a_text_uses_and_does_not_declare_is_declared() {
+        let mut known = Namespaces::default();
+        for (name, iri) in [("a", "urn:a:"), ("", "urn:none:"), ("xsd", "urn:xsd#"), ("c", "urn:c:")] {
+            known.set(name, iri).unwrap();
+        }
+        let missing = |text| missing_declarations(text, &known);
+        assert_eq!(missing("ASK { ?s a:p :o , _:b , <c:d> , 'c:d', ?c }"), "PREFIX a: <urn:a:> PREFIX : <urn:none:> ");
+        assert_eq!(missing("PREFIX a: <urn:x:> ASK { a:s a:p '1'^^xsd:int }"), "PREFIX xsd: <urn:xsd#> ");
+        assert_eq!(missing("ASK { a:s a:p '1'^^<xsd:int> # c:d\n }"), "PREFIX a: <urn:a:> ");
+        assert_eq!(missing("ASK { d:s <urn:p> 1 }"), "");
+        assert_eq!(missing_declarations("ASK { a:s a:p 1 }", &Namespaces::default()), "");
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! over the bytes, no grammar: what is cut out wrongly makes a text that does not parse, and
 //! then the caller falls back to the text as it is.
 //!
-//! Not cut out, because the algebra depends on them: IRIs of PREFIX, BASE, FROM, datatypes and
-//! function calls; numbers after LIMIT and OFFSET; literals with a prefixed datatype; anything
-//! with an escape.
+//! Not cut out, because the algebra depends on them: IRIs of PREFIX, BASE, FROM, datatypes,
+//! function calls and the property that is a path; numbers after LIMIT and OFFSET; literals with a
+//! prefixed datatype; anything with an escape.
 //!
 //! Constants become the placeholders of [`super::parameter`].
 
@@ -17,7 +17,7 @@ use snowmelt_base::iri::scheme;
 use spargebra::term::{Literal, NamedNode};
 
 use super::parameter::SCHEME;
-use crate::text::iri::is_iri;
+use crate::text::iri::{LIST_MEMBER, is_iri};
 use crate::text::parameter::GroundTerm;
 
 /// A text split into its shape and its parameters.
@@ -129,7 +129,7 @@ impl<'a> Scanner<'a> {
         }
         let iri = &self.text[start + 1..end - 1];
         // relative and malformed IRIs are left to the parser
-        if scheme(iri).is_none() {
+        if scheme(iri).is_none() || iri == LIST_MEMBER {
             return Some(());
         }
         if !is_iri(iri) {

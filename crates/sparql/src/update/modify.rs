@@ -79,9 +79,15 @@ impl UpdateRun<'_> {
             batch_rows: self.options.batch_rows,
             bindings: self.options.bindings.clone(),
             view: self.options.view.clone(),
+            functions: self.options.functions.clone(),
             ..QueryOptions::default()
         };
         let mut solutions = self.engine.query_in(session, &query, self.parsed, &options)?;
+        for warning in solutions.warnings() {
+            if !self.begun.warnings.contains(warning) {
+                self.begun.warnings.push(warning.clone());
+            }
+        }
         let budget = self.txn.graph().database().memory();
         let share = self.options.memory.unwrap_or(budget.total() as usize / 4);
         // the memory of a change, as a multiple of that of its quads: terms looked up, rows of each

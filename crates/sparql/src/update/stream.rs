@@ -60,8 +60,10 @@ impl QueryEngine {
         }
         drop((pieces, memory));
         let mut txn = self.begin(options, &limits)?;
-        let changed = line.run(&mut txn, options, &limits)?;
-        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+        let mut begun = Begun::default();
+        let changed = line.run(&mut txn, options, &limits, &mut begun)?;
+        let txn = txn.commit_unless_unchanged(changed)?;
+        Ok(Updated { txn, changed, warnings: begun.warnings })
     }
 }
 
@@ -145,8 +147,9 @@ impl<'a> PieceLine<'a> {
         txn: &mut Transaction,
         options: &UpdateOptions,
         limits: &Limits,
+        begun: &mut Begun,
     ) -> Result<Changed, QueryError> {
-        let (mut changed, mut begun) = (Changed::default(), Begun::default());
+        let mut changed = Changed::default();
         let mut memory = self.engine.graph().database().memory().charge("an update");
         for piece in self.pieces {
             limits.check()?;
@@ -163,7 +166,7 @@ impl<'a> PieceLine<'a> {
                     let text = text.map_err(|error| QueryError::Spill { what: error.to_string() })?;
                     begun.goes_on = piece.goes_on;
                     let kind = TextKind::Bounded;
-                    let done = self.engine.piece_in(txn, text, kind, options, limits, &mut begun);
+                    let done = self.engine.piece_in(txn, text, kind, options, limits, begun);
                     done.map_err(|error| piece.placed(error))?
                 }
             };

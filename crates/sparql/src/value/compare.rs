@@ -14,7 +14,7 @@ use snowmelt_graph::CompareValue;
 use super::arith::{Promoted, promote};
 use super::exact::{double_of_decimal, float_of_decimal};
 use super::parse::is_too_long;
-use super::{Decimal, Temporal, Value};
+use super::{Decimal, Temporal, Value, duration};
 
 /// `=`; `!=` is its negation.
 #[must_use]
@@ -110,33 +110,21 @@ fn temporal_compare(a: &Temporal, b: &Temporal) -> Option<Ordering> {
         (T::GDay(a), T::GDay(b)) => a.partial_cmp(b),
         (T::YearMonthDuration(a), T::YearMonthDuration(b)) => a.partial_cmp(b),
         (T::DayTimeDuration(a), T::DayTimeDuration(b)) => a.partial_cmp(b),
-        _ => duration(a)?.partial_cmp(&duration(b)?),
+        _ => duration::whole(a)?.partial_cmp(&duration::whole(b)?),
     }
 }
 
 fn temporal_equals(a: &Temporal, b: &Temporal) -> Option<bool> {
-    if a.datatype() == b.datatype() {
-        // A moment with a time zone and one without may be incomparable: then equality is not
-        // known either.
-        return match temporal_compare(a, b) {
-            Some(order) => Some(order == Ordering::Equal),
-            None if duration(a).is_some() => Some(false),
-            None => None,
-        };
+    // Durations are equal by months and seconds, also those without an order.
+    if let (Some(a), Some(b)) = (duration::whole(a), duration::whole(b)) {
+        return Some(a == b);
     }
-    match (duration(a), duration(b)) {
-        (Some(a), Some(b)) => Some(a == b),
-        _ => Some(false),
+    if a.datatype() != b.datatype() {
+        return Some(false);
     }
-}
-
-fn duration(v: &Temporal) -> Option<oxsdatatypes::Duration> {
-    match v {
-        Temporal::Duration(d) => Some(*d),
-        Temporal::YearMonthDuration(d) => Some((*d).into()),
-        Temporal::DayTimeDuration(d) => Some((*d).into()),
-        _ => None,
-    }
+    // A moment with a time zone and one without may be incomparable: then equality is not known
+    // either.
+    temporal_compare(a, b).map(Ordering::is_eq)
 }
 
 /// The effective boolean value. A literal of a boolean or numeric type with a malformed lexical
