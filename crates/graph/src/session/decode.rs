@@ -4,7 +4,8 @@
 //! 2. the others are sorted by tree and number, so that neighbouring strings are read together,
 //!    and each is read once, however often it occurs;
 //! 3. if more than one tree is needed and not all is resident, their pages are first requested
-//!    together.
+//!    together;
+//! 4. triple terms come last: their rows are read level by level, then the terms in them.
 //!
 //! Nothing is allocated per term: strings are passed on in place, IRIs in one buffer.
 
@@ -14,6 +15,7 @@ use crate::database::state::GraphState;
 use crate::dict::{Tree, blank_label, dictionary_error, literal};
 use crate::error::{GraphError, Result};
 use crate::session::Session;
+use crate::session::triple_terms::{Leaves, build, rows_of};
 use crate::session::veil::Veil;
 use crate::term::lexical::Lexical;
 use crate::term::{TermId, TermKind, TermRef};
@@ -23,6 +25,7 @@ use crate::term::{TermId, TermKind, TermRef};
 pub(crate) struct DecodeScratch {
     wanted: [Vec<WantedTerm>; Tree::ALL.len()],
     numbers: [Vec<u64>; Tree::ALL.len()],
+    triples: Vec<WantedTerm>,
     buffer: String,
 }
 
@@ -84,15 +87,20 @@ impl Session {
 }
 
 impl DecodeScratch {
-    /// Sorts ids by tree and number; `other` receives those that are in no tree.
+    /// Sorts ids by tree and number; `other` receives those that are in no tree. Triple terms are
+    /// put aside.
     #[inline]
     fn sort(&mut self, ids: &[TermId], mut other: impl FnMut(TermId, usize) -> Result<()>) -> Result<()> {
         assert!(u32::try_from(ids.len()).is_ok(), "batches are below 2^32 rows");
         self.wanted.iter_mut().for_each(Vec::clear);
         self.numbers.iter_mut().for_each(Vec::clear);
+        self.triples.clear();
         for (place, &id) in ids.iter().enumerate() {
             match Tree::holding(id.kind()) {
                 Some(tree) => self.wanted[tree as usize].push(WantedTerm { id, place: place as u32 }),
+                None if id.kind() == TermKind::Triple => {
+                    self.triples.push(WantedTerm { id, place: place as u32 });
+                }
                 None => other(id, place)?,
             }
         }
@@ -138,6 +146,34 @@ fn decode(
         }
     }
     scratch.buffer = buffer;
+    if more && !scratch.triples.is_empty() {
+        let wanted = std::mem::take(&mut scratch.triples);
+        triples(seen, reader, &wanted, f)?;
+        scratch.triples = wanted;
+    }
+    Ok(())
+}
+
+/// Decodes triple terms.
+fn triples(
+    seen: Seen<'_>,
+    reader: &mut Reader,
+    wanted: &[WantedTerm],
+    f: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
+) -> Result<()> {
+    let (rows, ids) = rows_of(seen.state, reader, wanted.iter().map(|wanted| wanted.id))?;
+    let mut leaves = Leaves::default();
+    let mut keep = |at: usize, term: TermRef<'_>| {
+        leaves.insert(ids[at], term.into());
+        true
+    };
+    let mut keep: &mut dyn FnMut(usize, TermRef<'_>) -> bool = &mut keep;
+    decode(seen, reader, &mut DecodeScratch::default(), &ids, &mut keep)?;
+    for wanted in wanted {
+        if !f(wanted.place as usize, TermRef::Triple(&build(wanted.id, &rows, &leaves)?)) {
+            break;
+        }
+    }
     Ok(())
 }
 
