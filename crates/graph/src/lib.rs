@@ -52,6 +52,7 @@ pub use session::dump::DumpFormat;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
 pub use session::summary::{Part as SummaryPart, Summary};
+pub use session::triple_terms::TripleIds;
 pub use session::veil::{LabelSecret, Veil};
 pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
@@ -69,7 +70,7 @@ pub use term::range::{
 };
 pub use term::{
     BaseDirection, MOST_TRIPLE_LEVELS, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermKind, TermRef,
-    triple_levels,
+    split_direction, triple_levels,
 };
 pub use transaction::Transaction;
 pub use transaction::clear::Graphs;

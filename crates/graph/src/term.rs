@@ -310,6 +310,17 @@ pub enum Term {
     Triple(Box<Triple>),
 }
 
+/// A language tag as N-Triples writes it, and the base direction that follows it: `en--ltr`.
+pub fn split_direction(tag: &str) -> (&str, Option<BaseDirection>) {
+    if let Some(language) = tag.strip_suffix("--ltr") {
+        return (language, Some(BaseDirection::Ltr));
+    }
+    match tag.strip_suffix("--rtl") {
+        Some(language) => (language, Some(BaseDirection::Rtl)),
+        None => (tag, None),
+    }
+}
+
 /// Most levels of triple terms within each other, the outermost included.
 pub const MOST_TRIPLE_LEVELS: usize = 64;
 
@@ -499,6 +510,15 @@ mod tests {
         assert!(!TermKind::Triple.is_literal() && !TermKind::Triple.is_dictionary());
     }
 
+
+    #[test]
+    fn directions_follow_their_tags() {
+        assert_eq!(split_direction("en--ltr"), ("en", Some(BaseDirection::Ltr)));
+        assert_eq!(split_direction("ar-x-a--rtl"), ("ar-x-a", Some(BaseDirection::Rtl)));
+        for tag in ["en", "en-ltr", "", "--", "en--LTR"] {
+            assert_eq!(split_direction(tag), (tag, None));
+        }
+    }
 
     #[test]
     fn coded_ids_give_back_code_and_number() {

@@ -83,6 +83,9 @@ fn parse_with_oxrdfio(
                     let setting = Some(DocumentSetting::LongestTerm);
                     return chunks.end_at(Fault { line: 0, column: 0, message, setting });
                 }
+                if let Some(message) = chunks.too_deep() {
+                    return chunks.end_at(Fault { line: 0, column: 0, message, setting: None });
+                }
             }
             Err(RdfParseError::Io(source)) => return Err(options.unreadable(source, cancel)),
             Err(RdfParseError::Syntax(error)) => {
