@@ -60,6 +60,7 @@ use self::temp::TempSpace;
 use self::waiting::{Waiting, WaitingRows, WaitingSorters};
 use crate::database::GraphDatabase;
 use crate::dict::{self, GraphMeta};
+use crate::index::triple::TripleIndex;
 use crate::input::{cancelled, graph_name};
 
 pub use crate::input::error::{DocumentSetting, LoadError, LoadOption};
@@ -238,6 +239,7 @@ impl Loading<'_> {
                 repeats: Sorter::new(run_store("repeats"), hash_rows, sizes.fan_in),
                 repeated_ids: Sorter::new(run_store("repeated-ids"), hash_rows, sizes.fan_in),
                 ids: run_store("waiting-ids"),
+                triples: run_store("waiting-triples"),
             };
             Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
         });
@@ -266,6 +268,10 @@ impl Loading<'_> {
         let mut indexer =
             Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
+        match terms.triple_terms {
+            0 => TripleIndex::ALL.into_iter().for_each(|index| build.drop_tree(index.name())),
+            terms => indexer.triple_terms(&hashes.triple, terms)?,
+        }
         let rows = old_quads + summary.triples;
         let distinct = indexer.quads(quads, rows, graphs)?;
         assert!(distinct <= rows, "no quad was made up");

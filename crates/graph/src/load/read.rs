@@ -449,6 +449,11 @@ fn number_chunks(
                 let setting = Some(DocumentSetting::LongestTerm);
                 return Err(LoadError::Syntax { file, line, column: 0, message, setting });
             }
+            if let Some(message) = chunk.too_deep() {
+                let (file, line) = (shared.names[source].clone(), lines + 1);
+                let message = format!("from here on, {message}");
+                return Err(LoadError::Syntax { file, line, column: 0, message, setting: None });
+            }
             summary.left_out.add(&mut chunk, &shared.names[source], lines);
             lines += chunk.lines;
             summary.triples += chunk.rows.len() as u64;

@@ -210,7 +210,7 @@ fn node(id: TermId, terms: &HashMap<TermId, Term>) -> Result<NamedOrBlankNodeRef
     match terms[&id].as_ref() {
         TermRef::Iri(iri) => Ok(NamedNodeRef::new_unchecked(iri).into()),
         TermRef::Blank(label) => Ok(oxrdf::BlankNodeRef::new_unchecked(label).into()),
-        TermRef::Literal { .. } => Err(GraphError::Misplaced { id }),
+        TermRef::Literal { .. } | TermRef::Triple(_) => Err(GraphError::Misplaced { id }),
     }
 }
 

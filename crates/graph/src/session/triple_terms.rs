@@ -18,7 +18,7 @@ use crate::term::{MOST_TRIPLE_LEVELS, TermId, TermKind, TermRef};
 pub type TripleIds = [TermId; 3];
 
 /// Triple terms by id, with those within them.
-pub(super) type TripleRows = FxHashMap<TermId, TripleIds>;
+pub(crate) type TripleRows = FxHashMap<TermId, TripleIds>;
 
 /// The terms in triple terms, by id.
 pub(super) type Leaves = FxHashMap<TermId, oxrdf::Term>;
@@ -35,6 +35,14 @@ impl Session {
         let found = components(&self.state, &mut self.reader, &sorted)?;
         let at = |id: &TermId| sorted.partition_point(|other| other < id);
         Ok(ids.iter().map(|id| found[at(id)]).collect())
+    }
+
+    /// The rows of triple terms and of all within them, and the ids of the other terms in these.
+    ///
+    /// # Errors
+    /// Fails as [`Session::triples_of`] does.
+    pub(crate) fn triple_rows(&mut self, ids: &[TermId]) -> Result<(TripleRows, Vec<TermId>)> {
+        rows_of(&self.state, &mut self.reader, ids.iter().copied())
     }
 
     /// The ids of triple terms; `None` for those that are not stored.
