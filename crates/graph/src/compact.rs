@@ -34,6 +34,7 @@ use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::input::error::LoadError;
 use crate::interrupt::go_on;
 use crate::load::LoadSizes;
@@ -43,6 +44,9 @@ use crate::transaction::relocate::Growth;
 
 /// Terms are reclaimed when dead ones take at least this percentage of the dictionary's pages.
 const DEAD_PERCENT: f64 = 10.0;
+
+/// Most trees of a generation.
+const TREES: u32 = (2 * Tree::ALL.len() + Index::ALL.len() + TripleIndex::ALL.len()) as u32;
 
 /// Name under which memory is reserved, and the bytes left to others if there is more.
 const ASKER: &str = "reclaiming terms";
@@ -290,10 +294,11 @@ impl GraphDatabase {
                     + state.hashes(tree).map_or(0, |t| pages(t.id()))
             })
             .sum();
-        let indexes: u64 =
-            Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
+        let triples = TripleIndex::ALL.into_iter().filter_map(|index| state.triple(index));
+        let indexes = Index::ALL.into_iter().filter_map(|index| state.index(index)).chain(triples);
+        let indexes: u64 = indexes.map(|t| pages(t.id())).sum();
         // The last extent of each tree is not full.
-        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u64;
+        let trees = u64::from(TREES);
         let slack = trees * self.database().store().geometry().extent_bytes();
         let written = ((terms as f64 * live_share) as u64 + indexes) * PAGE_BYTES as u64 + slack;
         let (free_inside, _) = self.database().store().unused_bytes();
@@ -365,9 +370,8 @@ impl GraphDatabase {
         options: &CompactOptions,
         told: Told<'_>,
     ) -> Result<()> {
-        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
         let begun =
-            waiting(told, |waiter| self.database().store().begin_build_beside(trees, NEXT, place, waiter))?;
+            waiting(told, |waiter| self.database().store().begin_build_beside(TREES, NEXT, place, waiter))?;
         let build = begun.ok_or(GraphError::Stopped)?;
         let cancel = AtomicBool::new(false);
         let listener = Listener { told, cancel: &cancel };
