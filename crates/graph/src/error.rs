@@ -52,6 +52,9 @@ pub enum GraphError {
         /// The object: any stored term.
         object: TermId,
     },
+    /// A triple term cannot be written as JSON-LD.
+    #[error("JSON-LD has no triple terms, and the graph has some: N-Quads and TriG have them")]
+    NotInJsonLd,
     /// A dump could not be written.
     #[error("cannot write the dump: {0}")]
     Write(#[source] std::io::Error),

@@ -112,6 +112,8 @@ pub(crate) enum GuardError {
     TooLong { most: usize },
     #[error("the document nests more than {most} levels, the limit")]
     TooDeep { most: usize },
+    #[error("triple terms nest more than {most} levels, the limit")]
+    TooDeepTerm { most: usize },
 }
 
 impl From<GuardError> for io::Error {
@@ -180,7 +182,7 @@ impl LoadError {
             LoadError::Input { .. } if self.is_of_memory() => Some(DocumentSetting::Memory),
             LoadError::Input { source, .. } => match source.get_ref()?.downcast_ref()? {
                 GuardError::TooLong { .. } => Some(DocumentSetting::LongestTerm),
-                GuardError::TooDeep { .. } => None,
+                GuardError::TooDeep { .. } | GuardError::TooDeepTerm { .. } => None,
             },
             _ => None,
         }

@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::session::pairs::Pairs;
 use crate::session::view::GraphView;
-use crate::term::{Term, TermId, TermRef};
+use crate::term::{Term, TermId, TermKind, TermRef};
 
 /// Pairs read at a time.
 const STRETCH: usize = 16_384;
@@ -52,7 +52,7 @@ pub enum DumpFormat {
     Turtle,
     /// TriG.
     TriG,
-    /// JSON-LD.
+    /// JSON-LD, which has no triple terms: they are an error.
     JsonLd,
 }
 
@@ -186,6 +186,9 @@ impl<'a> QuadWriter<'a> {
                 _ if !self.format.has_graphs() => GraphNameRef::DefaultGraph,
                 _ => node(graph, &terms)?.into(),
             };
+            if self.format == DumpFormat::JsonLd && object.kind() == TermKind::Triple {
+                return Err(GraphError::NotInJsonLd);
+            }
             let quad = QuadRef {
                 subject: node(subject, &terms)?,
                 predicate: named(predicate, &terms)?,

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS};
 use crate::input::error::GuardError;
+use crate::term::MOST_TRIPLE_LEVELS;
 
 /// Syntax of strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: NestingState,
     levels: usize,
+    /// open triple terms
+    triples: usize,
     /// most levels open since the last [`Nesting::take_deepest`]
     deepest: usize,
     longest: usize,
@@ -66,6 +69,11 @@ pub(super) struct Nesting {
     prefix_bytes: usize,
 }
 
+/// The bytes that begin and end a triple term and a reified triple.
+const AS_TERM: u32 = u32::from_be_bytes(*b"\0<<(");
+const TERM_END: u32 = u32::from_be_bytes(*b"\0)>>");
+const REIFIED_END: u32 = u32::from_be_bytes(*b"\0\0>>");
+
 /// Bytes of a prefix beside its IRI.
 const PREFIX_BYTES: usize = 128;
 
@@ -85,6 +93,7 @@ impl Nesting {
             quotes,
             at: NestingState::Open,
             levels: 0,
+            triples: 0,
             deepest: 0,
             longest,
             term: 0,
@@ -119,6 +128,12 @@ impl Nesting {
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
+                if turtle && byte == b'(' && self.behind as u32 & 0xFF_FFFF == AS_TERM {
+                    self.triples += 1;
+                    if self.triples > MOST_TRIPLE_LEVELS {
+                        return Err(GuardError::TooDeepTerm { most: MOST_TRIPLE_LEVELS });
+                    }
+                }
                 self.deepest = self.deepest.max(self.levels);
                 let most = self.quotes.most_levels();
                 if self.levels > most {
@@ -128,6 +143,16 @@ impl Nesting {
             }
             b']' | b'}' | b')' => {
                 self.levels = self.levels.saturating_sub(1);
+                NestingState::Open
+            }
+            b'>' if turtle => {
+                let end = self.behind as u32 & 0xFF_FFFF;
+                if end & 0xFFFF == REIFIED_END {
+                    self.levels = self.levels.saturating_sub(1);
+                }
+                if end == TERM_END {
+                    self.triples = self.triples.saturating_sub(1);
+                }
                 NestingState::Open
             }
             b'"' | b'\'' if turtle => NestingState::Quotes(byte, 1),
@@ -237,6 +262,16 @@ impl Nesting {
             // N3's < and <= begin no IRI
             NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
                 self.end_iri();
+                NestingState::Open
+            }
+            // << begins no IRI, but a reified triple or a triple term
+            NestingState::Iri if byte == b'<' && self.term == 1 => {
+                self.behind = (self.behind << 8) | u64::from(byte);
+                self.levels += 1;
+                self.deepest = self.deepest.max(self.levels);
+                if self.levels > MOST_LEVELS {
+                    return Err(GuardError::TooDeep { most: MOST_LEVELS });
+                }
                 NestingState::Open
             }
             NestingState::Iri => NestingState::Iri,
