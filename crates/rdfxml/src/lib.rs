@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `fault` | errors and their places |
 //! | `xml` | a parser of XML 1.0 (fifth edition) with namespaces, which does not validate |
-//! | `rdf` | the grammar of RDF/XML 1.1 over its events |
+//! | `rdf` | the grammar of RDF/XML 1.2 over its events |
 //!
 //! Memory depends on what is open in the document, never on its length, but for the `rdf:ID`s
 //! that were used: these may occur once.
@@ -18,6 +18,7 @@ mod xml;
 pub use fault::{ReadError, ReadFault};
 pub use rdf::reader::{OnFault, Options, RdfXml};
 pub use rdf::scope::OddTerms;
+pub use rdf::triple::{OwnTerm, TermTriple};
 pub use rdf::vocabulary::is_syntax_name;
-pub use rdf::{ReadTerm, Sink};
+pub use rdf::{Direction, ReadTerm, Sink};
 pub use xml::chars::{NAME_MORE, NAME_START, is_char, is_name_char, is_name_start};

@@ -369,6 +369,7 @@ impl Sink for Terms {
             ReadTerm::Iri(text) | ReadTerm::Blank(text) => text.to_owned(),
             ReadTerm::Literal { lexical, language: Some(tag), .. } => format!("{lexical}@{tag}"),
             ReadTerm::Literal { lexical, datatype, .. } => format!("{lexical}^^{datatype}"),
+            ReadTerm::Triple(triple) => format!("{triple:?}"),
         });
     }
 
