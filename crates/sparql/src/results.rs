@@ -287,7 +287,7 @@ impl<'w> GraphWriter<'w> {
             let subject: NamedOrBlankNodeRef<'_> = match s.into() {
                 oxrdf::TermRef::NamedNode(node) => node.into(),
                 oxrdf::TermRef::BlankNode(node) => node.into(),
-                oxrdf::TermRef::Literal(_) => continue,
+                oxrdf::TermRef::Literal(_) | oxrdf::TermRef::Triple(_) => continue,
             };
             let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
             let object = oxrdf::TermRef::from(o);

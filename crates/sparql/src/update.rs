@@ -346,5 +346,6 @@ fn term_ref(term: RdfTerm<'_>) -> TermRef<'_> {
         RdfTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
         RdfTerm::BlankNode(node) => TermRef::Blank(node.as_str()),
         RdfTerm::Literal(literal) => literal.into(),
+        RdfTerm::Triple(triple) => TermRef::Triple(triple),
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! `None` from any operation is SPARQL's error, which leaves the result unbound.
 
-mod arena;
+pub(crate) mod arena;
 mod arith;
 mod blank_calls;
 mod cache;

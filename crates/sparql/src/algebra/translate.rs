@@ -341,7 +341,6 @@ impl Translator<'_> {
     }
 
     fn term(&mut self, term: &TermPattern, select: &mut SelectNames) -> Result<Slot, QueryError> {
-        #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
         Ok(match term {
             TermPattern::NamedNode(n) => Slot::Const(self.iri(n)),
             TermPattern::Literal(l) => Slot::Const(self.literal(l)),
@@ -355,7 +354,7 @@ impl Translator<'_> {
                     Slot::Var(v)
                 }
             }
-            _ => return Err(self.unsupported("<<", "a triple term")),
+            TermPattern::Triple(_) => return Err(self.unsupported("<<", "a triple term")),
         })
     }
 

@@ -136,6 +136,7 @@ impl TermRows {
 fn text_bytes(term: &Term) -> usize {
     match term {
         Term::Iri(text) | Term::Blank(text) | Term::Literal { lexical: text, .. } => text.len(),
+        Term::Triple(triple) => crate::value::arena::triple_bytes(triple),
     }
 }
 

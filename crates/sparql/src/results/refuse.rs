@@ -24,6 +24,14 @@ pub(super) fn refuse(format: ResultFormat, term: TermRef<'_>) -> Result<(), Quer
         TermRef::NamedNode(iri) => of_iri(iri),
         TermRef::BlankNode(_) => None,
         TermRef::Literal(literal) => of_literal(format, literal),
+        TermRef::Triple(_) if format == ResultFormat::JsonLd => {
+            Some(("JSON-LD has no triple terms", "ttl or nt"))
+        }
+        TermRef::Triple(triple) => {
+            refuse(format, triple.subject.as_ref().into())?;
+            refuse(format, triple.predicate.as_ref().into())?;
+            return refuse(format, triple.object.as_ref());
+        }
     };
     match why {
         None => Ok(()),
@@ -45,6 +53,9 @@ pub(super) fn refuse_triple(predicate: NamedNodeRef<'_>, object: TermRef<'_>) ->
             "as a predicate it means something else there",
             instead,
         ));
+    }
+    if let TermRef::Triple(triple) = object {
+        return refuse_triple(triple.predicate.as_ref(), triple.object.as_ref());
     }
     // a type may be written as an element, too
     let TermRef::NamedNode(class) = object else { return Ok(()) };
@@ -86,10 +97,15 @@ fn unwritable(
     why: &'static str,
     instead: &'static str,
 ) -> QueryError {
+    let whole;
     let text = match term {
         TermRef::NamedNode(node) => node.as_str(),
         TermRef::BlankNode(node) => node.as_str(),
         TermRef::Literal(literal) => literal.value(),
+        TermRef::Triple(_) => {
+            whole = term.to_string();
+            &whole
+        }
     };
     let mut shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_default).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() {

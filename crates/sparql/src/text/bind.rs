@@ -34,6 +34,11 @@ pub(crate) type Bindings = [(String, Term)];
 pub(crate) fn params(bindings: &Bindings) -> Result<Vec<GroundTerm>, QueryError> {
     let param = |(name, term): &(String, Term)| match term {
         Term::Iri(iri) => Ok(GroundTerm::Iri(NamedNode::new_unchecked(iri))),
+        Term::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
+            Ok(GroundTerm::Literal(Literal::new_directional_language_tagged_literal_unchecked(
+                lexical, lang, *direction,
+            )))
+        }
         Term::Literal { lexical, lang: Some(lang), .. } => {
             Ok(GroundTerm::Literal(Literal::new_language_tagged_literal_unchecked(lexical, lang)))
         }
@@ -45,6 +50,9 @@ pub(crate) fn params(bindings: &Bindings) -> Result<Vec<GroundTerm>, QueryError>
             name: name.clone(),
             why: "a blank node cannot be one: its label means something only in the answer it is from",
         }),
+        Term::Triple(_) => {
+            Err(QueryError::Parameter { name: name.clone(), why: "a triple term cannot be one yet" })
+        }
     };
     bindings.iter().map(param).collect()
 }

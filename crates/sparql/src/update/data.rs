@@ -1,7 +1,7 @@
 //! INSERT DATA and DELETE DATA: quads as they stand in the text.
 
 use snowmelt_graph::{Changed, QuadBatch, Staged, TermId, TermRef};
-use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
+use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad, Triple};
 
 use super::{UpdateOptions, UpdateRun, term_ref};
 use crate::error::QueryError;
@@ -63,7 +63,9 @@ impl UpdateRun<'_> {
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
             part.iter().try_for_each(|quad| self.options.check_graph(name(&quad.graph_name)))?;
-            let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
+            let triples: Vec<Option<Triple>> = part.iter().map(|quad| triple_of(&quad.object)).collect();
+            let terms: Vec<TermRef<'_>> =
+                part.iter().zip(&triples).flat_map(|(quad, triple)| ground_terms(quad, triple.as_ref())).collect();
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();
             let mut next = || ids.next().expect("one answer per term");
@@ -91,11 +93,20 @@ fn name(graph: &GraphName) -> Option<&str> {
     }
 }
 
-/// Subject, predicate, object and, if it has a name, the graph.
-fn ground_terms(quad: &GroundQuad) -> impl Iterator<Item = TermRef<'_>> {
+fn triple_of(term: &GroundTerm) -> Option<Triple> {
+    match term {
+        GroundTerm::Triple(triple) => Some((**triple).clone().into()),
+        GroundTerm::NamedNode(_) | GroundTerm::Literal(_) => None,
+    }
+}
+
+/// Subject, predicate, object and, if it has a name, the graph. `triple` is the object if that is a
+/// triple term.
+fn ground_terms<'a>(quad: &'a GroundQuad, triple: Option<&'a Triple>) -> impl Iterator<Item = TermRef<'a>> {
     let object = match &quad.object {
         GroundTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
         GroundTerm::Literal(literal) => literal.as_ref().into(),
+        GroundTerm::Triple(_) => TermRef::Triple(triple.expect("it was made from the object")),
     };
     let graph = match &quad.graph_name {
         GraphName::DefaultGraph => None,

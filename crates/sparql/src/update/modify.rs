@@ -44,6 +44,8 @@ struct Templates {
     blanks: Numbered<oxrdf::BlankNode>,
     delete: Vec<[TemplateTerm; 4]>,
     insert: Vec<[TemplateTerm; 4]>,
+    /// a triple term has variables or blank nodes
+    has_open_triples: bool,
 }
 
 impl UpdateRun<'_> {
@@ -55,6 +57,10 @@ impl UpdateRun<'_> {
         pattern: &GraphPattern,
     ) -> Result<Changed, QueryError> {
         let templates = Templates::new(delete, insert);
+        if templates.has_open_triples {
+            let construct = "a triple term with variables in a template".to_owned();
+            return Err(QueryError::Unsupported { construct, line: 1, column: 1 });
+        }
         self.check_constants(&templates)?;
         let mut session = self.txn.session();
         let consts: Vec<TermRef<'_>> =
@@ -153,7 +159,7 @@ impl UpdateRun<'_> {
         let mut add = |term: TermRef<'_>| match term {
             TermRef::Iri(iri) => names.push(Some(iri.to_owned())),
             TermRef::Blank(_) => names.push(None),
-            TermRef::Literal { .. } => {}
+            TermRef::Literal { .. } | TermRef::Triple(_) => {}
         };
         local.into_iter().for_each(|id| solutions.with_term(id, &mut add).unwrap_or_default());
         self.txn.session().decode(&stored, |_, term| add(term))?;
@@ -195,6 +201,7 @@ impl Templates {
             GroundTermPattern::NamedNode(node) => self.constant(node.clone()),
             GroundTermPattern::Literal(literal) => self.constant(literal.clone()),
             GroundTermPattern::Variable(variable) => self.column(variable),
+            GroundTermPattern::Triple(_) => self.triple(term.clone().into()),
         }
     }
 
@@ -204,6 +211,18 @@ impl Templates {
             TermPattern::Literal(literal) => self.constant(literal.clone()),
             TermPattern::Variable(variable) => self.column(variable),
             TermPattern::BlankNode(node) => TemplateTerm::Blank(self.blanks.place_of(node)),
+            TermPattern::Triple(_) => self.triple(term.clone()),
+        }
+    }
+
+    /// A triple term, which may only be a constant.
+    fn triple(&mut self, term: TermPattern) -> TemplateTerm {
+        match oxrdf::Term::try_from(term) {
+            Ok(term) if !has_blank(&term) => self.constant(term),
+            _ => {
+                self.has_open_triples = true;
+                TemplateTerm::DefaultGraph
+            }
         }
     }
 
@@ -221,6 +240,17 @@ impl Templates {
             GraphNamePattern::Variable(variable) => self.column(variable),
         }
     }
+}
+
+/// Whether a blank node is in a triple term.
+fn has_blank(mut term: &oxrdf::Term) -> bool {
+    while let oxrdf::Term::Triple(triple) = term {
+        if triple.subject.is_blank_node() {
+            return true;
+        }
+        term = &triple.object;
+    }
+    term.is_blank_node()
 }
 
 /// A list of different values.
@@ -350,6 +380,7 @@ impl<'t> Change<'t> {
                     TermRef::Iri(_) => TermKind::Iri,
                     TermRef::Blank(_) => TermKind::Blank,
                     TermRef::Literal { .. } => TermKind::String,
+                    TermRef::Triple(_) => TermKind::Triple,
                 }),
                 id => Some(id.kind()),
             },

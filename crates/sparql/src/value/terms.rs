@@ -32,7 +32,7 @@ use snowmelt_graph::{
     from_integer, from_micros,
 };
 
-use super::arena::{Stored, TermArena};
+use super::arena::{Stored, TermArena, triple_bytes};
 use super::blank_calls::BlankNodeCalls;
 use super::cache::TermCache;
 use super::guard::{TermBounds, TermGuard};
@@ -249,6 +249,7 @@ impl Terms {
             Stored::Term(
                 TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. },
             ) => text.len(),
+            Stored::Term(TermRef::Triple(triple)) => triple_bytes(triple),
             Stored::Double(_) => 8,
         }
     }
@@ -275,9 +276,11 @@ impl Terms {
             Stored::Double(v) => Value::Double(v.into()),
             Stored::Term(TermRef::Iri(iri)) => Value::Iri(iri.into()),
             Stored::Term(TermRef::Blank(label)) => Value::Blank(label.into()),
-            Stored::Term(TermRef::Literal { lexical, lang, datatype }) => {
+            Stored::Term(TermRef::Literal { lexical, lang, datatype, .. }) => {
                 parse_literal(lexical, lang, datatype)
             }
+            // Expressions do not know them yet: an error, as of what is unbound.
+            Stored::Term(TermRef::Triple(_)) => return None,
         })
     }
 
@@ -376,12 +379,15 @@ impl Terms {
         if let Some(id) = TermId::inline(&term) {
             return id;
         }
-        let (TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) = term;
+        let bytes = match term {
+            TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. } => text.len(),
+            TermRef::Triple(triple) => triple_bytes(triple),
+        };
         let annotation = match term {
             TermRef::Literal { lang, datatype, .. } => lang.map_or(datatype.len(), str::len),
             _ => 0,
         };
-        if self.fits(text.len().max(annotation)).is_none() {
+        if self.fits(bytes.max(annotation)).is_none() {
             return TermId::UNDEF;
         }
         let index = self.computed.push(term);
