@@ -44,6 +44,9 @@ pub enum Direction {
     Datatype,
     /// A blank node has value, language and direction.
     Compound,
+    /// It is that of the literal, as RDF 1.2 has it: an rdf:dirLangString. Without a language it is
+    /// left out, since such a literal needs one.
+    Literal,
 }
 
 /// The treatment of IRIs and language tags outside of the RFCs, such as `…#a#b`.

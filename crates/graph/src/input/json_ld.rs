@@ -36,7 +36,7 @@ pub(super) fn parse_json_ld(
         base: options.base.clone(),
         context: None,
         contexts: options.contexts.clone(),
-        direction: Direction::Dropped,
+        direction: Direction::Literal,
         odd: match options.odd_terms {
             OddTerms::Refused => OddNames::LeftOut,
             OddTerms::Kept => OddNames::Kept,
