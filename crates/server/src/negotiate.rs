@@ -4,7 +4,7 @@
 //! The most specific matching range gives a format its quality; among equal qualities our own
 //! order of preference decides. No header, or `*/*`, takes the first.
 
-use snowmelt_sparql::ResultFormat;
+use snowmelt_sparql::{RdfVersion, ResultFormat};
 
 /// Kinds of answers; the formats on offer depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,28 @@ pub fn negotiate(accept: Option<&str>, answer: Answer) -> Option<(ResultFormat, 
         }
     }
     best.map(|(_, format, name)| (format, name))
+}
+
+/// The version of RDF that a client names with a media type: what it knows, and whether it said 1.2.
+/// One that names none takes what comes, as do clients that do not know of versions.
+pub fn version_of(accept: Option<&str>, name: &str) -> (RdfVersion, bool) {
+    let of_name = |item: &&str| {
+        let (range, quality) = parse_range(item);
+        range.eq_ignore_ascii_case(name) && quality > 0.0
+    };
+    let versions: Vec<Option<&str>> =
+        accept.unwrap_or_default().split(',').filter(of_name).map(version_in).collect();
+    let is_newer = versions.iter().flatten().any(|version| version.starts_with("1.2"));
+    let is_classic = !versions.is_empty() && versions.iter().all(|version| *version == Some("1.1"));
+    (if is_classic { RdfVersion::Classic } else { RdfVersion::Newest }, is_newer)
+}
+
+/// The parameter `version` of a media type.
+fn version_in(item: &str) -> Option<&str> {
+    item.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
+    })
 }
 
 /// The media type of JSON that is no answer of SPARQL's.
@@ -174,6 +196,20 @@ mod tests {
         assert!(wants("text/plain;q=0.5, application/*"));
         assert!(!wants("*/*") && !wants("") && !wants("text/plain, application/json"));
         assert!(!wants("text/html,*/*;q=0.8") && !wants("application/json;q=0") && !wants_json(None));
+    }
+
+    #[test]
+    fn versions_are_those_of_the_media_type() {
+        let of = |accept| version_of(Some(accept), "text/turtle");
+        let (classic, newest) = (RdfVersion::Classic, RdfVersion::Newest);
+        assert_eq!(of("text/turtle"), (newest, false));
+        assert_eq!(version_of(None, "text/turtle"), (newest, false));
+        assert_eq!(of("text/turtle; version=1.2"), (newest, true));
+        assert_eq!(of("text/turtle;q=0.5;Version=\"1.2-basic\", text/turtle"), (newest, true));
+        assert_eq!(of("text/turtle;version=1.1, application/n-triples;version=1.2"), (classic, false));
+        assert_eq!(of("text/turtle;version=1.1, text/turtle"), (newest, false));
+        assert_eq!(of("text/turtle;version=1.1, text/turtle;version=1.2;q=0"), (classic, false));
+        assert_eq!(of("*/*;version=1.1"), (newest, false));
     }
 
     #[test]

@@ -46,6 +46,6 @@ pub use engine::{
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;
-pub use results::{ResultFormat, TableStyle};
+pub use results::{RdfVersion, ResultFormat, TableStyle};
 pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
 pub use update::{LoadPermission, UpdateOptions, Updated};

@@ -16,7 +16,7 @@ mod table;
 mod tsv;
 mod xml;
 
-pub use format::ResultFormat;
+pub use format::{RdfVersion, ResultFormat};
 
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
@@ -70,6 +70,7 @@ fn wrong(format: ResultFormat, what: &str) -> io::Error {
 pub struct SolutionWriter<'w> {
     form: SolutionForm<'w>,
     format: ResultFormat,
+    version: RdfVersion,
     variables: Vec<String>,
     buffers: Vec<TermBuffer>,
     cells: Vec<Cell>,
@@ -120,7 +121,15 @@ impl<'w> SolutionWriter<'w> {
     fn with_form(form: SolutionForm<'w>, format: ResultFormat, variables: &[String]) -> Self {
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
         let cells = variables.iter().map(|_| Cell::default()).collect();
-        SolutionWriter { form, format, variables: variables.to_vec(), buffers, cells }
+        let (version, variables) = (RdfVersion::default(), variables.to_vec());
+        SolutionWriter { form, format, version, variables, buffers, cells }
+    }
+
+    /// For readers of a version of RDF.
+    #[must_use]
+    pub fn of_version(mut self, version: RdfVersion) -> Self {
+        self.version = version;
+        self
     }
 
     /// Writes a batch: `cols[i]` are the ids of variable i.
@@ -161,7 +170,7 @@ impl<'w> SolutionWriter<'w> {
                 self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
                     let term = oxrdf::TermRef::from(terms.term(col[row], buffer)?);
                     if seen.is_ok() {
-                        seen = refuse(self.format, term);
+                        seen = refuse(self.format, self.version, term);
                     }
                     Some((VariableRef::new_unchecked(name), term))
                 });
@@ -185,14 +194,15 @@ impl<'w> SolutionWriter<'w> {
         rows: Range<usize>,
     ) -> Result<(), QueryError> {
         self.cells.iter_mut().for_each(Cell::clear);
+        let form = (self.format, self.version);
         for row in rows {
             if terms.poll(64 * cols.len()).is_none() {
                 terms.fault()?;
             }
             for (cell, col) in self.cells.iter_mut().zip(cols) {
                 match &self.form {
-                    SolutionForm::Json(_) => cell.set::<JsonNotation>(col[row], terms, self.format)?,
-                    _ => cell.set::<TsvNotation>(col[row], terms, self.format)?,
+                    SolutionForm::Json(_) => cell.set::<JsonNotation>(col[row], terms, form)?,
+                    _ => cell.set::<TsvNotation>(col[row], terms, form)?,
                 }
             }
             let cells = self.cells.iter().map(Cell::text);
@@ -225,6 +235,7 @@ impl<'w> SolutionWriter<'w> {
 pub struct GraphWriter<'w> {
     form: GraphForm<'w>,
     format: ResultFormat,
+    version: RdfVersion,
     buffers: [TermBuffer; 3],
 }
 
@@ -252,7 +263,14 @@ impl<'w> GraphWriter<'w> {
         };
         // a table of triples is N-Triples
         let format = if format == ResultFormat::Table { ResultFormat::NTriples } else { format };
-        Ok(GraphWriter { form, format, buffers: Default::default() })
+        Ok(GraphWriter { form, format, version: RdfVersion::default(), buffers: Default::default() })
+    }
+
+    /// For readers of a version of RDF.
+    #[must_use]
+    pub fn of_version(mut self, version: RdfVersion) -> Self {
+        self.version = version;
+        self
     }
 
     /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow
@@ -292,7 +310,7 @@ impl<'w> GraphWriter<'w> {
             let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
             let object = oxrdf::TermRef::from(o);
             for term in [subject.into(), predicate.into(), object] {
-                refuse(self.format, term)?;
+                refuse(self.format, self.version, term)?;
             }
             if self.format == ResultFormat::RdfXml {
                 refuse_triple(predicate, object)?;

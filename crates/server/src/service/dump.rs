@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hyper::{HeaderMap, StatusCode, header};
 use snowmelt_database::Account;
 use snowmelt_graph::{DumpFormat, GraphError, GraphView, Interrupt};
-use snowmelt_sparql::{QueryError, ResultFormat};
+use snowmelt_sparql::{QueryError, RdfVersion, ResultFormat};
 use tokio::sync::oneshot;
 
-use super::answers::{internal, typed};
+use super::answers::internal;
 use super::wanted::Wanted;
 use crate::body::{AnswerWriter, Begun, Head, Turn};
 use crate::dataset::Dataset;
 use crate::freshness::mark_volatile;
 use crate::negotiate::Answer;
-use crate::refusal::refusal;
+use crate::refusal::{Refusal, refusal};
 use crate::slots::Slot;
 
 /// A dump to be written, on behalf of the account.
@@ -89,7 +90,12 @@ impl Dump {
         if let Some(most) = limits.rows.filter(|most| session.state().quads() > *most) {
             return refuse(head, refusal(&QueryError::Rows(most)));
         }
-        let mut headers = typed(media_type);
+        let (version, content_type) = wanted.version(media_type);
+        if version == RdfVersion::Classic && session.state().meta().format.has_rdf_12() {
+            let message = "the dataset has terms of RDF 1.2: ask for version=1.2";
+            return refuse(head, Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        }
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
         if limits.view.is_some() {
             mark_volatile(&mut headers);
         } else if dataset.states.mark(session.state().txn(), format.name(), &wanted.kept, &mut headers) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use hyper::StatusCode;
+use hyper::{HeaderMap, StatusCode, header};
 use snowmelt_database::Account;
 use snowmelt_sparql::{QueryError, QueryKind, QueryOptions};
 use tokio::sync::oneshot;
@@ -160,7 +160,8 @@ impl QueryRun {
             Ok(format) => format,
             Err(refusal) => return refuse(head, refusal),
         };
-        let mut headers = typed(media_type);
+        let (version, content_type) = self.wanted.version(media_type);
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
         // A tag tells of changes in graphs that are not there for the user.
         if result.is_volatile() || options.view.is_some() {
             mark_volatile(&mut headers);
@@ -173,7 +174,7 @@ impl QueryRun {
         if thread == Thread::Connection {
             writer = writer.at_once();
         }
-        match result.write(format, &mut writer) {
+        match result.write_for(format, version, &mut writer) {
             // A client that left before the end is its own affair.
             Ok(written) => {
                 let account = options.account.as_ref();

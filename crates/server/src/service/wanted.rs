@@ -1,7 +1,8 @@
 //! The form of an answer that a client wants: format, coding, and the state it has already.
 
 use hyper::HeaderMap;
-use snowmelt_sparql::ResultFormat;
+use hyper::header::HeaderValue;
+use snowmelt_sparql::{RdfVersion, ResultFormat};
 
 use super::answers::{accept, not_acceptable};
 use crate::coding::Coding;
@@ -38,6 +39,19 @@ impl Wanted {
         named
             .or_else(|| negotiate::negotiate(self.accept.as_deref(), kind))
             .ok_or_else(|| not_acceptable(kind))
+    }
+}
+
+impl Wanted {
+    /// The version of RDF that the client knows, and the value of `Content-Type`: the media type,
+    /// with the version if the client asked for one.
+    pub fn version(&self, media_type: &'static str) -> (RdfVersion, HeaderValue) {
+        let asked = self.named.as_deref().or(self.accept.as_deref());
+        let (version, is_named) = negotiate::version_of(asked, media_type);
+        let typed = HeaderValue::from_static(media_type);
+        let with_version = || HeaderValue::from_str(&format!("{media_type}; version=1.2")).ok();
+        let content_type = is_named.then(with_version).flatten().unwrap_or(typed);
+        (version, content_type)
     }
 }
 

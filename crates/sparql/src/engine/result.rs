@@ -17,7 +17,7 @@ use crate::algebra::names::shown;
 use crate::bounds::{Deep, MemoryShare, TextMemory};
 use crate::error::QueryError;
 use crate::exec::{Batch, Boxed, Distinct, Run};
-use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
+use crate::results::{GraphWriter, RdfVersion, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 
 /// Kinds of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -350,7 +350,20 @@ impl QueryResult {
     /// Those of running the query and of writing, among them a format that does not fit the
     /// kind.
     pub fn write(self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(format, &TableStyle::default(), out)
+        self.write_for(format, RdfVersion::default(), out)
+    }
+
+    /// Writes the whole result for a reader that knows a version of RDF.
+    ///
+    /// # Errors
+    /// As [`QueryResult::write`]; and [`QueryError::Unwritable`] for a term that this version lacks.
+    pub fn write_for(
+        self,
+        format: ResultFormat,
+        version: RdfVersion,
+        out: &mut dyn Write,
+    ) -> Result<Written, QueryError> {
+        self.write_as(format, version, &TableStyle::default(), out)
     }
 
     /// Writes the whole result as a table; triples as N-Triples.
@@ -358,12 +371,13 @@ impl QueryResult {
     /// # Errors
     /// As [`QueryResult::write`].
     pub fn write_table(self, style: &TableStyle, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(ResultFormat::Table, style, out)
+        self.write_as(ResultFormat::Table, RdfVersion::default(), style, out)
     }
 
     fn write_as(
         mut self,
         format: ResultFormat,
+        version: RdfVersion,
         style: &TableStyle,
         out: &mut dyn Write,
     ) -> Result<Written, QueryError> {
@@ -378,7 +392,7 @@ impl QueryResult {
                 let mut next = self.next_batch()?;
                 let mut writer = match format {
                     ResultFormat::Table => SolutionWriter::table(&self.variables, style.clone(), out),
-                    _ => SolutionWriter::new(format, &self.variables, out)?,
+                    _ => SolutionWriter::new(format, &self.variables, out)?.of_version(version),
                 };
                 while let Some(batch) = next {
                     writer.write(
@@ -394,7 +408,7 @@ impl QueryResult {
             }
             QueryKind::Graph => {
                 let mut next = self.next_batch()?;
-                let mut writer = GraphWriter::new(format, out)?;
+                let mut writer = GraphWriter::new(format, out)?.of_version(version);
                 while let Some(batch) = next {
                     let [s, p, o] = [0, 1, 2].map(|c| &batch.cols[c][..]);
                     writer.write(&mut self.run.terms, &mut self.run.source.session, [s, p, o])?;

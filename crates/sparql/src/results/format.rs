@@ -6,6 +6,16 @@ use std::str::FromStr;
 use oxrdfio::RdfFormat;
 use sparesults::QueryResultsFormat;
 
+/// The version of RDF that the reader of an answer knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RdfVersion {
+    /// 1.1: triple terms and base directions cannot be written.
+    Classic,
+    /// Any.
+    #[default]
+    Newest,
+}
+
 /// A format of results: of solutions and booleans, of graphs, or of both as the table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultFormat {

@@ -9,7 +9,7 @@ use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
 use snowmelt_rdfxml::{is_char, is_name_char, is_name_start, is_syntax_name};
 
-use super::ResultFormat;
+use super::{RdfVersion, ResultFormat};
 use crate::QueryError;
 use crate::text::iri::is_iri;
 
@@ -17,8 +17,20 @@ use crate::text::iri::is_iri;
 const SHOWN_CHARS: usize = 60;
 
 /// An error where a format cannot write a term.
-pub(super) fn refuse(format: ResultFormat, term: TermRef<'_>) -> Result<(), QueryError> {
+pub(super) fn refuse(
+    format: ResultFormat,
+    version: RdfVersion,
+    term: TermRef<'_>,
+) -> Result<(), QueryError> {
+    let is_newer = match term {
+        TermRef::Triple(_) => true,
+        TermRef::Literal(literal) => literal.direction().is_some(),
+        TermRef::NamedNode(_) | TermRef::BlankNode(_) => false,
+    };
     let why = match term {
+        _ if is_newer && version == RdfVersion::Classic => {
+            Some(("RDF 1.1 has no such term", "the format with version=1.2"))
+        }
         // for eyes; and text without types, which is quoted
         _ if matches!(format, ResultFormat::Table | ResultFormat::Csv | ResultFormat::Html) => None,
         TermRef::NamedNode(iri) => of_iri(iri),
@@ -28,9 +40,9 @@ pub(super) fn refuse(format: ResultFormat, term: TermRef<'_>) -> Result<(), Quer
             Some(("JSON-LD has no triple terms", "ttl or nt"))
         }
         TermRef::Triple(triple) => {
-            refuse(format, triple.subject.as_ref().into())?;
-            refuse(format, triple.predicate.as_ref().into())?;
-            return refuse(format, triple.object.as_ref());
+            refuse(format, version, triple.subject.as_ref().into())?;
+            refuse(format, version, triple.predicate.as_ref().into())?;
+            return refuse(format, version, triple.object.as_ref());
         }
     };
     match why {
