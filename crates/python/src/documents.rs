@@ -13,7 +13,8 @@ use crate::formats;
 use crate::interrupt::Cancel;
 use crate::rdf_xml::RdfXmlQuads;
 use crate::reading::Reading;
-use crate::statements::{PyQuad, PyTriple};
+use crate::statements::PyQuad;
+use crate::terms::PyTriple;
 use crate::streams::{Input, Output};
 
 /// The quads of a document, parsed as they are asked for.

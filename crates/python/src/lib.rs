@@ -25,6 +25,7 @@ mod formats;
 mod handle;
 mod interrupt;
 mod labels;
+mod parts;
 mod question;
 mod rdf_xml;
 mod reading;
@@ -48,11 +49,11 @@ mod _native {
     #[pymodule_export]
     use crate::results::{PyQuads, PyQueryBoolean, PyQuerySolution, PyQuerySolutions, PyQueryTriples};
     #[pymodule_export]
-    use crate::statements::{PyQuad, PyTriple};
+    use crate::statements::PyQuad;
     #[pymodule_export]
     use crate::store::PyStore;
     #[pymodule_export]
-    use crate::terms::{PyBlankNode, PyDefaultGraph, PyLiteral, PyNamedNode, PyVariable};
+    use crate::terms::{PyBlankNode, PyDefaultGraph, PyLiteral, PyNamedNode, PyTriple, PyVariable};
     #[pymodule_export]
     use crate::transaction::PyTransaction;
 

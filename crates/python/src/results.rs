@@ -16,7 +16,8 @@ use crate::formats;
 use crate::interrupt::Cancel;
 use crate::labels::Labels;
 use crate::reading::Reading;
-use crate::statements::{PyQuad, PyTriple};
+use crate::statements::PyQuad;
+use crate::terms::PyTriple;
 use crate::streams::Output;
 use crate::terms::{AnyTerm, PyVariable};
 

@@ -196,7 +196,7 @@ impl PyStore {
         });
         let object = object.map(|object| match object {
             AnyTerm::BlankNode(node) => self.labels.stored(node.0).into(),
-            other => other.into(),
+            other => self.labels.term_to_find(other.into()),
         });
         let graph = graph_name.map(|graph| self.graph(graph));
         self.pattern(py, QuadPattern { subject, predicate: predicate.map(|iri| iri.0), object, graph })

@@ -34,7 +34,7 @@ __version__: str
 
 _Path: TypeAlias = Union[str, PathLike[str]]
 _Subject: TypeAlias = Union[NamedNode, BlankNode]
-_Term: TypeAlias = Union[NamedNode, BlankNode, Literal]
+_Term: TypeAlias = Union[NamedNode, BlankNode, Literal, "Triple"]
 _Graph: TypeAlias = Union[NamedNode, BlankNode, DefaultGraph]
 _Format: TypeAlias = Union[RdfFormat, str]
 _ResultsFormat: TypeAlias = Union[QueryResultsFormat, str]
@@ -84,7 +84,7 @@ class Literal:
         *,
         datatype: NamedNode | None = None,
         language: str | None = None,
-        direction: None = None,
+        direction: str | None = None,
     ) -> Self: ...
     @property
     def value(self) -> str: ...
@@ -93,7 +93,7 @@ class Literal:
     @property
     def datatype(self) -> NamedNode: ...
     @property
-    def direction(self) -> None: ...
+    def direction(self) -> str | None: ...
     def to_python(self) -> Any: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
