@@ -18,6 +18,7 @@ use snowmelt_graph::{
     BlankNodes, Columns, CompactTerms, DumpFormat, GraphDatabase, GraphError, Index, MOST_TRIPLE_LEVELS,
     QuadBatch, Term, TermId, TermKind, TermRef, TripleIndex,
 };
+use snowmelt_store::{Changes, TupleTree};
 use world::*;
 
 fn with_triples(database: Arc<GraphDatabase>, seed: u64) -> World {
@@ -402,4 +403,46 @@ fn without_triple_terms_there_are_no_trees() {
     is_sound(&database);
     nothing_is_left(&database);
     assert_eq!(CompactTerms::default(), CompactTerms::Auto);
+}
+
+/// Puts another subject into the first row of an order.
+fn spoil(database: &Arc<GraphDatabase>, index: TripleIndex) {
+    let mut session = database.session().unwrap();
+    let mut rows = Columns::new(TripleIndex::ARITY);
+    let mut scan = session.scan(index, &[], None);
+    while scan.next(&mut session, &mut rows, 1000).unwrap() {}
+    let row = |at: usize| [0, 1, 2, 3].map(|c| rows.cols[c][at]);
+    let [id, subject, p, o] = index.term(row(0));
+    let other = (0..rows.rows).map(|at| index.term(row(at))[1]).find(|other| *other != subject).unwrap();
+    let mut changes = vec![(row(0), false), (index.row([id, other, p, o]), true)];
+    changes.sort_unstable();
+    let cols = (0..4).map(|c| changes.iter().map(|(row, _)| row[c]).collect()).collect();
+    let insert = changes.iter().map(|(_, insert)| *insert).collect();
+    let mut txn = database.database().store().begin().unwrap();
+    let mut tree = TupleTree::from_bytes(&txn.record(index.name()).unwrap()).unwrap();
+    tree.apply(&mut txn, &Changes { cols, insert }).unwrap();
+    txn.put_record(index.name(), 1, &tree.to_bytes());
+    txn.commit().unwrap();
+}
+
+#[test]
+fn orders_that_differ_are_found_and_repaired() {
+    for index in TripleIndex::ALL {
+        let (dir, database) = database();
+        let mut world = with_triples(database, test_seed(6));
+        let quads = world.quads(200);
+        world.insert(quads);
+        let want = world.want();
+        spoil(&world.database, index);
+        drop(world);
+        let database = GraphDatabase::open(&dir.path().join("db"), &options()).unwrap();
+        let report = database.check(&mut |_| {}).unwrap();
+        assert!(report.problems.iter().any(|problem| problem.contains(index.name())), "{report:?}");
+        let repaired = database.repair(64 << 20, &(), &AtomicBool::new(false)).unwrap();
+        assert_eq!((repaired.rebuilt, repaired.lost.len()), (vec![index.name()], 0), "{:?}", repaired.damage);
+        drop(database);
+        let database = GraphDatabase::open(&dir.path().join("db"), &options()).unwrap();
+        is_sound(&database);
+        assert_eq!(lines(&database), want);
+    }
 }

@@ -39,7 +39,7 @@ impl PyQuerySolutions {
             let mut terms = row.map_err(errors::from_error)?.into_terms();
             if let Some(labels) = &labels {
                 for term in terms.iter_mut().flatten() {
-                    if let Term::BlankNode(_) = term {
+                    if let Term::BlankNode(_) | Term::Triple(_) = term {
                         *term = labels.term_found(term.clone());
                     }
                 }
