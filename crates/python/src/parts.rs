@@ -11,7 +11,7 @@ pub fn item<'py>(parts: Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py
     parts.get_item(at)
 }
 
-/// What Python shows of the parts.
+/// The parts as Python shows them.
 pub fn reprs<const PARTS: usize>(parts: &Bound<'_, PyTuple>) -> PyResult<[String; PARTS]> {
     let mut texts = std::array::from_fn(|_| String::new());
     for (text, part) in texts.iter_mut().zip(parts) {

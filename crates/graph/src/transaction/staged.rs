@@ -9,7 +9,8 @@
 //!
 //! | bytes | content                                                                     |
 //! |-------|-----------------------------------------------------------------------------|
-//! | 7 × 8 | bytes of text, terms, annotations, triple terms, rows; bytes of the longest term; most levels of triple terms |
+//! | 7 × 8 | bytes of text; terms, annotations, triple terms, rows; bytes of the longest  |
+//! |       | term; most levels of triple terms                                            |
 //! | …     | the text                                                                     |
 //! | 33 n  | terms: hash 8 + 4, need 1 + 8, annotation 4, place of the text 4 + 4         |
 //! | …     | annotations: kind 1, bytes 4, the bytes                                      |

@@ -1,4 +1,4 @@
-//! What RDF 1.2 adds to the grammar: reified triples, triple terms, annotations, reifiers.
+//! The part of the grammar that is of RDF 1.2: reified triples, triple terms, annotations, reifiers.
 //!
 //! ```text
 //! <<s p o ~r>>   a reified triple: a subject or object; within it a subject may be another
@@ -11,7 +11,7 @@ use super::super::lexer::Mark;
 use super::{Due, Grammar, LevelKind, Skip};
 
 impl LevelKind {
-    /// What ends it; `None` for the document and graphs.
+    /// The sign that ends it; `None` for the document and graphs.
     pub(super) fn end(self) -> Option<&'static [u8]> {
         match self {
             LevelKind::Document | LevelKind::Graph => None,
