@@ -10,8 +10,8 @@
 //! The [`GraphFormat`] defines the longest short form.
 //!
 //! In the two literal trees the annotation is in the id ([`Codes`]). If it has no code
-//! ([`IN_STRING`]), it precedes the lexical form: `@`, `>`, `<` or `^`, varint length, language tag or
-//! datatype IRI.
+//! ([`IN_STRING`]), it precedes the lexical form: `@`, `>`, `<` or `^`, varint length, language tag
+//! or datatype IRI.
 //!
 //! Numbers are dense from 0 per string tree, assigned by first occurrence. Each string tree has a
 //! hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals. The hash is

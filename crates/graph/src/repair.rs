@@ -12,8 +12,8 @@
 //!    answers with less.
 //!
 //! Trees of triple terms are rewritten from each other likewise, in a commit of their own
-//! (`triple_terms`). The dictionary has no twin and is not repaired. Invariant: until the commit the trees stay as
-//! they were; writers wait.
+//! (`triple_terms`). The dictionary has no twin and is not repaired. Invariant: until the commit the
+//! trees stay as they were; writers wait.
 
 mod triple_terms;
 

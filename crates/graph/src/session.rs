@@ -1,6 +1,6 @@
 //! A session: the database as of one moment, for one thread of a query. A thin layer over the
-//! trees; terms are resolved in `session::resolve` and decoded in `session::decode`, triple terms in
-//! `session::triple_terms`.
+//! trees; terms are resolved in `session::resolve` and decoded in `session::decode`, triple terms
+//! in `session::triple_terms`.
 
 pub(crate) mod decode;
 pub(crate) mod dump;

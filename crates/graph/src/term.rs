@@ -184,7 +184,8 @@ impl TermId {
     /// The graph column of a quad in the default graph.
     pub const DEFAULT_GRAPH: TermId = TermId(1);
 
-    /// An id from its kind and payload (asserted: below 2^60, of local and triple terms below 2^59).
+    /// An id from its kind and payload (asserted: below 2^60, for local and triple terms below
+    /// 2^59).
     #[inline]
     pub const fn new(kind: TermKind, payload: u64) -> TermId {
         assert!(payload <= kind.most_payload());

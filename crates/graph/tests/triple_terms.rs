@@ -199,7 +199,7 @@ fn loads_are_as_the_model_says() {
     });
 }
 
-/// The same input gives the same trees, whatever the memory.
+/// Equal input gives equal trees, whatever the memory.
 #[test]
 fn numbers_do_not_depend_on_memory() {
     let (dir, database) = database();

@@ -110,8 +110,8 @@ value_class! {
             self.0.language()
         }
 
-        /// The datatype; rdf:langString where there is a language, rdf:dirLangString where there is a
-        /// base direction, too.
+        /// The datatype; rdf:langString where there is a language, rdf:dirLangString where there is
+        /// a base direction, too.
         #[getter]
         fn datatype(&self) -> PyNamedNode {
             PyNamedNode(self.0.datatype().into_owned())

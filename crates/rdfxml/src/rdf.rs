@@ -44,7 +44,8 @@ pub enum ReadTerm<'a> {
         language: Option<&'a str>,
         /// Its base direction; only with a language.
         direction: Option<Direction>,
-        /// Its datatype; `rdf:langString` with a language, `rdf:dirLangString` with a direction, too.
+        /// Its datatype; `rdf:langString` with a language, `rdf:dirLangString` with a direction,
+        /// too.
         datatype: &'a str,
     },
     /// A triple; only as an object.

@@ -75,7 +75,8 @@ pub fn negotiate(accept: Option<&str>, answer: Answer) -> Option<(ResultFormat, 
     best.map(|(_, format, name)| (format, name))
 }
 
-/// The version of RDF that a client names with a media type: what it knows, and whether it said 1.2.
+/// The version of RDF that a client names with a media type: what it knows, and whether it said
+/// 1.2.
 /// One that names none takes what comes, as do clients that do not know of versions.
 pub fn version_of(accept: Option<&str>, name: &str) -> (RdfVersion, bool) {
     let of_name = |item: &&str| {

@@ -7,7 +7,7 @@
 //! (1) the rows of the hash tree whose number is in the window give each number its code, exactly
 //! once; (2) the strings are read in order, and each is decoded to a term and placed again: it must
 //! come to the same tree, code and string, and the hashes must add up to those of the rows;
-//! (3) the objects in use, of quads and of triple terms, must have the kind and code of their number.
+//! (3) the objects in use, of quads and triple terms, must have the kind and code of their number.
 
 use std::ops::Range;
 

@@ -308,7 +308,8 @@ impl<'a> Carried<'a> {
         }
     }
 
-    /// The base direction: `Some(None)` for literals without one, `None` if the id does not carry it.
+    /// The base direction: `Some(None)` for literals without one, `None` if the id does not carry
+    /// it.
     pub fn direction(self) -> Option<Option<BaseDirection>> {
         match self {
             Carried::Is(annotation) => Some(annotation.direction()),

@@ -1,5 +1,5 @@
-//! The trees of triple terms: what a triple term's number stands for, and three orders to find it by
-//! what is in it.
+//! The trees of triple terms: the parts of each by its number, and three orders to find it by its
+//! parts.
 //!
 //! | tree         | columns                    | answers                                        |
 //! |--------------|----------------------------|------------------------------------------------|

@@ -98,7 +98,7 @@ pub(crate) enum OwnAnnotation {
     Plain,
     /// A language tag in lower case.
     Language(Box<str>),
-    /// The same, and a base direction.
+    /// A language tag in lower case, and a base direction.
     Directed(Box<str>, BaseDirection),
     /// A datatype IRI.
     Datatype(Box<str>),

@@ -1,8 +1,8 @@
 //! The next generation of all trees, written beside readers and writers: terms without quads are
 //! left out, the others are numbered as a load would number them.
 //!
-//! 1. *mark*: a sweep over PSOG marks the terms that occur (`live`), one over the triple terms those
-//!    in them;
+//! 1. *mark*: a sweep over PSOG marks the terms that occur (`live`), one over the triple terms
+//!    those in them;
 //! 2. *number*: a sweep subject by subject gives new numbers by first occurrence, as in a load
 //!    of a dump; if there is too little memory for that, terms keep their order;
 //! 3. *terms*: the strings go to the new string trees in the order of the new numbers, their

@@ -1,5 +1,5 @@
-//! Repair of damaged trees of triple terms: all four hold the same rows, so any of them that is sound
-//! gives the others.
+//! Repair of damaged trees of triple terms: all four hold the same rows, so any of them that is
+//! sound gives the others.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -118,8 +118,8 @@ impl Transaction {
         Ok(quads.collect())
     }
 
-    /// Adds the ids of triple terms in the next generation. `ids` ascend, so that those within others
-    /// come before them.
+    /// Adds the ids of triple terms in the next generation. `ids` ascend, so that those within
+    /// others come before them.
     fn triples_here(&self, ids: &[TermId], terms: &Terms, here: &mut Here) -> Result<()> {
         let mut waiting: Vec<TermId> =
             ids.iter().copied().filter(|id| terms.triples.contains_key(id)).collect();

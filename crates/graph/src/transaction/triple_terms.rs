@@ -1,5 +1,5 @@
 //! Ids for the triple terms of a batch. A term is looked up by the ids of the terms in it, so those
-//! of a level are looked up together, from within; the ones that are not found get the next numbers.
+//! of a level are looked up together, from within; those that are not found get the next numbers.
 
 use std::sync::Arc;
 

@@ -356,7 +356,8 @@ impl QueryResult {
     /// Writes the whole result for a reader that knows a version of RDF.
     ///
     /// # Errors
-    /// As [`QueryResult::write`]; and [`QueryError::Unwritable`] for a term that this version lacks.
+    /// As [`QueryResult::write`]; and [`QueryError::Unwritable`] for a term that this version
+    /// lacks.
     pub fn write_for(
         self,
         format: ResultFormat,

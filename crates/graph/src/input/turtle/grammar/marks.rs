@@ -1,4 +1,4 @@
-//! The part of the grammar that is of RDF 1.2: reified triples, triple terms, annotations, reifiers.
+//! The part of the grammar that RDF 1.2 adds: reified triples, triple terms, annotations, reifiers.
 //!
 //! ```text
 //! <<s p o ~r>>   a reified triple: a subject or object; within it a subject may be another
