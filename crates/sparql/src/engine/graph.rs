@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef};
 
 use super::describe::Described;
 use super::template::Template;
@@ -119,7 +119,6 @@ fn allowed(batch: &Batch, row: usize) -> bool {
     let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
     let nothing = [s, p, o].contains(&TermId::UNDEF);
     !nothing
-        && !s.kind().is_literal()
-        && !p.kind().is_literal()
-        && p.kind() != snowmelt_graph::TermKind::Blank
+        && matches!(s.kind(), TermKind::Iri | TermKind::Blank | TermKind::Local)
+        && matches!(p.kind(), TermKind::Iri | TermKind::Local)
 }

@@ -384,10 +384,10 @@ impl<'t> Change<'t> {
                 }),
                 id => Some(id.kind()),
             },
-            TemplateTerm::Const(at) => Some(if self.templates.consts.list[*at].is_literal() {
-                TermKind::String
-            } else {
-                TermKind::Iri
+            TemplateTerm::Const(at) => Some(match &self.templates.consts.list[*at] {
+                oxrdf::Term::Literal(_) => TermKind::String,
+                oxrdf::Term::Triple(_) => TermKind::Triple,
+                oxrdf::Term::NamedNode(_) | oxrdf::Term::BlankNode(_) => TermKind::Iri,
             }),
             TemplateTerm::Blank(_) => Some(TermKind::Blank),
             TemplateTerm::DefaultGraph => Some(TermKind::Special),
