@@ -162,14 +162,16 @@ impl Session {
 
     /// Exact number of rows with these leading values and, if given, the next column within the
     /// range (inclusive).
-    pub fn count(&mut self, index: impl Into<AnyIndex>, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
+    pub fn count(
+        &mut self,
+        index: impl Into<AnyIndex>,
+        prefix: &[TermId],
+        range: Option<(u64, u64)>,
+    ) -> Result<u64> {
         let Some(tree) = self.state.any_index(index.into()) else { return Ok(0) };
         let arity = tree.arity();
         let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
-        assert!(
-            prefix.len() + usize::from(range.is_some()) <= arity,
-            "a key is no longer than a row"
-        );
+        assert!(prefix.len() + usize::from(range.is_some()) <= arity, "a key is no longer than a row");
         for (place, id) in prefix.iter().enumerate() {
             (low[place], high[place]) = (id.0, id.0);
         }
@@ -217,7 +219,12 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the index cannot be read.
-    pub fn share_before(&mut self, index: impl Into<AnyIndex>, prefix: &[TermId], place: ScanPlace) -> Result<f64> {
+    pub fn share_before(
+        &mut self,
+        index: impl Into<AnyIndex>,
+        prefix: &[TermId],
+        place: ScanPlace,
+    ) -> Result<f64> {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
         let bounds = ScanBounds { prefix: &prefix, range: None };
         let Some(tree) = self.state.any_index(index.into()) else { return Ok(0.0) };
@@ -246,8 +253,9 @@ impl Session {
         lookups: &[(I, Keys<'_>)],
         levels: Levels,
     ) -> Result<()> {
-        let known =
-            lookups.iter().filter_map(|(index, keys)| Some((self.state.any_index((*index).into())?.into(), *keys)));
+        let known = lookups
+            .iter()
+            .filter_map(|(index, keys)| Some((self.state.any_index((*index).into())?.into(), *keys)));
         let trees: Vec<(AnyTree<'_>, Keys<'_>)> = known.collect();
         Ok(snowmelt_store::announce(&mut self.reader, &trees, levels)?)
     }

@@ -306,7 +306,12 @@ pub enum TermRef<'a> {
 pub enum Term {
     Iri(String),
     Blank(String),
-    Literal { lexical: String, lang: Option<String>, direction: Option<BaseDirection>, datatype: String },
+    Literal {
+        lexical: String,
+        lang: Option<String>,
+        direction: Option<BaseDirection>,
+        datatype: String,
+    },
     /// A triple that is a term.
     Triple(Box<Triple>),
 }
@@ -510,7 +515,6 @@ mod tests {
         }
         assert!(!TermKind::Triple.is_literal() && !TermKind::Triple.is_dictionary());
     }
-
 
     #[test]
     fn directions_follow_their_tags() {

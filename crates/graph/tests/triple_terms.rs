@@ -279,12 +279,19 @@ fn only_terms_of_rdf_1_2_change_the_format() {
     let of = |object: &str| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("db");
-        loaded(&path, &BTreeSet::from([format!("<u:s> <u:p> {object} .")]), &load_options(LoadSizes::default()));
+        loaded(
+            &path,
+            &BTreeSet::from([format!("<u:s> <u:p> {object} .")]),
+            &load_options(LoadSizes::default()),
+        );
         let loaded = GraphDatabase::open(&path, &options()).unwrap().state().unwrap().meta().format;
         let (_dir, database) = database();
         let mut txn = database.begin().unwrap();
         txn.insert_source(
-            Source::Reader { name: "o".into(), read: Box::new(std::io::Cursor::new(format!("<u:s> <u:p> {object} ."))) },
+            Source::Reader {
+                name: "o".into(),
+                read: Box::new(std::io::Cursor::new(format!("<u:s> <u:p> {object} ."))),
+            },
             Some(RdfFormat::NTriples),
             None,
             None,

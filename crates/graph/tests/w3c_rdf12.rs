@@ -54,7 +54,9 @@ fn cases(folder: &Path) -> Vec<Case> {
         let entry = graph.object_for_subject_predicate(&node, rdf::FIRST).expect("a list");
         let TermRef::NamedNode(entry) = entry else { panic!("{entry} is no test") };
         let file = |name: &str| match graph.object_for_subject_predicate(entry, &mf(name)) {
-            Some(TermRef::NamedNode(node)) => node.as_str().strip_prefix(&local).expect("beside it").to_owned(),
+            Some(TermRef::NamedNode(node)) => {
+                node.as_str().strip_prefix(&local).expect("beside it").to_owned()
+            }
             other => panic!("{other:?} is no file"),
         };
         let class = graph.object_for_subject_predicate(entry, rdf::TYPE).expect("a class").to_string();

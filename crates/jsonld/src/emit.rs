@@ -10,9 +10,9 @@ use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BaseDirection, BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag};
 
+use crate::context::TextDirection;
 use crate::expand::{Item, NodeItem, Scalar, ValueItem};
 use crate::fault::ReadError;
-use crate::context::TextDirection;
 use crate::{Direction, OddNames, Told};
 
 const I18N: &str = "https://www.w3.org/ns/i18n#";

@@ -14,8 +14,8 @@ use crate::interrupt::Cancel;
 use crate::rdf_xml::RdfXmlQuads;
 use crate::reading::Reading;
 use crate::statements::PyQuad;
-use crate::terms::PyTriple;
 use crate::streams::{Input, Output};
+use crate::terms::PyTriple;
 
 /// The quads of a document, parsed as they are asked for.
 #[pyclass(name = "QuadParser", module = "snowmelt", frozen)]

@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 
 use oxrdf::{BaseDirection, BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
-use snowmelt_rdfxml::{
-    Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink,
-};
+use snowmelt_rdfxml::{Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// Bytes of the longest term.
 const LONGEST: usize = 64 << 20;

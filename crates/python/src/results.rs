@@ -17,8 +17,8 @@ use crate::interrupt::Cancel;
 use crate::labels::Labels;
 use crate::reading::Reading;
 use crate::statements::PyQuad;
-use crate::terms::PyTriple;
 use crate::streams::Output;
+use crate::terms::PyTriple;
 use crate::terms::{AnyTerm, PyVariable};
 
 /// The terms of a row.

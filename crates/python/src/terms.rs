@@ -1,8 +1,8 @@
 //! Terms as Python values: immutable, hashable, picklable, as pyoxigraph has them.
 
+use oxrdf::BaseDirection;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use oxrdf::BaseDirection;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use snowmelt::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 

@@ -21,14 +21,13 @@ pub(crate) fn check_triple_terms(
     for index in TripleIndex::ALL {
         let mut sum = Sum::default();
         let mut problems = Vec::new();
-        let done =
-            check_tree(session, index.name(), state.triple(index), report, progress, |row, _| {
-                let term = index.term([row[0], row[1], row[2], row[3]]);
-                if index == TripleIndex::Id {
-                    problems.extend(wrong_row(&state, sum.rows, term));
-                }
-                sum.add(&term);
-            })?;
+        let done = check_tree(session, index.name(), state.triple(index), report, progress, |row, _| {
+            let term = index.term([row[0], row[1], row[2], row[3]]);
+            if index == TripleIndex::Id {
+                problems.extend(wrong_row(&state, sum.rows, term));
+            }
+            sum.add(&term);
+        })?;
         problems.into_iter().for_each(|problem| report.problem(problem));
         sums[index as usize] = done.then_some(sum);
     }

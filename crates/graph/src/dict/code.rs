@@ -18,8 +18,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::error::{GraphError, Result};
-use crate::term::{BaseDirection, TermRef};
 use crate::term::layout::{FIRST_REGISTERED, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING};
+use crate::term::{BaseDirection, TermRef};
 
 /// Code of an annotation that is in the dictionary string.
 pub const IN_STRING: u16 = 0;

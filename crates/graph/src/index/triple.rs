@@ -32,8 +32,7 @@ pub enum TripleIndex {
 
 impl TripleIndex {
     /// All of them, in order.
-    pub const ALL: [TripleIndex; 4] =
-        [TripleIndex::Id, TripleIndex::Spo, TripleIndex::Pos, TripleIndex::Osp];
+    pub const ALL: [TripleIndex; 4] = [TripleIndex::Id, TripleIndex::Spo, TripleIndex::Pos, TripleIndex::Osp];
     /// Columns of its tuple tree.
     pub const ARITY: usize = 4;
 

@@ -338,7 +338,8 @@ fn sniff(head: &[u8]) -> RdfFormat {
     let in_graph = |quad: oxrdf::Quad| quad.graph_name != oxrdf::GraphName::DefaultGraph;
     // A deep term would overflow the stack when it is dropped.
     if triple_levels_in(lines) <= MOST_TRIPLE_LEVELS
-        && NQuadsParser::new().for_slice(lines).any(|quad| quad.is_ok_and(in_graph)) {
+        && NQuadsParser::new().for_slice(lines).any(|quad| quad.is_ok_and(in_graph))
+    {
         return RdfFormat::NQuads;
     }
     RdfFormat::NTriples

@@ -142,6 +142,7 @@ pub(super) fn insert(
             iris: len(Tree::Iri),
             literals: len(Tree::Literal),
             texts: len(Tree::Text),
+            triple_terms: state.triple_terms(),
             blank_nodes: state.meta().blank_nodes,
         },
         input_bytes: read_bytes.load(Ordering::Relaxed),

@@ -128,7 +128,8 @@ impl Indexer<'_, '_> {
         self.teller.phase(Phase::TripleTerms, Some(terms));
         let orders = [TripleIndex::Spo, TripleIndex::Pos, TripleIndex::Osp];
         let rows = self.sizes.batch_rows.div_ceil(2);
-        let sorters = orders.map(|order| Sorter::<4>::new((self.store)(order.name()), rows, self.sizes.fan_in));
+        let sorters =
+            orders.map(|order| Sorter::<4>::new((self.store)(order.name()), rows, self.sizes.fan_in));
         let feed = |steps: Receiver<Step<4>>| {
             let mut batches = sorters.each_ref().map(Sorter::batch);
             for step in steps {

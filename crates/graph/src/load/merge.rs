@@ -108,7 +108,9 @@ impl Old {
         let (blank, others): (Vec<TermId>, Vec<TermId>) =
             leaves.into_iter().partition(|id| id.kind() == TermKind::Blank);
         known.extend(blank.iter().map(|id| (*id, id.0)));
-        self.session.decode(&others, |at, term| drop(known.insert(others[at], interner.term(term))))?;
+        self.session.decode(&others, |at, term| {
+            known.insert(others[at], interner.term(term));
+        })?;
         // Ids of objects are lower than those of the terms they are in.
         let mut all: Vec<TermId> = rows.keys().copied().collect();
         all.sort_unstable();

@@ -119,9 +119,8 @@ impl TripleRebuild<'_> {
         let temp = TempSpace::create(&self.database.database().work_dir())?;
         let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
-        let sorter = |order: &TripleIndex| {
-            Sorter::<4>::new(run_store(order.name()), sizes.batch_rows, sizes.fan_in)
-        };
+        let sorter =
+            |order: &TripleIndex| Sorter::<4>::new(run_store(order.name()), sizes.batch_rows, sizes.fan_in);
         let sorters: Vec<_> = self.orders.iter().map(sorter).collect();
         let mut batches: Vec<_> = sorters.iter().map(Sorter::batch).collect();
         each(&mut |row| {

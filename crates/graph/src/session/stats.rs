@@ -156,7 +156,8 @@ fn rows_of(state: &GraphState, name: &str) -> u64 {
     let tuples = Index::ALL.into_iter().map(|index| (index.name(), state.index(index)));
     let hashes = Tree::ALL.into_iter().map(|tree| (tree.hash_name(), state.hashes(tree)));
     let triples = TripleIndex::ALL.into_iter().map(|index| (index.name(), state.triple(index)));
-    let mut rows = tuples.chain(hashes).chain(triples).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
+    let mut rows =
+        tuples.chain(hashes).chain(triples).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
     if let Some((_, rows)) = rows.find(|(tree, _)| *tree == name) {
         return rows;
     }

@@ -14,10 +14,10 @@ mod emit;
 use std::collections::HashSet;
 use std::io::Read;
 
-use super::triple::Within;
-use super::{Direction, Sink};
 use super::scope::{Base, Language, OddTerms, first_base};
 use super::terms::{Node, Terms};
+use super::triple::Within;
+use super::{Direction, Sink};
 use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
 use crate::xml::chars::is_blank;

@@ -33,12 +33,9 @@ impl OwnTerm {
         match self {
             OwnTerm::Iri(iri) => ReadTerm::Iri(iri),
             OwnTerm::Blank(label) => ReadTerm::Blank(label),
-            OwnTerm::Literal { lexical, language, direction, datatype } => ReadTerm::Literal {
-                lexical,
-                language: language.as_deref(),
-                direction: *direction,
-                datatype,
-            },
+            OwnTerm::Literal { lexical, language, direction, datatype } => {
+                ReadTerm::Literal { lexical, language: language.as_deref(), direction: *direction, datatype }
+            }
             OwnTerm::Triple(triple) => ReadTerm::Triple(triple),
         }
     }

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use oxrdf::graph::CanonicalizationAlgorithm;
 use oxrdf::{BaseDirection, BlankNode, Graph, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use snowmelt_rdfxml::{
-    Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink,
-};
+use snowmelt_rdfxml::{Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// The outcome of a document.
 #[derive(Default)]

@@ -5,8 +5,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use oxrdf::{BaseDirection, TermRef};
 use oxrdf::vocab::xsd;
+use oxrdf::{BaseDirection, TermRef};
 
 use super::cells::{Notation, quoted};
 

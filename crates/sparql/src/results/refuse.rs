@@ -17,11 +17,7 @@ use crate::text::iri::is_iri;
 const SHOWN_CHARS: usize = 60;
 
 /// An error where a format cannot write a term.
-pub(super) fn refuse(
-    format: ResultFormat,
-    version: RdfVersion,
-    term: TermRef<'_>,
-) -> Result<(), QueryError> {
+pub(super) fn refuse(format: ResultFormat, version: RdfVersion, term: TermRef<'_>) -> Result<(), QueryError> {
     let is_newer = match term {
         TermRef::Triple(_) => true,
         TermRef::Literal(literal) => literal.direction().is_some(),

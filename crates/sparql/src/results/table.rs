@@ -171,8 +171,9 @@ fn shown(term: TermRef<'_>) -> String {
             }
         }
         TermRef::Triple(triple) => {
-            let [s, p, o] = [triple.subject.as_ref().into(), triple.predicate.as_ref().into(), triple.object.as_ref()]
-                .map(shown);
+            let [s, p, o] =
+                [triple.subject.as_ref().into(), triple.predicate.as_ref().into(), triple.object.as_ref()]
+                    .map(shown);
             format!("<<( {s} {p} {o} )>>")
         }
     }

@@ -64,8 +64,11 @@ impl UpdateRun<'_> {
             self.limits.check()?;
             part.iter().try_for_each(|quad| self.options.check_graph(name(&quad.graph_name)))?;
             let triples: Vec<Option<Triple>> = part.iter().map(|quad| triple_of(&quad.object)).collect();
-            let terms: Vec<TermRef<'_>> =
-                part.iter().zip(&triples).flat_map(|(quad, triple)| ground_terms(quad, triple.as_ref())).collect();
+            let terms: Vec<TermRef<'_>> = part
+                .iter()
+                .zip(&triples)
+                .flat_map(|(quad, triple)| ground_terms(quad, triple.as_ref()))
+                .collect();
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();
             let mut next = || ids.next().expect("one answer per term");

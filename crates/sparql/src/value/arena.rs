@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use oxrdf::Triple;
+use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermRef, split_direction};
 
 #[derive(Clone, Copy)]
@@ -84,7 +84,10 @@ pub(crate) fn triple_bytes(triple: &Triple) -> usize {
 impl TermArena {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.block_bytes + self.triple_bytes + self.entries.capacity() * size_of::<Entry>() + self.annotation_bytes
+        self.block_bytes
+            + self.triple_bytes
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.annotation_bytes
     }
 
     /// Forgets the terms; keeps the annotations and some memory, unless they are many.

@@ -321,7 +321,8 @@ fn kind_of(word: &str, odd: OddTerms) -> (TokenKind, Option<String>) {
     let none = |kind, what: &str| (kind, Some(format!("{} is {what}", shortened(word))));
     if let Some(tag) = word.strip_prefix('@') {
         let (language, _) = split_direction(tag);
-        let is_sound = matches!(tag, "prefix" | "base" | "version") || is_tag(language) && odd.allows_tag(language);
+        let is_sound =
+            matches!(tag, "prefix" | "base" | "version") || is_tag(language) && odd.allows_tag(language);
         let fault = (!is_sound).then(|| format!("{} is no language tag of RFC 5646", shortened(tag)));
         return (TokenKind::Tag, fault);
     }

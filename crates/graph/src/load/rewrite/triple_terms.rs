@@ -55,7 +55,8 @@ impl Sweep<'_> {
         cancelled(self.cancel)?;
         let mut session = self.session()?;
         let state = session.state().clone();
-        let missing = || GraphError::record(TripleIndex::Id.name(), format!("rows {first} to {end} are missing"));
+        let missing =
+            || GraphError::record(TripleIndex::Id.name(), format!("rows {first} to {end} are missing"));
         let tree = state.triple(TripleIndex::Id).ok_or_else(missing)?;
         let range = Some((TermId::triple(first).0, TermId::triple(end - 1).0));
         let mut scan = tree.scan(ScanBounds { prefix: &[], range });

@@ -66,7 +66,8 @@ fn tell_whole(
     let predicate = predicate_of(terms, property.predicate);
     tell(terms, out, subject, predicate, object)?;
     if let Some(reifier) = property.annotation {
-        let triple = || Ok::<_, &str>(TermTriple::new(terms.node(subject)?, predicate?, terms.object(object)?));
+        let triple =
+            || Ok::<_, &str>(TermTriple::new(terms.node(subject)?, predicate?, terms.object(object)?));
         let triple = triple().map_err(str::to_owned)?;
         if triple.levels() > MOST_LEVELS {
             return Err(too_deep());
@@ -123,8 +124,7 @@ impl<R: Read> RdfXml<R> {
         let predicate = predicate_of(&self.terms, predicate);
         let object = Object::Spoken(value, language, self.directions.last().copied());
         let mut out = Out { sink: &mut *sink, within: self.within.last_mut() };
-        tell(&self.terms, &mut out, subject, predicate, object)
-            .or_else(|why| self.fault(sink, why))
+        tell(&self.terms, &mut out, subject, predicate, object).or_else(|why| self.fault(sink, why))
     }
 
     /// The triple of a property whose content was text, or XML.

@@ -101,7 +101,9 @@ impl Grammar {
             Due::Subject if self.kind() == LevelKind::Document => Due::VerbOrGraph,
             Due::Subject => Due::Verb,
             Due::Object => Due::End,
-            Due::Verb | Due::VerbOrGraph | Due::FirstVerb | Due::NextVerb | Due::VerbOfBrackets => Due::Object,
+            Due::Verb | Due::VerbOrGraph | Due::FirstVerb | Due::NextVerb | Due::VerbOfBrackets => {
+                Due::Object
+            }
             _ => {
                 self.pass_over(text, faults, "this does not belong here; , or ; or . should");
                 self.skip = Some(Skip::Statement(1));
