@@ -26,7 +26,7 @@ fn nesting_is_refused_by_its_limit() {
             ("{ ?s ?p ?o OPTIONAL ", "{}", "}"),
             ("{ FILTER(EXISTS ", "{}", ") }"),
             ("{ { SELECT * ", "{}", "} }"),
-            ("{ GRAPH ?g {} UNION ", "{}", "}"),
+            ("{ {} UNION ", "{}", "}"),
             ("{ FILTER EXISTS ", "{}", "}"),
         ] {
             let text = format!("SELECT * {}{middle}{}", open.repeat(100_000), close.repeat(100_000));

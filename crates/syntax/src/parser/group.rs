@@ -117,9 +117,8 @@ impl Parser<'_> {
 
     /// Notes the parts that a group may have.
     fn note_parts(&mut self) {
-        for part in [
-            "{", "}", "OPTIONAL", "FILTER", "BIND", "VALUES", "MINUS", "GRAPH", "UNION", "SERVICE", "LATERAL",
-        ] {
+        for part in ["{", "}", "OPTIONAL", "FILTER", "BIND", "VALUES", "MINUS", "GRAPH", "SERVICE", "LATERAL"]
+        {
             self.cursor.expect(part);
         }
     }
