@@ -303,7 +303,7 @@ mod tests {
             return println!("skipped: this kernel has no mq-deadline");
         }
         device_undo.set(&queue.join("scheduler"), "mq-deadline").unwrap();
-        let own = [("iosched/fifo_batch", "5"), ("iosched/read_expire", "321"), ("nr_requests", "77")];
+        let own = [("iosched/fifo_batch", "5"), ("iosched/read_expire", "400"), ("nr_requests", "77")];
         let read = |name: &str| std::fs::read_to_string(queue.join(name)).unwrap().trim().to_string();
         let usual = read("iosched/fifo_batch");
         own.iter().for_each(|(name, value)| std::fs::write(queue.join(name), value).unwrap());
