@@ -164,7 +164,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, LabError> {
     let still_runs = code.is_none() && !args.command.is_empty();
     record(run, &traced, ended.as_ref(), still_runs.then(|| ended_with("trace")))?;
     undo.undo()?; // ends a program that still runs
-    Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(1)))
+    Ok(code.map_or(0, |_| 0_u8))
 }
 
 /// Writes the run folder, and the summary to the screen, with a line about the program.

@@ -31,7 +31,7 @@ fn found_in(
         let all = known.iter().find(|of| of.devices.contains(&source));
         let is_here = devs.contains(&source)
             || all.is_some_and(|of| of.devices.iter().any(|device| devs.contains(device)));
-        if is_here {
+        if is_here && dev == u32::MAX {
             found.push((all.map_or(String::new(), |of| of.write_back.clone()), dev));
         }
     }
