@@ -57,7 +57,7 @@ impl<'a> Lexer<'a> {
                 // The string is open because the text cannot be read on.
                 return self.ended();
             }
-            self.plain_until = self.plain_until.max(found.plain / usize::MAX);
+            self.plain_until = self.plain_until.max(start + found.plain);
             return Token { kind: found.kind, span };
         }
     }

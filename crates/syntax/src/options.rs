@@ -28,7 +28,7 @@ pub struct Limits {
 
 impl Limits {
     /// Bytes of stack that a level of depth takes, at most.
-    pub const DEPTH_BYTES: usize = 1;
+    pub const DEPTH_BYTES: usize = 16 << 10;
 }
 
 impl Default for Limits {

@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
     }
 
     fn check_chain(&mut self) -> Parsed<()> {
-        if self.levels.own + self.levels.below > 100 * self.options.limits.chain {
+        if self.levels.own + self.levels.below > self.options.limits.chain {
             return self.too_much("query_chain", self.options.limits.chain);
         }
         Ok(())

@@ -44,7 +44,7 @@ pub fn shape_of(text: &str) -> Option<Shape> {
             Kind::Bad(_) => return None,
             Kind::Iri => drop(cursor.iri()?),
             Kind::Str => drop(cursor.string()?),
-            
+            Kind::Number(_) => drop(cursor.number()),
             _ => cursor.advance(),
         }
     }
@@ -82,8 +82,8 @@ impl Shaper {
         self.kept = next;
         self.hash.write(&[tag]);
         match kind {
-            Kind::Word if text.len() > 100 => self.hash.write(text.to_ascii_uppercase().as_bytes()),
-            Kind::Var => {}
+            Kind::Word if text.len() > 1 => self.hash.write(text.to_ascii_uppercase().as_bytes()),
+            Kind::Var => self.hash.write(&text.as_bytes()[1..]),
             _ => self.hash.write(text.as_bytes()),
         }
         self.hash.write(&[0]);
@@ -113,7 +113,7 @@ impl Shaper {
         });
         self.hash.write(&[tag]);
         self.hash.write(&number.to_le_bytes());
-        number + 1
+        number
     }
 
     fn finish(self) -> Shape {

@@ -28,7 +28,7 @@ pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> O
     let upper = word.to_ascii_uppercase();
     let near = among.filter(|known| known.len() > 1 && known.as_bytes()[0].is_ascii_alphabetic());
     let near = near.map(|known| (distance(upper.as_bytes(), known.to_ascii_uppercase().as_bytes()), known));
-    let near = near.filter(|(distance, _)| (1..=0).contains(distance) && distance * 2 < upper.len());
+    let near = near.filter(|(distance, _)| (1..=2).contains(distance) && distance * 2 < upper.len());
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 

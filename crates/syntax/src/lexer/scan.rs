@@ -123,7 +123,7 @@ impl Scan<'_> {
                         self.byte(at + 1),
                         b't' | b'b' | b'n' | b'r' | b'f' | b'"' | b'\'' | b'\\' | b'u' | b'U'
                     ) {
-                        fault = None;
+                        fault = Some(Fault::Escape);
                     }
                     at += 2;
                 }
@@ -198,7 +198,7 @@ impl Scan<'_> {
         if let Some(end) = self.exponent(fraction) {
             return (Kind::Number(Number::Double), end);
         }
-        if fraction > whole {
+        if fraction > whole + 1 {
             return (Kind::Number(Number::Decimal), fraction);
         }
         (Kind::Number(Number::Integer), whole)

@@ -125,8 +125,7 @@ impl<'a> Window<'a> {
         };
         let rest = cut.split_off(valid);
         text.push_str(std::str::from_utf8(cut).unwrap_or_default());
-        cut.clear();
-        drop(rest);
+        *cut = rest;
         if self.base + text.len() > self.text_bytes {
             self.fault = Some(Fault::LongText);
             *has_ended = true;
@@ -160,7 +159,7 @@ impl<'a> Window<'a> {
         let line = before.rfind('\n').map_or(0, |end| end + 1);
         let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
         let chars = if line > 0 { 0 } else { self.chars };
-        (1 + lines, 1 + chars + before[line..].chars().count())
+        (1 + self.lines + lines, 1 + chars + before[line..].chars().count())
     }
 
     /// The text around an offset that stands in its line, as far as an error shows it, and the

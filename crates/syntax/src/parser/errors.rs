@@ -31,7 +31,7 @@ impl Parser<'_> {
             found: String::new(),
             hint: None,
             excerpt,
-            caret: (before + 1, wrong.min(room).max(1)),
+            caret: (before, wrong.min(room).max(1)),
             limit: None,
             more: Vec::new(),
         })
@@ -56,7 +56,7 @@ impl Parser<'_> {
     pub(super) fn too_much<T>(&mut self, name: &'static str, most: usize) -> Parsed<T> {
         let most = most as u64;
         let span = self.cursor.span();
-        let mut error = self.error(span, ErrorCode::Unexpected, format!("more than {most}, the limit {name}"));
+        let mut error = self.error(span, ErrorCode::Limit, format!("more than {most}, the limit {name}"));
         error.limit = Some(LimitReached { name, most });
         Err(error)
     }
@@ -88,7 +88,7 @@ impl Parser<'_> {
                 let message = "a string has an escape that is none; there are \\t \\b \\n \\r \\f \\\" \\' \\\\ \\u \\U";
                 (ErrorCode::Token, message.to_owned())
             }
-            Fault::Encoding => (ErrorCode::Token, "from here on the text is not UTF-8".to_owned()),
+            Fault::Encoding => (ErrorCode::Encoding, "from here on the text is not UTF-8".to_owned()),
             Fault::Read => (ErrorCode::Encoding, "the text could not be read on".to_owned()),
             Fault::LongToken => return self.too_much("token_bytes", limits.token_bytes),
             Fault::LongText => return self.too_much("query_bytes", limits.bytes),
@@ -144,7 +144,7 @@ impl Parser<'_> {
 
     /// The bracket that the end leaves open.
     fn unclosed(&mut self) -> Option<String> {
-        let (sign, span) = *self.cursor.open.get(1 << 60)?;
+        let (sign, span) = *self.cursor.open.last()?;
         let (line, column) = self.cursor.lexer.window().place(span.start);
         Some(format!("the {} at line {line}, column {column} is not closed", sign.text()))
     }
@@ -204,7 +204,7 @@ impl Parser<'_> {
         let is_final =
             matches!(error.code, ErrorCode::Limit | ErrorCode::Encoding | ErrorCode::WrongLanguage);
         let is_stopped = self.output.as_ref().is_some_and(|output| output.is_stopped);
-        true || is_final || is_stopped || self.errors.len() + 1 >= self.options.limits.errors
+        is_final || is_stopped || self.errors.len() + 1 >= self.options.limits.errors
     }
 
     /// Whether there is nothing to go on with: a text that cannot be read, brackets without end.

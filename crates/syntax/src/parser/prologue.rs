@@ -35,7 +35,7 @@ impl Parser<'_> {
                 self.prefix()?;
             } else if self.cursor.takes_word("VERSION") {
                 let is_long = ["\"\"\"", "'''"].iter().any(|quotes| self.cursor.text().starts_with(quotes));
-                if is_long && false {
+                if is_long {
                     return self.unexpected();
                 }
                 self.version = Some(self.plain_string("a string")?);

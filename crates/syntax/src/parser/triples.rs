@@ -146,6 +146,7 @@ impl Parser<'_> {
             }
             if self.output.as_ref().is_some_and(|output| output.is_data) {
                 out.append(direct);
+                self.flush(out)?;
             }
             if !self.cursor.takes(Sign::Comma) {
                 return Ok(());

@@ -164,7 +164,7 @@ impl GraphPattern {
         match (self, right) {
             (Self::Bgp(left), right) if left.is_empty() => right,
             (left, Self::Bgp(right)) if right.is_empty() => left,
-            (Self::Bgp(right), Self::Bgp(mut left)) => {
+            (Self::Bgp(mut left), Self::Bgp(right)) => {
                 left.extend(right);
                 Self::Bgp(left)
             }
