@@ -143,9 +143,9 @@ impl Texts {
         }
         let (which, levels) = (self.pick(self.grammars.len()), 1 + self.pick(6));
         let (language, grammar, sites) = &self.grammars[which];
-        if kind == 1
-            && let Some(text) = grammar.mixed(&mut self.random, levels)
-        {
+        // Rare, since it goes over the whole grammar.
+        let is_mixed = kind == 1 && xorshift_star(&mut self.random).is_multiple_of(8);
+        if is_mixed && let Some(text) = grammar.mixed(&mut self.random, levels) {
             return (*language, text);
         }
         let at = (xorshift_star(&mut self.random) >> 33) as usize % sites.len();
