@@ -45,6 +45,7 @@ const QUERIES: &[Said] = &[
     ("SELECT * { _:a ?p ?o OPTIONAL { _:a ?q ?r } }", (1, 33), ErrorCode::Blank, &["_:a has the label of one in another"]),
     ("SELECT * { ?s ?p ?o FILTER(?s == ?o) }", (1, 32), ErrorCode::Unexpected, &["the sign of equality is ="]),
     ("SELECT * { ?s ?p ?o FILTER(?s > 1 AND ?o > 1) }", (1, 35), ErrorCode::Unexpected, &["the sign of \"and\" is &&"]),
+    ("ASK { FILTER(1 && 1 > 2 = 1) }", (1, 25), ErrorCode::Unexpected, &["found \"=\""]),
     ("SELECT * { ?s ?p ?o FILTER(?s<?p&&?o>1) }", (1, 30), ErrorCode::Unexpected, &["a blank after < makes it a comparison"]),
     ("SELECT * { ?s ?p ?o FILTER(STRLEN(?o, 1) > 1) }", (1, 28), ErrorCode::Unexpected, &["STRLEN has 1 argument, here 2"]),
     ("SELECT * { <a> ?p ?o }", (1, 12), ErrorCode::Iri, &["<a> is no IRI", "the text has no BASE"]),

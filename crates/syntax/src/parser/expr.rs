@@ -35,9 +35,10 @@ impl Parser<'_> {
     }
 
     fn operate(&mut self, mut left: Expr, least: u8) -> Parsed<Expr> {
-        let mut has_compared = false;
-        while let Some((rank, operator)) = self.operator(least, has_compared)? {
-            has_compared = rank == COMPARE;
+        // Behind an operator none of a higher rank can follow, and behind a comparison no other one.
+        let mut most = MULTIPLY;
+        while let Some((rank, operator)) = self.operator(least, most)? {
+            most = if rank == COMPARE { AND } else { rank };
             left = match operator {
                 Operator::In => Expr::In(Box::new(left), self.arguments()?),
                 Operator::NotIn => Expr::Not(Box::new(Expr::In(Box::new(left), self.arguments()?))),
@@ -51,8 +52,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Takes an operator of at least a rank; comparisons do not follow on each other.
-    fn operator(&mut self, least: u8, has_compared: bool) -> Parsed<Option<(u8, Operator)>> {
+    /// Takes an operator whose rank is between two.
+    fn operator(&mut self, least: u8, most: u8) -> Parsed<Option<(u8, Operator)>> {
         let rank = match self.cursor.kind() {
             Kind::Sign(Sign::Or) => OR,
             Kind::Sign(Sign::And) => AND,
@@ -67,13 +68,13 @@ impl Parser<'_> {
             Kind::Sign(Sign::Plus | Sign::Minus) => ADD,
             Kind::Sign(Sign::Star | Sign::Slash) => MULTIPLY,
             Kind::Number(_) if self.cursor.text().starts_with(['+', '-']) => ADD,
-            Kind::Word if least <= COMPARE && !has_compared => return self.in_operator(),
+            Kind::Word if (least..=most).contains(&COMPARE) => return self.in_operator(),
             _ => {
                 ["&&", "||", "=", "<", "+", "*"].into_iter().for_each(|sign| self.cursor.expect(sign));
                 return Ok(None);
             }
         };
-        if rank < least || has_compared && rank >= COMPARE {
+        if !(least..=most).contains(&rank) {
             return Ok(None);
         }
         Ok(Some(match self.cursor.kind() {

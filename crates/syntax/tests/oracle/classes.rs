@@ -56,7 +56,10 @@ fn refused(language: Language, text: &str, error: &SyntaxError) -> Option<&'stat
     if error.expected == ["a variable", "an IRI"] && text.contains("<<(") {
         return Some("subjects of triple terms");
     }
-    if pattern!(r"(?i)^(PREFIX|BASE|a)\w*:$").is_match(&error.found) {
+    // A keyword and the prefixed name behind it, which together are another prefixed name.
+    const JOINED: &str = r"(?i)^(a|ADD|AS|BASE|BY|COPY|DESCRIBE|FILTER|FROM|GRAPH|HAVING|INTO|LOAD|MOVE|NAMED|PREFIX|SERVICE|SILENT|TO|USING|WITH)[\w.-]*:";
+    static JOINED_NAMES: LazyLock<Regex> = LazyLock::new(|| Regex::new(JOINED).unwrap());
+    if JOINED_NAMES.is_match(behind) {
         return Some("words run together");
     }
     if pattern!(r"^\.[0-9]").is_match(&error.found)
