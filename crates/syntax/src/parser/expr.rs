@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     fn operate(&mut self, mut left: Expr, least: u8) -> Parsed<Expr> {
-        // Behind an operator none of a higher rank can follow, and behind a comparison no other one.
+        // Behind an operator no one of a higher rank follows, and behind a comparison no other.
         let mut most = MULTIPLY;
         while let Some((rank, operator)) = self.operator(least, most)? {
             most = if rank == COMPARE { AND } else { rank };
