@@ -130,7 +130,9 @@ fn more_values_go_in_several_questions() {
     assert!((0..1000).all(|n| rows.binary_search(&format!("s{n} {n}")).is_ok()));
     let sizes: Vec<usize> =
         two.endpoints.asked().iter().map(|asked| asked.text.matches("<http://e/o").count()).collect();
-    assert_eq!(sizes, [64, 256, 256, 256, 168], "an answer takes as long for more values, so there are more");
+    // an answer takes as long for more values, so there are more
+    assert!(sizes[..2] == [64, 256] && sizes.len() <= 5, "{sizes:?}");
+    assert_eq!(sizes.iter().sum::<usize>(), 1000);
 }
 
 #[test]
@@ -429,7 +431,7 @@ fn check_parts(settings: &Settings, rounds: u64, queries: u64) {
         let remote: Vec<Quad> = all.iter().filter(|quad| !is_local(quad)).cloned().collect();
         // every other time another engine is asked
         let there = match round % 2 {
-            0 => Database::Ours(Fixture::open(&remote, &Settings::default())),
+            0 => Fixture::open(&remote, &Settings::default()).into(),
             _ => Database::oxigraph(&remote),
         };
         let endpoints = InProcess::new(vec![(THERE.to_owned(), there)]);

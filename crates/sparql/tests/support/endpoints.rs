@@ -21,13 +21,13 @@ pub type Trouble = dyn Fn(&RemoteQuestion) -> Option<RemoteFault> + Send + Sync;
 
 /// A database of an endpoint.
 pub enum Database {
-    Ours(Fixture),
+    Ours(Box<Fixture>),
     Oxigraph(Store),
 }
 
 impl From<Fixture> for Database {
     fn from(fixture: Fixture) -> Self {
-        Self::Ours(fixture)
+        Self::Ours(Box::new(fixture))
     }
 }
 
