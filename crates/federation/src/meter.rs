@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// Endpoints that are counted apart; all further ones are one, `others`.
 const MOST: usize = 64;
 
-/// What was asked of an endpoint.
+/// All that was asked of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointMeter {
     /// Scheme, host and port.

@@ -124,28 +124,27 @@ impl Teller<'_> {
                 ("slice", format!("from {offset}{limit}"))
             }
             Op::Project { .. } => ("project", self.vars(&node.vars)),
-            Op::Service { input, service, endpoint, sent, new, .. } => {
-                let name = match endpoint {
-                    Src::Col(c) => input
-                        .as_ref()
-                        .map_or_else(String::new, |i| self.src(Src::Col(*c), &i.vars, Iris::Whole)),
-                    other => self.src(*other, &[], Iris::Whole),
-                };
-                let silent = if service.is_silent { "silent " } else { "" };
-                let named = |places: &mut dyn Iterator<Item = u16>| {
-                    let name = |place: u16| format!(" ?{}", service.names[usize::from(place)].0);
-                    places.map(name).collect::<String>()
-                };
-                let sent = named(&mut sent.iter().map(|value| value.name));
-                let sent = if sent.is_empty() { " once".to_owned() } else { format!(" for{sent}") };
-                ("service", format!("{silent}{name}{sent} →{}", named(&mut new.iter().map(|n| n.0))))
-            }
+            Op::Service { .. } => ("service", self.service(&node.op)),
             Op::Path { path, from, to, .. } => {
                 let end = |e: &PathEnd| if *e == PathEnd::New { "new" } else { "bound" };
                 ("path", format!("{} -({path})- {}", end(from), end(to)))
             }
         };
         (operator.to_owned(), detail)
+    }
+
+    /// The endpoint of a SERVICE, the values that are sent and those that come.
+    fn service(&self, op: &Op) -> String {
+        let Op::Service { input, service, endpoint, sent, new, .. } = op else { return String::new() };
+        let columns = input.as_ref().map_or(&[][..], |input| &input.vars);
+        let endpoint = self.src(*endpoint, columns, Iris::Whole);
+        let silent = if service.is_silent { "silent " } else { "" };
+        let named = |places: &mut dyn Iterator<Item = u16>| {
+            places.map(|place| format!(" ?{}", service.names[usize::from(place)].0)).collect::<String>()
+        };
+        let sent = named(&mut sent.iter().map(|value| value.name));
+        let sent = if sent.is_empty() { " once".to_owned() } else { format!(" for{sent}") };
+        format!("{silent}{endpoint}{sent} →{}", named(&mut new.iter().map(|column| column.0)))
     }
 
     fn access(&self, access: &Access, input: &[Var]) -> String {

@@ -3,7 +3,8 @@
 //! 1. Of each batch of the input the *distinct* combinations of the values that are sent get
 //!    numbers (seeds). Some hundred of them are one question: a VALUES with the numbers in a column
 //!    of its own, beside the pattern. So an answer's row says which seed it is for. Its values are
-//!    not compared with those that were sent: the endpoint has done that, and may write `01` as `1`.
+//!    not compared with those that were sent: the endpoint has done that, and may write `01` as
+//!    `1`.
 //! 2. How many seeds a question has follows from how long answers take ([`ServicePace`]). A few
 //!    questions are under way at the same time; their answers are taken in their order.
 //! 3. A row is paired with all rows of the input that have its seed.

@@ -181,13 +181,9 @@ impl<'a> Planner<'a> {
             Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
             Node::Service(service) => self.service_estimate(service),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
-            Node::Join(nodes) => {
-                let mut all = Estimate::unit();
-                for n in nodes {
-                    all = all.join(&self.estimate(n)?);
-                }
-                all
-            }
+            Node::Join(nodes) => nodes.iter().try_fold(Estimate::unit(), |all, node| {
+                Ok::<_, QueryError>(all.join(&self.estimate(node)?))
+            })?,
             Node::LeftJoin { left, right, .. } => {
                 let left = self.estimate(left)?;
                 let mut both = left.join(&self.estimate(right)?);

@@ -89,14 +89,8 @@ fn assert_columns(node: &PlanNode) {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
             gives(cols.len());
         }
-        Op::Service { input, service, sent, keep, new, .. } => {
-            assert!(input.is_some() || (sent.is_empty() && keep.is_empty()), "service {id} has no input");
-            if let Some(input) = input {
-                within(keep, input);
-                within(&sent.iter().map(|value| value.col).collect::<Vec<_>>(), input);
-            }
-            let is_name = |name: u16| usize::from(name) < service.names.len();
-            assert!(new.iter().all(|(name, _)| is_name(*name)), "service {id} puts out a name it lacks");
+        Op::Service { keep, new, .. } => {
+            assert_service(id, &node.op);
             gives(keep.len() + new.len());
         }
         Op::Path { input, graph, keep, .. } => {
@@ -105,6 +99,18 @@ fn assert_columns(node: &PlanNode) {
             assert!((keep.len()..=keep.len() + 2 + graph).contains(&columns), "path {id} has too many ends");
         }
     }
+}
+
+/// Asserts that a SERVICE sends and keeps columns that its input has, and has the names of others.
+fn assert_service(id: usize, op: &Op) {
+    let Op::Service { input, service, sent, keep, new, .. } = op else { return };
+    assert!(input.is_some() || (sent.is_empty() && keep.is_empty()), "service {id} has no input");
+    if let Some(input) = input {
+        assert_within(id, keep, input);
+        assert_within(id, &sent.iter().map(|value| value.col).collect::<Vec<_>>(), input);
+    }
+    let is_name = |name: u16| usize::from(name) < service.names.len();
+    assert!(new.iter().all(|(name, _)| is_name(*name)), "service {id} puts out a name it lacks");
 }
 
 /// Asserts that an input has these columns.

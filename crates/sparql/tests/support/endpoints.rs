@@ -16,7 +16,7 @@ use snowmelt_sparql::{
 use super::answer::{self, Answer, Row, Solutions};
 use super::settings::Fixture;
 
-/// What an endpoint does instead of answering.
+/// The fault of an endpoint, for some questions.
 pub type Trouble = dyn Fn(&RemoteQuestion) -> Option<RemoteFault> + Send + Sync;
 
 /// A database of an endpoint.

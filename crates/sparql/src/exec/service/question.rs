@@ -87,14 +87,14 @@ impl Questions {
     pub fn next(&self, waiting: &mut Waiting, values: usize, run: &mut Run) -> Result<Option<Question>> {
         if !self.has_numbers {
             let numbers: Vec<u32> = waiting.numbers.drain(..).collect();
-            return Ok(Some(self.question(waiting, Rows { numbers, ..Rows::default() })));
+            return Ok(Some(self.question(waiting, SentRows { numbers, ..SentRows::default() })));
         }
         let taken = values.min(waiting.numbers.len());
         let ids = waiting.numbers.iter().take(taken).flat_map(|seed| self.values(&waiting.seeds, *seed));
         let ids: Vec<TermId> = ids.collect();
         run.terms.begin_batch();
         run.terms.prefetch_whole(&mut run.source.session, ids)?;
-        let mut rows = Rows::default();
+        let mut rows = SentRows::default();
         for _ in 0..taken {
             if rows.text.len() > MOST_BYTES {
                 break;
@@ -113,7 +113,7 @@ impl Questions {
     }
 
     /// Adds a seed as a row of VALUES, or to those that are not sent.
-    fn push_row(&self, rows: &mut Rows, seeds: &SeedRows, seed: u32, run: &Run) {
+    fn push_row(&self, rows: &mut SentRows, seeds: &SeedRows, seed: u32, run: &Run) {
         let (begin, number) = (rows.text.len(), rows.numbers.len());
         let mut blank = Vec::new();
         write!(rows.text, "( {number} ").expect("a text takes all that is written");
@@ -142,7 +142,7 @@ impl Questions {
         }
     }
 
-    fn question(&self, waiting: &Waiting, rows: Rows) -> Question {
+    fn question(&self, waiting: &Waiting, rows: SentRows) -> Question {
         let mut variables: Vec<String> = Vec::with_capacity(self.new.len() + 1);
         let mut columns = self.new.clone();
         columns.extend(rows.blank.values().flatten());
@@ -201,7 +201,7 @@ impl Questions {
 
 /// Rows of VALUES.
 #[derive(Default)]
-struct Rows {
+struct SentRows {
     text: String,
     numbers: Vec<u32>,
     unsent: Vec<u32>,
