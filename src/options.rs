@@ -39,11 +39,7 @@ impl Default for Options {
 impl Options {
     /// The defaults: half of the machine's (or cgroup's) memory, reading and writing.
     pub fn new() -> Self {
-        Options {
-            store: OpenOptions::default(),
-            stripes: Vec::new(),
-            functions: CustomFunctions::default(),
-        }
+        Options { store: OpenOptions::default(), stripes: Vec::new(), functions: CustomFunctions::default() }
     }
 
     /// The memory budget in bytes, for cached pages, queries and loads together. It is a bound,

@@ -18,8 +18,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use snowmelt_switches::program;
 
 use commands::{
-    backup, check, compact, config, demo, doctor, dump, lab, load, prefix, probe, query, restore, serve, stats,
-    token, update,
+    backup, check, compact, config, demo, doctor, dump, lab, load, prefix, probe, query, restore, serve,
+    stats, token, update,
 };
 
 const NAME: &str = "snowmelt";

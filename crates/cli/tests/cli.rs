@@ -58,9 +58,8 @@ fn prefixes_are_kept_listed_changed_and_used() {
 #[test]
 fn things_are_described_in_the_form_that_is_asked_for() {
     let bench = Bench::loaded();
-    let lines = |form: &str| {
-        bench.ok(&["query", "db", "DESCRIBE ex:ben", "--describe", form]).lines().count()
-    };
+    let lines =
+        |form: &str| bench.ok(&["query", "db", "DESCRIBE ex:ben", "--describe", form]).lines().count();
     assert_eq!((lines("cbd"), lines("symmetric"), lines("labelled")), (2, 3, 2));
     assert_eq!(bench.run(&["query", "db", "ASK {}", "--describe", "all"]).status.code(), Some(2));
 }

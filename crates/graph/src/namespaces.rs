@@ -152,8 +152,8 @@ impl Namespaces {
 fn check(name: &str, iri: &str) -> Result<(), NamespaceFault> {
     let is_in_name = |c: char| c != ':' && is_name_char(c);
     let begins = |c: char| c != '_' && c != ':' && is_name_start(c);
-    let is_name = name.is_empty()
-        || (name.starts_with(begins) && name.chars().all(is_in_name) && !name.ends_with('.'));
+    let is_name =
+        name.is_empty() || (name.starts_with(begins) && name.chars().all(is_in_name) && !name.ends_with('.'));
     if !is_name || name.len() > MOST_NAME_BYTES {
         return Err(NamespaceFault::Name);
     }
@@ -170,10 +170,14 @@ mod tests {
     #[test]
     fn a_table_is_what_its_record_says() {
         let mut all = Namespaces::default();
-        for (name, iri) in [("foaf", "http://xmlns.com/foaf/0.1/"), ("", "urn:x:"), ("é-1.b", "http://e/#")] {
+        for (name, iri) in [("foaf", "http://xmlns.com/foaf/0.1/"), ("", "urn:x:"), ("é-1.b", "http://e/#")]
+        {
             all.set(name, iri).unwrap();
         }
-        assert_eq!(all.to_bytes(), "\turn:x:\nfoaf\thttp://xmlns.com/foaf/0.1/\né-1.b\thttp://e/#\n".as_bytes());
+        assert_eq!(
+            all.to_bytes(),
+            "\turn:x:\nfoaf\thttp://xmlns.com/foaf/0.1/\né-1.b\thttp://e/#\n".as_bytes()
+        );
         assert_eq!(Namespaces::from_bytes(&all.to_bytes()), all);
         all.offer("foaf", "urn:other:");
         assert_eq!(all.get("foaf"), Some("http://xmlns.com/foaf/0.1/"));

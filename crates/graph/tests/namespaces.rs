@@ -59,7 +59,12 @@ fn the_first_to_name_a_prefix_has_it_whichever_way_it_comes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     load_text(&path, TURTLE, "ttl", None);
-    load_text(&path, "@prefix a: <urn:other:> . @prefix i: <urn:i:> . a:s a:p 1 .", "ttl", Some(Fill::Insert));
+    load_text(
+        &path,
+        "@prefix a: <urn:other:> . @prefix i: <urn:i:> . a:s a:p 1 .",
+        "ttl",
+        Some(Fill::Insert),
+    );
     let text = "@prefix b: <urn:other:> . @prefix m: <urn:m:> . b:s b:p 1 .";
     load_text(&path, text, "ttl", Some(Fill::Merge));
     let database = open(&path);

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_graph::load::Contexts;
-use snowmelt_sparql::LoadPermission;
+use snowmelt_sparql::{DescribeForm, LoadPermission};
 use tokio::sync::{oneshot, watch};
 
 use dataset::catalog::Catalog;

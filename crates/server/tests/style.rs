@@ -29,7 +29,10 @@ fn kept_prefixes_are_assumed_only_where_the_server_says_so() {
     let query = "SELECT ?o { x:a x:p ?o }";
     let server = keeping(config());
     let (head, body) = server.get(query, "text/csv");
-    assert!(head.starts_with("HTTP/1.1 400") && body.contains("the prefix x: is not declared"), "{head}{body}");
+    assert!(
+        head.starts_with("HTTP/1.1 400") && body.contains("the prefix x: is not declared"),
+        "{head}{body}"
+    );
     let style = QueryStyle { assume_prefixes: true, ..QueryStyle::default() };
     let server = keeping(ServerConfig { style, ..config() });
     let (head, body) = server.get(query, "text/csv");
@@ -91,12 +94,16 @@ fn a_function_that_is_not_there_is_named_in_a_header() {
     let server = Running::start(DATA, config());
     let (head, body) = server.get("SELECT ?x { ?s ?p ?o BIND(<urn:é>(?o) AS ?x) }", "text/csv");
     assert!(head.starts_with("HTTP/1.1 200") && body.lines().count() == 2, "{head}{body}");
-    let expected = "snowmelt-warning: there is no function <urn:?> of one argument: each call of it is an error";
+    let expected =
+        "snowmelt-warning: there is no function <urn:?> of one argument: each call of it is an error";
     assert!(head.to_ascii_lowercase().contains(expected), "{head}");
     let (head, _) = server.get("SELECT ?x { ?s ?p ?o }", "text/csv");
     assert!(!head.to_ascii_lowercase().contains("snowmelt-warning"), "{head}");
     let (_, body) = server.update("DELETE { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(<urn:f>(?o)) }");
     let report: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(report["deleted"], 0);
-    assert_eq!(report["warnings"][0], "there is no function <urn:f> of one argument: each call of it is an error");
+    assert_eq!(
+        report["warnings"][0],
+        "there is no function <urn:f> of one argument: each call of it is an error"
+    );
 }

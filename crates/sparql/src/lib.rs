@@ -41,8 +41,8 @@ pub mod value;
 
 pub use bounds::TextLimits;
 pub use engine::{
-    Assumptions, DescribeForm, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryEngine, QueryKind,
-    QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
+    Assumptions, DescribeForm, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep,
+    QueryEngine, QueryKind, QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;

@@ -238,11 +238,7 @@ impl<'w> GraphWriter<'w> {
     ///
     /// # Errors
     /// When the format is not one of graphs.
-    pub fn new(
-        format: ResultFormat,
-        prefixes: &Namespaces,
-        out: &'w mut dyn Write,
-    ) -> io::Result<Self> {
+    pub fn new(format: ResultFormat, prefixes: &Namespaces, out: &'w mut dyn Write) -> io::Result<Self> {
         let form = match format.graph() {
             Some(standard) => {
                 let writer = prefixes.serializer(standard).for_writer(buffered(format, out));

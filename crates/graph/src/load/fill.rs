@@ -23,8 +23,8 @@ use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
-use crate::progress::ChangeProgress;
 use crate::namespaces::NamespaceSink;
+use crate::progress::ChangeProgress;
 use crate::transaction::document::{Document, DocumentReading};
 use crate::transaction::staged::Staged;
 

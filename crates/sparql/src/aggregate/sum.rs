@@ -40,10 +40,8 @@ fn summand<'t>(id: TermId, terms: &'t Terms) -> Option<Value<'t>> {
         kind => kind.is_inline(),
     };
     let is_summand = |v: &Value<'_>| {
-        let is_duration = matches!(
-            v,
-            Value::Temporal(Temporal::YearMonthDuration(_) | Temporal::DayTimeDuration(_))
-        );
+        let is_duration =
+            matches!(v, Value::Temporal(Temporal::YearMonthDuration(_) | Temporal::DayTimeDuration(_)));
         is_duration || v.is_numeric()
     };
     if is_read { terms.value(id).filter(is_summand) } else { None }

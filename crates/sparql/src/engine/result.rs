@@ -196,17 +196,7 @@ impl QueryResult {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
-        Ok(Self {
-            kind,
-            variables,
-            root,
-            run,
-            rows: 0,
-            told: None,
-            planning: Duration::ZERO,
-            timing,
-            text,
-        })
+        Ok(Self { kind, variables, root, run, rows: 0, told: None, planning: Duration::ZERO, timing, text })
     }
 
     /// The kind of result.

@@ -528,13 +528,22 @@ fn unknown_functions_are_warned_of() {
     assert_eq!(json["warnings"], serde_json::json!([sentence]));
     case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(<e:fun>(?o) || true) }", &["b", "c"]);
     case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(!<e:fun>(?o)) }", &[]);
-    let twice = warned("SELECT * { ?s ?p ?o FILTER(<e:f>() && <e:f>() && <e:f>(1) && xsd:int('1', 2) && xsd:int('1')) }"
-        .replace("xsd:int", "<http://www.w3.org/2001/XMLSchema#int>").as_str());
+    let twice = warned(
+        "SELECT * { ?s ?p ?o FILTER(<e:f>() && <e:f>() && <e:f>(1) && xsd:int('1', 2) && xsd:int('1')) }"
+            .replace("xsd:int", "<http://www.w3.org/2001/XMLSchema#int>")
+            .as_str(),
+    );
     assert_eq!(twice.len(), 3, "each once: {twice:?}");
-    assert_eq!(warned("SELECT * { ?s ?p ?o FILTER(<http://www.w3.org/2005/xpath-functions#true>()) }"), [""; 0]);
+    assert_eq!(
+        warned("SELECT * { ?s ?p ?o FILTER(<http://www.w3.org/2005/xpath-functions#true>()) }"),
+        [""; 0]
+    );
     let update = "INSERT { ?s <e:new> ?x } WHERE { ?s <e:p> <e:b> BIND(<e:fun>(?s) AS ?x) }";
     let updated = f.engine.update(update, &UpdateOptions::default()).unwrap();
-    assert_eq!(updated.warnings, ["there is no function <e:fun> of one argument: each call of it is an error"]);
+    assert_eq!(
+        updated.warnings,
+        ["there is no function <e:fun> of one argument: each call of it is an error"]
+    );
     assert_eq!(updated.changed.inserted, 0);
 }
 
@@ -562,7 +571,8 @@ fn functions_of_the_program_are_called() {
     assert!(is_volatile("SELECT * { BIND(<http://jena.apache.org/ARQ/function#now>() AS ?x) }"));
     // what a function gives meets what is stored
     let joined = "SELECT ?x { BIND(<e:length>('x') AS ?l) ?x <e:of> ?l }";
-    let update = "INSERT { ?x <e:of> ?l } WHERE { ?x <e:l> ?o BIND(<e:length>(SUBSTR(STR(?o), 1, 1)) AS ?l) }";
+    let update =
+        "INSERT { ?x <e:of> ?l } WHERE { ?x <e:l> ?o BIND(<e:length>(SUBSTR(STR(?o), 1, 1)) AS ?l) }";
     let updates = UpdateOptions { functions: Arc::new(functions), ..UpdateOptions::default() };
     assert_eq!(f.engine.update(update, &updates).unwrap().changed.inserted, 3);
     assert_eq!(rows(&f.engine, joined, &options).unwrap().len(), 3);

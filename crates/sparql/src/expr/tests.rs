@@ -39,7 +39,15 @@ fn show(terms: &mut Terms, id: TermId) -> String {
 
 fn constant(text: &str) -> String {
     let mut terms = terms();
-    let expr = compile(&parse(text), &|_| None, &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+    let expr = compile(
+        &parse(text),
+        &|_| None,
+        &mut terms,
+        &mut NoStore,
+        &mut Patterns::default(),
+        &CustomFunctions::default(),
+    )
+    .unwrap();
     let id = expr.eval_one(&mut terms, &mut NoStore).unwrap();
     show(&mut terms, id)
 }
@@ -51,7 +59,15 @@ fn columns(text: &str) -> String {
     let mut cols = Vec::new();
     let expression = lift(&parse(text), &terms, &mut cols);
     let slot = |v: &Variable| v.as_str().strip_prefix('c').and_then(|n| n.parse().ok());
-    let expr = compile(&expression, &slot, &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+    let expr = compile(
+        &expression,
+        &slot,
+        &mut terms,
+        &mut NoStore,
+        &mut Patterns::default(),
+        &CustomFunctions::default(),
+    )
+    .unwrap();
     let out = expr.eval_column(&mut terms, &mut NoStore, &cols, 4).unwrap();
     assert!(out[0] == out[1] && out[1] == out[2], "{text}: equal rows, different results");
     show(&mut terms, out[1])
@@ -756,7 +772,8 @@ fn functions_of_a_program_get_terms_and_give_them() {
     let mut run = |text: &str| {
         let expression = parse(text);
         let expr =
-            compile(&expression, &slot, &mut terms, &mut NoStore, &mut Patterns::default(), &functions).unwrap();
+            compile(&expression, &slot, &mut terms, &mut NoStore, &mut Patterns::default(), &functions)
+                .unwrap();
         let ids = expr.eval_column(&mut terms, &mut NoStore, &cols, 3).unwrap();
         let shown: Vec<String> = ids.iter().map(|id| show(&mut terms, *id)).collect();
         (shown, calls.swap(0, Ordering::Relaxed))
@@ -769,7 +786,10 @@ fn functions_of_a_program_get_terms_and_give_them() {
     assert_eq!(run(":twice(:a)"), (all("-"), 1), "None is an error");
     assert_eq!(run(":twice(?unbound)"), (all("-"), 0), "errors are not passed on");
     assert_eq!(run(":twice(?a, 1)"), (all("-"), 1), "the closure checks its arguments");
-    assert_eq!(run("sameTerm(:twice(bnode('x')), bnode('x'))").0, all(&"\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>".to_owned()));
+    assert_eq!(
+        run("sameTerm(:twice(bnode('x')), bnode('x'))").0,
+        all(&"\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>".to_owned())
+    );
 }
 
 #[test]
@@ -784,7 +804,15 @@ fn filter_selects_the_true_rows() {
     ];
     let slot = |v: &Variable| Some(usize::from(v.as_str() == "b"));
     let mut rows = |text: &str| {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+        let expr = compile(
+            &parse(text),
+            &slot,
+            &mut terms,
+            &mut NoStore,
+            &mut Patterns::default(),
+            &CustomFunctions::default(),
+        )
+        .unwrap();
         expr.filter(&mut terms, &mut NoStore, &cols, 5).unwrap()
     };
     assert_eq!(rows("?a < (?b + 120) && ?a > (?b - 120)"), [0, 3]);
@@ -821,8 +849,15 @@ fn computed_terms_that_are_equal_have_equal_ids() {
 fn named_blank_nodes_belong_to_a_solution() {
     let mut terms = terms();
     let mut run = |text: &str, cols: &[Vec<TermId>]| {
-        let expr =
-            compile(&parse(text), &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+        let expr = compile(
+            &parse(text),
+            &|_| Some(0),
+            &mut terms,
+            &mut NoStore,
+            &mut Patterns::default(),
+            &CustomFunctions::default(),
+        )
+        .unwrap();
         expr.eval_column(&mut terms, &mut NoStore, cols, 3).unwrap()
     };
     let solutions = vec![[1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec()];
@@ -863,7 +898,15 @@ fn speed_of_filters() {
         "xsd:float(?a) / ?b < 0.5",
         "xsd:double(str(?a)) < 7",
     ] {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+        let expr = compile(
+            &parse(text),
+            &slot,
+            &mut terms,
+            &mut NoStore,
+            &mut Patterns::default(),
+            &CustomFunctions::default(),
+        )
+        .unwrap();
         let mut passed = 0;
         for batch in [4096, rows] {
             let mut best = f64::INFINITY;
@@ -889,8 +932,15 @@ fn strings_that_are_not_stored_are_in_the_set_of_a_list() {
     let list: Vec<String> = (0..100).map(|n| format!("\"text number {n}\"")).collect();
     let expression = parse(&format!("STR(?x) IN ({})", list.join(", ")));
     let mut terms = terms();
-    let expr =
-        compile(&expression, &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default(), &CustomFunctions::default()).unwrap();
+    let expr = compile(
+        &expression,
+        &|_| Some(0),
+        &mut terms,
+        &mut NoStore,
+        &mut Patterns::default(),
+        &CustomFunctions::default(),
+    )
+    .unwrap();
     let ExprNode::InSet(_, members) = &expr.root else { panic!("a list: {expr:?}") };
     assert!(members.rest.is_empty(), "{:?}", members.rest);
     assert!(members.has_absent_string("text number 99") && !members.has_absent_string("text number 100"));

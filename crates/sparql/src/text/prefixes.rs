@@ -176,7 +176,10 @@ mod tests {
             known.set(name, iri).unwrap();
         }
         let missing = |text| missing_declarations(text, &known);
-        assert_eq!(missing("ASK { ?s a:p :o , _:b , <c:d> , 'c:d', ?c }"), "PREFIX a: <urn:a:> PREFIX : <urn:none:> ");
+        assert_eq!(
+            missing("ASK { ?s a:p :o , _:b , <c:d> , 'c:d', ?c }"),
+            "PREFIX a: <urn:a:> PREFIX : <urn:none:> "
+        );
         assert_eq!(missing("PREFIX a: <urn:x:> ASK { a:s a:p '1'^^xsd:int }"), "PREFIX xsd: <urn:xsd#> ");
         assert_eq!(missing("ASK { a:s a:p '1'^^<xsd:int> # c:d\n }"), "PREFIX a: <urn:a:> ");
         assert_eq!(missing("ASK { d:s <urn:p> 1 }"), "");

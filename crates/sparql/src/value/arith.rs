@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use oxsdatatypes::{Double, Float};
+use oxsdatatypes::{DayTimeDuration, Double, Float};
 
 use super::exact::{double_of_decimal, double_of_integer, float_of_decimal, float_of_integer, within_bounds};
 use super::{Decimal, Integer, Temporal, Value, duration};
@@ -156,7 +156,8 @@ fn shift(moment: Temporal, length: Temporal, forwards: bool) -> Option<Temporal>
     Some(match moment {
         T::DateTime(m) => T::DateTime(m.checked_add_duration(length)?),
         T::Date(m) => T::Date(m.checked_add_duration(length)?),
-        T::Time(m) => T::Time(m.checked_add_duration(length)?),
+        // a clock knows no months
+        T::Time(m) => T::Time(m.checked_add_day_time_duration(DayTimeDuration::try_from(length).ok()?)?),
         _ => return None,
     })
 }
@@ -196,9 +197,7 @@ pub mod round {
         let most = Integer::from(1_000_000);
         let places = i64::try_from(places.clamp(&-&most, &most)).ok()?;
         Some(match v {
-            Value::Integer(v) => {
-                Value::Integer(Decimal::from(v.clone()).rounded(places, ties)?.truncate())
-            }
+            Value::Integer(v) => Value::Integer(Decimal::from(v.clone()).rounded(places, ties)?.truncate()),
             Value::Decimal(v) => Value::Decimal(v.rounded(places, ties)?),
             // what rounds to 0 keeps its sign; NaN and the infinite ones stay
             Value::Float(f) => {

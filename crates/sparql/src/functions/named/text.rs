@@ -22,9 +22,9 @@ pub(super) fn call(func: Named, args: &[Value<'_>], terms: &Terms) -> Option<Val
             let mut tokens = string(&args[0])?.0.split(is_space);
             Some(Value::Boolean(!token.is_empty() && tokens.any(|t| t == token)))
         }
-        Named::IriToUri => escaped(&args[0], terms, |byte| {
-            byte.is_ascii_graphic() && !b"<>\"{}|\\^`".contains(&byte)
-        }),
+        Named::IriToUri => {
+            escaped(&args[0], terms, |byte| byte.is_ascii_graphic() && !b"<>\"{}|\\^`".contains(&byte))
+        }
         Named::EscapeHtmlUri => escaped(&args[0], terms, |byte| matches!(byte, b' '..=b'~')),
         Named::Between => between(args, terms),
         _ => None,
