@@ -368,7 +368,10 @@ fn levels_are_limited_in_steps() {
         let mut txn = database.begin().unwrap();
         let mut batch = QuadBatch::new(0);
         let [s, p] = ["u:s", "u:p"].map(|iri| batch.term(TermRef::Iri(iri)));
-        let o = id.map_or_else(|| batch.term(TermRef::Iri("u:o")), |id| batch.id(id));
+        let o = match id {
+            Some(id) => batch.id(id),
+            None => batch.term(TermRef::Iri("u:o")),
+        };
         let triple = batch.triple([s, p, o]);
         batch.push([s, p, triple, batch.id(TermId::DEFAULT_GRAPH)]);
         let inserted = txn.insert(&batch, &mut BlankNodes::default());
