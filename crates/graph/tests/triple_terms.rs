@@ -80,6 +80,8 @@ fn a_kill_loses_no_triple_term() {
     over_seeds(2, |seed| {
         let (dir, database) = database();
         let mut world = with_triples(database, seed);
+        let quads = world.quads(20);
+        world.insert(quads);
         for round in 0..8 {
             (0..3).for_each(|_| world.change());
             let copy = dir.path().join(format!("killed-{round}"));

@@ -623,6 +623,11 @@ impl Grammar {
                 self.pass_over(text, faults, "this does not belong here; , or ; or . should");
                 self.skip = Some(Skip::Statement(1));
             }
+            due @ (Due::Subject | Due::Object) => {
+                self.replace(text, faults, "brackets may not be within a triple");
+                self.expect(if due == Due::Subject { Due::Verb } else { Due::End });
+                self.skip = Some(Skip::Brackets(1));
+            }
             _ => {
                 self.replace(text, faults, "brackets are not a predicate");
                 self.expect(Due::Object);
