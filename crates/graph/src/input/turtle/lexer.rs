@@ -1,8 +1,8 @@
 //! Tokens of Turtle and TriG, malformed ones included.
 //!
 //! A malformed token has an end, too: that of its string or IRI on its line, or that of its word. A
-//! word ends before white space, a bracket, a quote or one of `<>,;#^|~`, and full stops at its end
-//! are not part of it. So a malformed token does not damage its neighbours.
+//! word ends before white space, a bracket, a quote or one of `<>,;#^~` and `|}`, and full stops at its
+//! end are not part of it. So a malformed token does not damage its neighbours.
 
 use snowmelt_rdfxml::OddTerms;
 
@@ -291,7 +291,7 @@ fn without_signs(line: &[u8]) -> usize {
 
 /// Whether a byte ends a word.
 fn ends_word(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b"<>\"'[](){},;#^|~".contains(&byte)
+    byte.is_ascii_whitespace() || b"<>\"'[](){},;#^~".contains(&byte)
 }
 
 fn word(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
@@ -300,6 +300,7 @@ fn word(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
         match text.get(at) {
             Some(b'\\') => at += 2,
             Some(byte) if ends_word(*byte) => break at,
+            Some(b'|') if text.get(at + 1) == Some(&b'}') => break at,
             Some(_) => at += 1,
             None if is_end => break text.len(),
             None => return None,
