@@ -139,7 +139,8 @@ fn append(term: TermRef<'_>, text: &mut String) {
         TermRef::BlankNode(_) => write!(text, "[] "),
         TermRef::Literal(literal) if literal.language().is_some() => {
             let language = literal.language().unwrap_or_default().to_ascii_lowercase();
-            write!(text, "{:?}@{language} ", literal.value())
+            let direction = literal.direction().map(|to| format!("--{to}")).unwrap_or_default();
+            write!(text, "{:?}@{language}{direction} ", literal.value())
         }
         term => write!(text, "{term} "),
     };
@@ -195,6 +196,12 @@ mod tests {
         assert_eq!(with(""), with("datatype=\"http://www.w3.org/2001/XMLSchema#string\""));
         assert_eq!(with("xml:lang=\"en-GB\""), with("xml:lang=\"en-gb\""));
         assert_ne!(with(""), with("xml:lang=\"en\""));
+        let directed = |to: &str| {
+            let its = "its:version=\"2.0\" xmlns:its=\"http://www.w3.org/2005/11/its\"";
+            with(&format!("xml:lang=\"en\" {its} its:dir=\"{to}\""))
+        };
+        assert_ne!(directed("ltr"), directed("rtl"));
+        assert_ne!(directed("ltr"), with("xml:lang=\"en\""));
     }
 
     #[test]

@@ -20,12 +20,11 @@ mod server;
 mod steps;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use snowmelt_lab::Run;
 use snowmelt_lab::report::{Figure, Report, Section};
+use snowmelt_lab::signals::Stop;
 use snowmelt_lab::undo::Undo;
 
 use finding::Finding;
@@ -76,11 +75,12 @@ struct Chapter {
 ///
 /// # Errors
 /// A step failed, with the end of what it said; an interruption. What was set up is taken down.
-pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Arc<AtomicBool>, tell: &dyn Fn(&str)) -> Result<PathBuf> {
+pub fn repeat(plan: &RepeatPlan, run: Run, stop: &Stop, tell: &dyn Fn(&str)) -> Result<PathBuf> {
     let instead = "name a folder on another disk with --out";
     snowmelt_lab::room::check(run.path(), room::needed(plan.experiment, plan.is_quick), instead)?;
     let undo = Undo::open("repeat")?;
-    let mut steps = Steps::new(plan, run.path(), stop, &undo, tell)?;
+    let stop = stop.shared();
+    let mut steps = Steps::new(plan, run.path(), &stop, &undo, tell)?;
     let chapter = match plan.experiment {
         Experiment::E1 => e1::repeat(&mut steps),
         Experiment::E2 => e2::repeat(&mut steps),

@@ -80,6 +80,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
+    let folder = std::env::current_dir().unwrap_or_default(); // a relative name is one in it
+    snowmelt_lab::check_text(args.iter().map(OsString::as_os_str).chain([folder.as_os_str()]))?;
     let matches = program::matches(command(), bsbm_drive::long_names(args))?;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.command {

@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -61,6 +62,61 @@ fn a_program_that_a_signal_ended_gives_128_and_the_signal() {
 }
 
 #[test]
+fn a_program_that_outlives_its_watch_is_ended_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap 'echo term > ended; echo last; exit' TERM; echo first; while :; do sleep 0.02; done";
+    for mark_on in [&["--mark-on", "x"][..], &[]] {
+        let _ = std::fs::remove_dir_all(dir.path().join("run"));
+        let line = [&["watch", "--seconds", "0.3", "--out", "run"], mark_on, &["--", "sh", "-c", script]];
+        let watched = lab(dir.path(), &line.concat());
+        let said = String::from_utf8_lossy(&watched.stdout);
+        assert_eq!(watched.status.code(), Some(0), "{said}");
+        assert!(said.contains("still ran at the end of the watch") && said.contains("SIGTERM"), "{said}");
+        assert!(said.contains("first\n") && said.ends_with("last\n"), "its own last words, too: {said}");
+        assert_eq!(std::fs::read_to_string(dir.path().join("ended")).unwrap(), "term\n");
+        std::fs::remove_file(dir.path().join("ended")).unwrap();
+        let page = std::fs::read_to_string(dir.path().join("run/report.html")).unwrap();
+        assert!(page.contains("still ran at the end of the watch"));
+    }
+}
+
+#[test]
+fn a_scan_by_a_command_that_fails_is_no_scan() {
+    // In memory: other tests measure the disk.
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return println!("skipped: no /dev/shm") };
+    std::fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+    for (switch, command) in [("--exec", "exit 3"), ("--before", "exit 3"), ("--exec", "kill -9 $$")] {
+        let line = ["scan", "file", "--dop", "1", "--no-trace", "--out", "run", switch, command];
+        let output = lab(dir.path(), &line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{switch} {command}: {said}");
+        let code = if command.starts_with("kill") { "137" } else { "3" };
+        assert!(said.contains(&format!("`{command}`: it ended with code {code}")), "{said}");
+        assert!(output.stdout.is_empty() && !dir.path().join("run").exists(), "nothing was measured");
+    }
+}
+
+#[test]
+fn all_of_a_program_s_output_reaches_a_slow_reader() {
+    use std::io::Read;
+    let dir = tempfile::tempdir().unwrap();
+    let script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done";
+    let line = ["watch", "--out", "run", "--mark-on", "line 19999$", "--", "sh", "-c", script];
+    let mut child = command(dir.path(), &line).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut said, mut bytes) = (Vec::new(), [0; 8192]);
+    let mut out = child.stdout.take().unwrap();
+    while let Ok(n @ 1..) = out.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..n]);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(child.wait().unwrap().success());
+    let said = String::from_utf8(said).unwrap();
+    let lines = said.lines().filter(|line| line.starts_with("line ")).count();
+    assert_eq!(lines, 20_000);
+    assert!(said.find("line 19999") < said.find("major faults"), "its output stands before ours");
+}
+
+#[test]
 fn a_reader_that_has_gone_and_a_full_disk_are_no_panics() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
@@ -106,9 +162,9 @@ fn a_limit_on_the_size_of_files_is_as_a_full_disk() {
 fn a_disk_is_measured_by_one_command_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+    // Past the page cache, as a buffered cell ends once it has read every place.
     let line = |runtime: &'static str, out: &'static str| {
-        let cell = ["read", "file", "--bs", "4k", "--iodepth", "1", "--direct", "off", "--runtime", runtime];
-        [&cell[..], &["--out", out]].concat()
+        ["read", "file", "--bs", "4k", "--iodepth", "1", "--runtime", runtime, "--out", out]
     };
     let quick = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(dir.path().join("quick"));
@@ -126,12 +182,19 @@ fn a_disk_is_measured_by_one_command_at_a_time() {
         .spawn()
         .unwrap();
     let holder = format!("(process {})", first.id());
-    let refused = (0..100).find_map(|_| {
+    // Other tests may measure the disk before it.
+    let begun = Instant::now();
+    let refused = loop {
         let (done, said) = quick(&[]);
         let names = said.contains("is being measured by `snowmelt-lab read file") && said.contains(&holder);
-        (!done && names).then_some(said)
-    });
-    assert!(refused.is_some_and(|said| said.contains("--wait")), "{holder}");
+        if !done && names {
+            break said;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(50), "{holder}: {done} {said}");
+        // It looks now and then whether the disk is free: one that asks without pause is first.
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    assert!(refused.contains("--wait"), "{refused}");
     first.kill().unwrap();
     first.wait().unwrap();
     let (done, said) = quick(&["--wait"]);
@@ -254,6 +317,7 @@ fn what_cannot_be_measured_is_refused_in_one_line_and_changes_nothing() {
         assert!(output.stdout.is_empty(), "{line:?}: nothing was measured");
     }
     assert_eq!(std::fs::read(path.join("precious")).unwrap(), b"data");
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 1, "no folder is left");
 }
 
 /// A file system of a few MiB, unmounted when dropped.

@@ -3,9 +3,10 @@
 //!
 //! For each kind: make it, mount it, run `lab read` on a file in it and `lab write` to a new one,
 //! each with a run folder of its own, and unmount it. The device is a loop device over a file in a
-//! folder, or one that is named, of which everything is lost: an emulated one, say. All of it is in
-//! the journal of undo. A kind without its mkfs, or that the kernel does not mount, is left out,
-//! and the page says why.
+//! folder, or one that is named, of which everything is lost: an emulated one, say. Its disks are
+//! held from the first mkfs to the end. All of it is in the journal of undo. A kind without its
+//! mkfs, that the kernel does not mount, or that has no room for the files, is left out, or what of
+//! it was not measured, and the page says why.
 
 mod page;
 mod volume;
@@ -22,9 +23,12 @@ use snowmelt_io::LoopOptions;
 
 use crate::file_systems::page::report;
 use crate::file_systems::volume::{FileSystemKind, Volume};
+use crate::machine::BlockDevice;
 use crate::read::{self, CellResult, ReadArgs, name_of as name_of_cell};
+use crate::run::RunFolder;
+use crate::target::held::Busy;
 use crate::target::{Target, data_file};
-use crate::undo::Undo;
+use crate::undo::{Undo, signals};
 use crate::write::{self, RungResult, WriteArgs, name_of as name_of_rung};
 use crate::{LabError, Run, size};
 
@@ -62,6 +66,8 @@ pub struct FileSystemsArgs {
         allow_hyphen_values = true
     )]
     write: String,
+    #[command(flatten)]
+    busy: Busy,
     /// Folder of the run
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -127,36 +133,41 @@ pub fn run(args: &FileSystemsArgs) -> Result<(), LabError> {
         ));
     }
     let undo = Undo::open("file-systems")?;
+    let folder = RunFolder::create("file-systems", args.out.as_deref())?;
     let device = device(args, &undo)?;
-    let mut run = Run::create("file-systems", args.out.as_deref())?;
+    let mut run = folder.begin();
     run.settings(&serde_json::json!({
         "place": args.place, "device": device, "kinds": args.kinds.iter().map(|k| k.name()).collect::<Vec<_>>(),
         "file_bytes": args.file, "read": args.read, "write": args.write,
     }));
     run.compare_by("cells", &["file_system", "what", "cell"], &[("per_s", true), ("p99_ns", false)]);
-    if let Some(device) = crate::machine::BlockDevice::find(&device)? {
+    if let Some(device) = BlockDevice::find(&device)? {
         run.device(device);
     }
     let mut lines = run.lines("cells")?;
     let mut compared = Compared { cells: Vec::new(), made: Vec::new(), left_out: Vec::new() };
     for kind in &args.kinds {
         match Volume::make(*kind, &device, &undo)? {
-            Err(why) => {
-                crate::tell!("left out: {why}");
-                compared.left_out.push(why);
-            }
+            Err(why) => compared.leave_out(why),
             Ok(volume) => {
                 crate::say!("\n{}", volume.made);
-                let cells = measured(args, &volume, &mut run)?;
-                cells.iter().try_for_each(|cell| lines.write(cell))?;
-                compared.cells.extend(cells);
                 compared.made.push(volume.made.clone());
+                let outcome = measure(args, &volume, &mut run, &undo, &mut |cell| {
+                    lines.write(&cell)?;
+                    compared.cells.push(cell);
+                    Ok(())
+                });
                 volume.take_down(&undo)?;
+                match outcome {
+                    Ok(()) => {}
+                    Err(LabError::Stopped) => return Err(LabError::Stopped),
+                    Err(e) => compared.leave_out(format!("{}: not all of it was measured: {e}", kind.name())),
+                }
             }
         }
     }
     undo.undo()?;
-    if compared.made.is_empty() {
+    if compared.cells.is_empty() {
         return Err(LabError::Argument(format!("no file system: {}", compared.left_out.join("; "))));
     }
     let page = run.finish(report(&compared))?;
@@ -164,32 +175,42 @@ pub fn run(args: &FileSystemsArgs) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The device that the file systems are made on.
-fn device(args: &FileSystemsArgs, undo: &Undo) -> Result<PathBuf, LabError> {
-    if !args.place.is_dir() {
-        let target = Target::look(&args.place)?;
-        let why = match std::fs::metadata(&args.place) {
-            Ok(meta) if !std::os::unix::fs::FileTypeExt::is_block_device(&meta.file_type()) => {
-                Some(("is a file", "name its folder, or a block device"))
-            }
-            _ if !args.destroy => Some(("would be overwritten", "allow it with --destroy")),
-            _ => None,
-        };
-        if let Some((why, instead)) = why {
-            return Err(LabError::refused(args.place.display(), why, instead));
-        }
-        target.refuse_if_in_use()?;
-        return Ok(args.place.clone());
+impl Compared {
+    fn leave_out(&mut self, why: String) {
+        crate::tell!("left out: {why}");
+        self.left_out.push(why);
     }
-    let backing = args.place.join(format!("snowmelt-lab-file-systems-{}", std::process::id()));
-    data_file::make(&backing, args.size, GOLDEN, undo)?;
-    let backing = std::path::absolute(&backing).map_err(|e| LabError::file("look at", &backing, e))?;
-    Ok(undo.attach_loop(&backing, &LoopOptions::default())?.1)
 }
 
-/// Reads and writes in one file system.
-fn measured(args: &FileSystemsArgs, volume: &Volume, run: &mut Run) -> Result<Vec<OnFileSystem>, LabError> {
-    let mut cells = Vec::new();
+/// The device that the file systems are made on, with its disks held.
+fn device(args: &FileSystemsArgs, undo: &Undo) -> Result<PathBuf, LabError> {
+    let stop = signals::stop_on_signal();
+    if !args.place.is_dir() {
+        Target::look(&args.place)?;
+        if !snowmelt_io::is_block_device(&args.place) {
+            let instead = "name its folder, or a block device";
+            return Err(LabError::refused(args.place.display(), "is a file", instead));
+        }
+        // Every mkfs and every mount takes it for itself.
+        drop(args.busy.take(&args.place, args.destroy, &[], undo, stop.flag())?);
+        return Ok(args.place.clone());
+    }
+    args.busy.hold(BlockDevice::find(&args.place)?.as_slice(), undo, stop.flag())?;
+    let backing = args.place.join(format!("snowmelt-lab-file-systems-{}", std::process::id()));
+    data_file::make(&backing, args.size, GOLDEN, undo)?;
+    let (_, device) = undo.attach_loop(&backing, &LoopOptions::default())?;
+    args.busy.hold(BlockDevice::find(&device)?.as_slice(), undo, stop.flag())?;
+    Ok(device)
+}
+
+/// Reads and writes in one file system; each of the cells is taken as soon as it was measured.
+fn measure(
+    args: &FileSystemsArgs,
+    volume: &Volume,
+    run: &mut Run,
+    undo: &Undo,
+    take: &mut dyn FnMut(OnFileSystem) -> Result<(), LabError>,
+) -> Result<(), LabError> {
     let name = volume.kind.name();
     let steps = run.path().join("steps");
     std::fs::create_dir_all(&steps).map_err(|e| LabError::file("make the folder", &steps, e))?;
@@ -204,24 +225,24 @@ fn measured(args: &FileSystemsArgs, volume: &Volume, run: &mut Run) -> Result<Ve
     if !args.read.trim().is_empty() {
         let (file, out) = (volume.folder.join("read"), steps.join(format!("{name}-read")));
         // It goes with the file system.
-        let own = Undo::open("file-systems-file")?;
+        let own = Undo::open_within(undo, "file-systems-file")?;
         data_file::make(&file, args.file, GOLDEN, &own)?;
-        read::run(&read_line(args, &file, &out)?)?;
+        read::run_within(&read_line(args, &file, &out)?, undo)?;
         own.undo()?;
         for result in results::<CellResult>(&out.join("cells.jsonl"))? {
             result.doubts.iter().for_each(|doubt| run.doubt(format!("{name}: {doubt}")));
-            cells.push(cell("read", name_of_cell(&result.cell), result.iops, &result.clat));
+            take(cell("read", name_of_cell(&result.cell), result.iops, &result.clat))?;
         }
     }
     if !args.write.trim().is_empty() {
         let (file, out) = (volume.folder.join("write"), steps.join(format!("{name}-write")));
-        write::run(&write_line(args, &file, &out)?)?;
+        write::run_within(&write_line(args, &file, &out)?, undo)?;
         for result in results::<RungResult>(&out.join("rungs.jsonl"))? {
             result.doubts.iter().for_each(|doubt| run.doubt(format!("{name}: {doubt}")));
-            cells.push(cell("write", name_of_rung(&result.rung), result.durable_per_s, &result.clat));
+            take(cell("write", name_of_rung(&result.rung), result.durable_per_s, &result.clat))?;
         }
     }
-    Ok(cells)
+    Ok(())
 }
 
 fn read_line(args: &FileSystemsArgs, file: &Path, out: &Path) -> Result<ReadArgs, LabError> {
@@ -286,16 +307,77 @@ mod tests {
         write_line(&args(&[place]), Path::new("f"), Path::new("o")).unwrap();
     }
 
-    #[test]
-    fn each_kind_is_made_measured_and_taken_down() {
+    /// Two folders, for the loop device and for the run, where root has loop devices.
+    fn folders() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
-            return println!("skipped: needs root and loop devices");
+            println!("skipped: needs root and loop devices");
+            return None;
         }
         let dir = tempfile::tempdir().unwrap();
         let (place, out) = (dir.path().join("place"), dir.path().join("run"));
         std::fs::create_dir(&place).unwrap();
+        Some((dir, place, out))
+    }
+
+    #[test]
+    fn a_kind_without_room_is_told_and_the_others_are_measured() {
+        let Some((dir, place, out)) = folders() else { return };
+        // Through a link: the loop device is ours by its real path.
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&place, &link).unwrap();
+        // ext4 has room for the file of the reads, and none for that of the writes.
         let words = [
-            &[place.to_str().unwrap(), "--size", "400m", "--file", "8m", "--out", out.to_str().unwrap()][..],
+            &[link.to_str().unwrap(), "--wait", "--kinds", "ext4", "--size", "400m", "--file", "8m"][..],
+            &["--out", out.to_str().unwrap(), "--read", "--bs 4k --iodepth 1 --direct on --runtime 0.1"],
+            &["--write", "--size 8m,2g --engine inline --direct on --sync end --writes 1000000"],
+        ];
+        match run(&args(&words.concat())) {
+            Err(e) if e.to_string().contains("no mkfs") || e.to_string().contains("loop") => {
+                return println!("skipped: {e}");
+            }
+            other => other.unwrap(),
+        }
+        let report = std::fs::read_to_string(out.join("report.json")).unwrap();
+        assert!(
+            report.contains("ext4: not all of it was measured") && report.contains("are needed"),
+            "{report}"
+        );
+        let cells = std::fs::read_to_string(out.join("cells.jsonl")).unwrap();
+        assert_eq!(cells.lines().count(), 1, "{cells}");
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+        let loops = std::fs::read_dir("/sys/block").unwrap().flatten();
+        let shown = loops.filter_map(|entry| snowmelt_io::loop_backing(Path::new(&entry.file_name())));
+        let left: Vec<PathBuf> = shown.filter(|backing| backing.starts_with(&place)).collect();
+        assert!(left.is_empty(), "attached still: {left:?}");
+    }
+
+    #[test]
+    fn a_device_that_another_command_measures_is_left_alone() {
+        let Some((dir, ..)) = folders() else { return };
+        let backing = dir.path().join("backing");
+        let bytes = vec![7; 1 << 20];
+        std::fs::write(&backing, &bytes).unwrap();
+        let other = Undo::open_in(&dir.path().join("state"), "other").unwrap();
+        let Ok((_, device)) = other.attach_loop(&backing, &LoopOptions::default()) else {
+            return println!("skipped: no loop devices here");
+        };
+        let disk = BlockDevice::find(&device).unwrap().unwrap();
+        assert!(other.hold(&std::fs::canonicalize(disk.sys()).unwrap()).unwrap());
+        let out = dir.path().join("run");
+        let line = [device.to_str().unwrap(), "--destroy", "--out", out.to_str().unwrap()];
+        // Its disk may be measured by another test: that is told as well.
+        let error = run(&args(&line)).unwrap_err().to_string();
+        assert!(error.contains("is being measured by"), "{error}");
+        other.undo().unwrap();
+        assert_eq!(std::fs::read(&backing).unwrap(), bytes);
+    }
+
+    #[test]
+    fn each_kind_is_made_measured_and_taken_down() {
+        let Some((_dir, place, out)) = folders() else { return };
+        let words = [
+            &[place.to_str().unwrap(), "--wait", "--size", "400m", "--file", "8m"][..],
+            &["--out", out.to_str().unwrap()],
             &["--read", "--bs 4k --iodepth 1,8 --direct on --runtime 0.1"],
             &["--write", "--size 8m --engine inline --direct on --prefetch off --sync end --writes 64"],
         ];

@@ -50,7 +50,7 @@ pub use device::scheduler::{Scheduler, SchedulerChoice, chosen as chosen_schedul
 pub use device::{Behind, activity_of as device_activity_of, server_of as device_server_of};
 pub use error::LabError;
 pub use machine::{cpu, diskstats, program};
-pub use run::arguments::OnOff;
+pub use run::arguments::{OnOff, check_text};
 pub use run::functions;
 pub use run::{JsonLines, Run};
 pub use snowmelt_base::size;
@@ -97,12 +97,12 @@ pub fn run(command: Command) -> Result<u8, LabError> {
     match command {
         Command::Cap(args) => return cap::run(&args),
         Command::Watch(args) => return watch::run(&args),
+        Command::Trace(args) => return trace::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Compare(args) => run::compare::run(&args),
         Command::Report(args) => report::command::run(&args),
         Command::Gallery(args) => report::gallery::run(&args),
-        Command::Trace(args) => trace::run(&args),
         Command::Mark(args) => watch::mark::run(&args),
         Command::Scan(args) => scan::run(&args),
         Command::FileSystems(args) => file_systems::run(&args),

@@ -10,6 +10,7 @@ mod kin;
 pub mod others;
 pub(crate) mod proc_stat;
 pub mod program;
+pub(crate) mod stacked;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -237,10 +238,12 @@ impl CpuClock {
         kin::of_children()
     }
 
-    /// The share of all processors that went to ours until then, `ticks` left out.
+    /// The share of all processors that went to ours until then, `ticks` left out. At most 1: the
+    /// kernel sums up the whole machine's time later than that of a process.
     pub fn share_of_ours(self, later: CpuClock, ticks: u64) -> f64 {
         let total = later.total.saturating_sub(self.total).max(1) as f64;
-        later.ours.saturating_sub(self.ours).saturating_sub(ticks) as f64 / total
+        let ours = later.ours.saturating_sub(self.ours).saturating_sub(ticks) as f64;
+        (ours / total).min(1.0)
     }
 
     /// The change since the first look.
@@ -290,6 +293,8 @@ mod tests {
             |total, idle, steal, ours| CpuClock { total, idle, steal, ours, since_epoch_ms: total * 5 };
         let busy = clock(1000, 500, 10, 100).until(clock(1200, 600, 20, 150));
         assert_eq!((busy.seconds, busy.steal, busy.others), (1.0, 0.05, 0.2));
+        let ours = |ticks| clock(1000, 500, 10, 100).share_of_ours(clock(1004, 500, 10, 106), ticks);
+        assert_eq!((ours(0), ours(4), ours(9)), (1.0, 0.5, 0.0));
     }
 
     #[test]

@@ -24,7 +24,6 @@ use snowmelt_io::{DeviceModel, JobEngine, Pattern};
 use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
-use crate::machine::BlockDevice;
 use crate::machine::awake::Awake;
 use crate::machine::others::Parties;
 use crate::read::bench::{ReadBench, too_small};
@@ -32,6 +31,7 @@ pub use crate::read::cell::{BufferMemory, CellResult, ReadCell, name_of};
 use crate::read::plan::{Align, Planned, plan};
 use crate::read::report::report;
 use crate::report::Unit;
+use crate::run::RunFolder;
 use crate::run::arguments::{EngineName, Given, Idle, OnOff, parse_pattern};
 use crate::run::load::{Distribution, LoadArgs};
 use crate::run::turns::{self, Measured, Turns};
@@ -159,25 +159,40 @@ impl ReadArgs {
 /// # Errors
 /// The arguments make no sense, the file cannot be read, or the run folder cannot be written.
 pub fn run(args: &ReadArgs) -> Result<(), LabError> {
+    run_with(args, &Undo::open("read")?)
+}
+
+/// As [`run`], for a command that holds the disk already.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_within(args: &ReadArgs, outer: &Undo) -> Result<(), LabError> {
+    run_with(args, &Undo::open_within(outer, "read")?)
+}
+
+fn run_with(args: &ReadArgs, undo: &Undo) -> Result<(), LabError> {
     check(args)?;
     let model = args.model.as_deref().map(DeviceModel::named).transpose()?;
     let stop = signals::stop_on_signal();
-    let undo = Undo::open("read")?;
-    let hold = |disks: &[BlockDevice]| match &model {
-        None => args.busy.hold(disks, &undo, stop.flag()),
-        Some(_) => Ok(()),
+    let folder = RunFolder::create("read", args.out.as_deref())?;
+    let claim = match (args.writes(), &model) {
+        (true, _) => Some(args.busy.take(&args.path, args.destroy, &[], undo, stop.flag())?),
+        (false, None) => {
+            // Before its disk is waited for.
+            std::fs::metadata(&args.path).map_err(|e| LabError::file("read", &args.path, e))?;
+            args.busy.hold(data_file::disk_below(&args.path)?.as_slice(), undo, stop.flag())?;
+            None
+        }
+        (false, Some(_)) => None,
     };
-    if args.writes() {
-        data_file::may_be_written(&args.path, args.destroy)?;
-    }
-    hold(data_file::disk_below(&args.path)?.as_slice())?;
-    if args.writes() {
-        make_if_missing(args, &undo)?;
-    }
+    let _claim = match claim {
+        None => None,
+        Some(claim) => {
+            make_if_missing(args, undo)?;
+            Some(claim.once_made(&args.path)?)
+        }
+    };
     let target = if model.is_some() { Target::any(&args.path)? } else { Target::look(&args.path)? };
-    if args.writes() {
-        target.refuse_if_in_use()?;
-    }
     let range = target.range(args.range)?;
     if let Some(bs) = args.sizes.iter().max().filter(|bs| **bs > range) {
         return Err(too_small(&target, range, *bs));
@@ -200,10 +215,10 @@ pub fn run(args: &ReadArgs) -> Result<(), LabError> {
         shown: args.percentile_list.0.clone(),
         histogram: args.histogram,
         model: model.clone(),
-        trace: args.trace.then_some(&undo),
+        trace: args.trace.then_some(undo),
         stop: stop.flag(),
     };
-    measure(args, &bench, &plan, &undo, &stop)
+    measure(args, folder.begin(), &bench, &plan, undo, &stop)
 }
 
 /// The file that a mix writes to, where there is none.
@@ -225,13 +240,13 @@ fn only_of_files_to_make(path: &Path) -> LabError {
 /// Measures the plan in turns.
 fn measure(
     args: &ReadArgs,
+    mut run: Run,
     bench: &ReadBench<'_>,
     plan: &[Planned],
     undo: &Undo,
     stop: &Stop,
 ) -> Result<(), LabError> {
     let target = bench.target;
-    let mut run = Run::create("read", args.out.as_deref())?;
     run.settings(&ReadSettings::from_args(args, bench.range));
     match args.model {
         Some(_) => run.device_of_others(target.device.clone()), // and is not asked
@@ -372,8 +387,12 @@ fn idle(args: &ReadArgs) -> Vec<Idle<'static>> {
         ("prefetch", is_direct, past),
         ("no-hint", is_direct, past),
         ("mem", is_mapped, "mapped memory has no buffers of ours; add another --engine"),
+        ("destroy", !args.writes(), READS_ONLY),
+        ("size", !args.writes(), READS_ONLY),
     ]
 }
+
+const READS_ONLY: &str = "nothing is written; add a --rwmixread below 100";
 
 fn heading(shown: &[f64]) -> String {
     let percentiles: String =
@@ -468,6 +487,8 @@ mod tests {
             ("f --once --random-distribution zipf:1", "every place once"),
             ("f --trace --rwmixread 50", "--rwmixread"),
             ("f --queue elevator --queue fifo", "--queue-depth"),
+            ("f --rwmixread 100 --destroy", "--destroy would change nothing"),
+            ("f --rwmixread 100 --size 1g", "--size would change nothing"),
         ] {
             let error = check(&args(line).unwrap()).unwrap_err().to_string();
             assert!(error.contains(says), "{line}: {error}");

@@ -14,6 +14,9 @@ pub const RESERVE: u64 = 64 << 20;
 /// Unit of `st_blocks`.
 const BLOCK: u64 = 512;
 
+/// Smaller blocks are of no use to a page cache.
+const LEAST_BLOCK: u64 = 4096;
+
 /// Bytes that are free to this user where `path` is or will be; `None` where the file system does
 /// not tell.
 ///
@@ -33,13 +36,32 @@ pub fn bytes_free(path: &Path) -> Result<Option<u64>, LabError> {
 /// # Errors
 /// There is no room; the message has both numbers.
 pub fn check(path: &Path, needed: u64, instead: &str) -> Result<(), LabError> {
-    let has = fs::metadata(path).ok().filter(|meta| meta.is_file()).map_or(0, |meta| meta.blocks() * BLOCK);
-    let Some(free) = bytes_free(path)? else { return Ok(()) };
-    let missing = needed.saturating_sub(has);
-    if fits(missing, free) {
-        return Ok(());
+    check_more(path, needed.saturating_sub(bytes_of(path)), instead)
+}
+
+/// Refuses to write `missing` bytes at `path` to blocks that it does not have yet, as [`check`]
+/// does.
+///
+/// # Errors
+/// There is no room; the message has both numbers.
+pub fn check_more(path: &Path, missing: u64, instead: &str) -> Result<(), LabError> {
+    match bytes_free(path)? {
+        Some(free) if !fits(missing, free) => Err(too_little(path, missing, free, instead)),
+        _ => Ok(()),
     }
-    Err(too_little(path, missing, free, instead))
+}
+
+/// Bytes of the blocks that a file has.
+pub fn bytes_of(path: &Path) -> u64 {
+    fs::metadata(path).ok().filter(|meta| meta.is_file()).map_or(0, |meta| meta.blocks() * BLOCK)
+}
+
+/// Bytes that a write of `bytes` into a hole takes at most: a file system gives whole blocks.
+pub fn taken(path: &Path, bytes: u64) -> u64 {
+    let block = rustix::fs::statvfs(existing(path)).map_or(0, |stat| stat.f_frsize).max(LEAST_BLOCK);
+    // One that is no multiple begins within a block and ends within another.
+    let more = if bytes.is_multiple_of(block) { 0 } else { block };
+    bytes.next_multiple_of(block).saturating_add(more)
 }
 
 /// The refusal of `missing` bytes where only `free` are.
@@ -89,6 +111,16 @@ mod tests {
     fn the_reserve_stays_free() {
         assert!(fits(0, 0) && fits(1, RESERVE + 1) && fits(RESERVE, 2 * RESERVE));
         assert!(!fits(1, RESERVE) && !fits(u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn a_small_write_into_a_hole_takes_a_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = |bytes| taken(dir.path(), bytes);
+        let block = taken(1) / 2;
+        assert!(block >= LEAST_BLOCK);
+        assert_eq!([taken(block), taken(16 * block)], [block, 16 * block]);
+        assert_eq!(taken(block + 1), 3 * block);
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::machine::others::{DiskClock, DiskDisturbance, DiskUse, Parties, in_wo
 use crate::machine::program::ProcessIo;
 use crate::machine::{BlockDevice, CpuClock, Disturbance, Machine};
 use crate::report::Report;
+use crate::undo::locked;
 
 /// Share of the processors above which the hypervisor's or other programs' use puts a run in
 /// doubt.
@@ -40,12 +41,22 @@ const OTHERS_DOUBT: f64 = 0.10;
 /// Bytes of others below which a disk that has little to do is not disturbed.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// A run in progress.
-pub struct Run {
+/// Runs without `--out` are kept in this folder of the one that the command is run in.
+const HERE: &str = "snowmelt-lab";
+
+/// The folder of a run that has yet to begin: taken before time is spent on what is measured.
+pub(crate) struct RunFolder {
     path: PathBuf,
-    /// The folder was not there before.
+    /// It was not there before.
     made: bool,
     kind: String,
+    /// Of the folder, which no other run may be in.
+    _lock: File,
+}
+
+/// A run in progress.
+pub struct Run {
+    folder: RunFolder,
     machine: Machine,
     devices: Vec<BlockDevice>,
     disks: BTreeMap<String, DiskClock>,
@@ -103,32 +114,46 @@ impl JsonLines {
     }
 }
 
-impl Run {
+impl RunFolder {
     /// Makes the folder: `out`, or `snowmelt-lab/KIND-TIME` here. A folder with anything in it
     /// is refused.
     ///
     /// # Errors
-    /// The folder is there and not empty, or cannot be made.
-    pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
-        let began_at = utc_now();
+    /// The folder is there and not empty, or cannot be made or written to.
+    pub fn create(kind: &str, out: Option<&Path>) -> Result<RunFolder, LabError> {
+        const OTHER: &str = "name another with --out";
+        let failed = |doing: &str, path: &Path, e: std::io::Error| {
+            LabError::refused(path.display(), format!("{doing} ({e})"), OTHER)
+        };
         let path = match out {
             Some(path) => path.to_path_buf(),
-            None => fresh(&Path::new("snowmelt-lab").join(format!("{kind}-{}", began_at.replace(':', "")))),
+            None => fresh(Path::new(HERE), kind).map_err(|(path, e)| failed("cannot be made", &path, e))?,
         };
-        let occupied = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
-        if occupied || path.is_file() {
-            return Err(LabError::refused(
-                path.display(),
-                "there is something in it already",
-                "a run gets a folder of its own: name another with --out",
-            ));
+        let not_alone = |why| {
+            LabError::refused(path.display(), why, "a run gets a folder of its own: name another with --out")
+        };
+        let is_occupied = || fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
+        if path.is_file() || is_occupied() {
+            return Err(not_alone("there is something in it already"));
         }
-        let made = !path.exists();
-        fs::create_dir_all(&path).map_err(|e| LabError::file("make the folder", &path, e))?;
-        Ok(Run {
-            path,
-            made,
-            kind: kind.into(),
+        let made = out.is_none() || make(&path).map_err(|e| failed("cannot be made", &path, e))?;
+        // Another command may have been given the folder, and have nothing in it yet.
+        let lock = alone_in(&path).map_err(|e| failed("cannot be locked", &path, e))?;
+        let lock = lock.ok_or_else(|| not_alone("another run is in it"))?;
+        if is_occupied() {
+            return Err(not_alone("there is something in it already"));
+        }
+        let folder = RunFolder { path, made, kind: kind.into(), _lock: lock };
+        let trial = folder.path.join("trial");
+        let tried = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
+        tried.map_err(|e| failed("cannot be written to", &folder.path, e))?;
+        Ok(folder)
+    }
+
+    /// The run begins: from now on it is seen how busy the machine is.
+    pub fn begin(self) -> Run {
+        Run {
+            folder: self,
             machine: Machine::here(),
             devices: Vec::new(),
             disks: BTreeMap::new(),
@@ -141,18 +166,31 @@ impl Run {
             began: CpuClock::now(),
             interrupts: InterruptCounts::now(),
             untimed: false,
-            began_at,
-        })
+            began_at: utc_now(),
+        }
+    }
+}
+
+impl Run {
+    /// Makes the folder, `out`, or `snowmelt-lab/KIND-TIME` here, and begins. A folder with
+    /// anything in it is refused.
+    ///
+    /// # Errors
+    /// The folder is there and not empty, or cannot be made.
+    pub fn create(kind: &str, out: Option<&Path>) -> Result<Run, LabError> {
+        RunFolder::create(kind, out).map(RunFolder::begin)
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.folder.path
     }
 
     /// The settings, for `settings.json`.
     pub fn settings(&mut self, settings: &impl Serialize) {
-        self.settings = serde_json::to_value(settings).expect("settings are plain data");
+        // A path may be no text.
+        self.settings =
+            serde_json::to_value(settings).unwrap_or_else(|e| json!({ "not told": e.to_string() }));
     }
 
     /// A device that is measured from now on, as it is set now. Work of other programs on its
@@ -221,7 +259,7 @@ impl Run {
     /// # Errors
     /// The file cannot be made.
     pub fn lines(&self, name: &str) -> Result<JsonLines, LabError> {
-        let path = self.path.join(format!("{name}.jsonl"));
+        let path = self.folder.path.join(format!("{name}.jsonl"));
         let file = File::create_new(&path).map_err(|e| LabError::file("create", &path, e))?;
         Ok(JsonLines { path, file: BufWriter::new(file) })
     }
@@ -258,10 +296,10 @@ impl Run {
             self.devices.iter().filter_map(|device| self.interrupts.until(&now, device)).collect();
         report.facts = self.facts(&busy, &interrupts);
         let settings = json!({
-            "kind": self.kind,
+            "kind": self.folder.kind,
             "version": env!("CARGO_PKG_VERSION"),
             "began": self.began_at,
-            "command": std::env::args().collect::<Vec<_>>(),
+            "command": command_line(),
             "settings": self.settings,
             "comparison": self.comparison,
             "doubts": self.doubts,
@@ -275,13 +313,13 @@ impl Run {
         self.write("settings.json", &settings)?;
         self.write("machine.json", &machine)?;
         self.write("report.json", &report)?;
-        let page = self.path.join("report.html");
+        let page = self.folder.path.join("report.html");
         fs::write(&page, report.html()).map_err(|e| LabError::file("write", &page, e))?;
         Ok(page)
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
-        let path = self.path.join(name);
+        let path = self.folder.path.join(name);
         let text = serde_json::to_string_pretty(value).expect("plain data");
         fs::write(&path, text + "\n").map_err(|e| LabError::file("write", &path, e))
     }
@@ -306,10 +344,12 @@ impl Run {
         }
         let requests = busy.others_requests.map(|n| format!(" and {} of the requests", percent(n)));
         let who = in_words(&used.named).map(|names| format!(" (all their I/O: {names})"));
+        let is_known = used.is_known || self.traced.contains_key(disk);
         self.doubt(format!(
-            "{} of the bytes{} of the disk {disk} were other programs'{}",
+            "{} of the bytes{} of the disk {disk} were other programs'{}{}",
             percent(busy.others_bytes),
             requests.unwrap_or_default(),
+            if is_known { "" } else { ", or the file system's own" },
             who.unwrap_or_default()
         ));
     }
@@ -329,7 +369,7 @@ impl Run {
     /// Name and value of what the page tells about the circumstances.
     fn facts(&self, busy: &Disturbance, interrupts: &[DeviceInterrupts]) -> Vec<(String, String)> {
         let m = &self.machine;
-        let command: Vec<String> = std::env::args().map(|arg| quoted(&arg)).collect();
+        let command: Vec<String> = command_line().iter().map(|arg| quoted(arg)).collect();
         let mut facts = vec![
             ("Command".into(), command.join(" ")),
             ("Begun".into(), self.began_at.clone()),
@@ -382,26 +422,67 @@ fn device_fact(device: &BlockDevice) -> (String, String) {
     (format!("Device {}", device.name), value)
 }
 
-impl Drop for Run {
+impl Drop for RunFolder {
     /// A run that failed before anything was measured leaves no folder.
     fn drop(&mut self) {
         let entries = || fs::read_dir(&self.path).into_iter().flatten().flatten();
         if self.made && entries().all(|entry| entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)) {
             entries().for_each(|entry| drop(fs::remove_file(entry.path())));
             drop(fs::remove_dir(&self.path));
+            if self.path.parent() == Some(Path::new(HERE)) {
+                drop(fs::remove_dir(HERE)); // while no other run is in it
+            }
         }
     }
 }
 
-/// `path`, or `path-2`, `path-3` … when it is there already.
-fn fresh(path: &Path) -> PathBuf {
-    let mut candidate = path.to_path_buf();
-    let mut n = 2;
-    while candidate.exists() {
-        candidate = PathBuf::from(format!("{}-{n}", path.display()));
-        n += 1;
+/// Makes `KIND-TIME` in a folder, with a number behind it where another command has that.
+fn fresh(above: &Path, kind: &str) -> Result<PathBuf, (PathBuf, std::io::Error)> {
+    let name = format!("{kind}-{}", utc_now().replace(':', ""));
+    let mut path = above.join(&name);
+    for n in 2.. {
+        match make(&path) {
+            Ok(true) => return Ok(path),
+            Ok(false) => path = above.join(format!("{name}-{n}")),
+            Err(e) => return Err((path, e)),
+        }
     }
-    candidate
+    unreachable!("a number is free")
+}
+
+/// The lock of a run's folder; nothing while another run has it, or has just removed it.
+fn alone_in(folder: &Path) -> std::io::Result<Option<File>> {
+    match locked(folder, File::options().read(true)) {
+        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+        lock => lock,
+    }
+}
+
+/// Makes a folder, with those above it; false when it was there.
+fn make(path: &Path) -> std::io::Result<bool> {
+    use std::io::ErrorKind::{AlreadyExists, NotFound};
+    const ATTEMPTS: usize = 1000;
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        // A run that was refused removes the one above, which it had made: anew, then.
+        let again = attempts < ATTEMPTS;
+        match above.map_or(Ok(()), fs::create_dir_all) {
+            Err(e) if again && matches!(e.kind(), NotFound | AlreadyExists) => continue,
+            made => made?,
+        }
+        match fs::create_dir(path) {
+            Ok(()) => return Ok(true),
+            Err(e) if e.kind() == AlreadyExists => return Ok(false),
+            Err(e) if again && e.kind() == NotFound => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn command_line() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
 fn quoted(arg: &str) -> String {
@@ -438,6 +519,47 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
     use crate::machine::others::Moved;
+
+    #[test]
+    fn runs_of_one_second_have_folders_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let above = dir.path().join("here");
+        let folders: std::collections::BTreeSet<PathBuf> = std::thread::scope(|scope| {
+            let begun: Vec<_> = (0..8).map(|_| scope.spawn(|| fresh(&above, "read").unwrap())).collect();
+            begun.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(folders.len(), 8);
+        assert!(folders.iter().all(|folder| folder.is_dir()));
+    }
+
+    #[test]
+    fn a_folder_is_made_while_others_remove_the_one_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let above = dir.path().join("above");
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        let mut failed = Vec::<String>::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    drop(fs::remove_dir(&above));
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+            });
+            for _ in 0..2000 {
+                let made = make(&above.join("run"));
+                drop(fs::remove_dir(above.join("run")));
+                failed.extend(
+                    made.map(|made| (!made).then(|| "it was there".into()))
+                        .unwrap_or_else(|e| Some(e.to_string())),
+                );
+            }
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(failed, [""; 0]);
+        assert!(make(Path::new("")).is_err());
+        fs::create_dir(&above).ok();
+        assert!(!make(&above).unwrap(), "it was there");
+    }
 
     #[test]
     fn dates() {
@@ -479,6 +601,15 @@ mod tests {
     }
 
     #[test]
+    fn settings_with_a_path_that_is_no_text_are_no_panic() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = Run::create("read", Some(dir.path())).unwrap();
+        run.settings(&Path::new(std::ffi::OsStr::from_bytes(b"f\xff")));
+        assert!(run.settings["not told"].as_str().unwrap().contains("UTF-8"), "{}", run.settings);
+    }
+
+    #[test]
     fn a_run_that_measured_nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");
@@ -490,6 +621,21 @@ mod tests {
         run.lines("cells").unwrap().write(&json!({ "bs": 4096 })).unwrap();
         drop(run);
         assert!(out.join("cells.jsonl").exists(), "what was measured is kept");
+    }
+
+    #[test]
+    fn of_two_runs_one_has_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let waiting = RunFolder::create("read", Some(&out)).unwrap();
+        for kind in ["read", "write"] {
+            let refused = RunFolder::create(kind, Some(&out)).err().unwrap().to_string();
+            assert!(refused.contains("another run is in it") && refused.contains("--out"), "{refused}");
+        }
+        assert!(out.exists());
+        drop(waiting);
+        assert!(!out.exists());
+        drop(RunFolder::create("write", Some(&out)).unwrap());
     }
 
     #[test]
@@ -508,7 +654,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut run = Run::create("read", Some(dir.path())).unwrap();
         let named = vec![("dd (pid 7)".to_owned(), 30 << 20)];
-        let used = |bytes, others| DiskUse { bytes, others, named: named.clone() };
+        let used = |bytes, others| DiskUse { bytes, others, is_known: true, named: named.clone() };
         let tell = |run: &mut Run, used: &DiskUse| {
             let busy = run.disturbed("vda", used);
             run.judge_disk("vda", used, &busy);
@@ -522,6 +668,8 @@ mod tests {
             run.doubts,
             ["20 % of the bytes of the disk vda were other programs' (all their I/O: dd (pid 7) 30.0 MiB)"]
         );
+        tell(&mut run, &DiskUse { is_known: false, ..used(100 << 20, 30 << 20) });
+        assert!(run.doubts.pop().unwrap().contains("were other programs', or the file system's own (all"));
         // Small requests of others: few bytes, half of the requests.
         let moved = |requests, bytes| Moved { requests, bytes };
         run.traced(

@@ -31,12 +31,14 @@ use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::BlockDevice;
+use crate::run::RunFolder;
 use crate::run::arguments::{Given, Idle, OnOff};
 use crate::target::data_file;
 use crate::target::held::Busy;
+use crate::target::in_use::{Claim, overlap};
 use crate::trace::target::TraceTarget;
 use crate::undo::{Undo, signals};
-use crate::{LabError, Run, size};
+use crate::{LabError, size};
 
 /// Scan a table in parallel under every scheduler: elapsed time against the number of workers.
 #[derive(Debug, clap::Args)]
@@ -105,7 +107,7 @@ pub struct ScanArgs {
     #[arg(long)]
     destroy: bool,
     /// How often every cell is measured
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = repeats)]
     repeat: usize,
     /// A command to run as the scan instead, by the shell; {dop}, {path} and {queue} are filled
     /// in
@@ -195,7 +197,8 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         return Ok(());
     }
     let undo = Undo::open("scan")?;
-    args.busy.hold(&devices, &undo, signals::stop_on_signal().flag())?;
+    let folder = RunFolder::create("scan", args.out.as_deref())?;
+    let claim = hold(args, &place, &devices, &undo)?;
     // Once more: the command that was waited for may have had other settings.
     let (targets, devices) = targets(&place, args);
     lists.schedulers = chosen(&args.scheduler, &devices)?;
@@ -207,7 +210,9 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
         _ => place,
     };
     let scratch = scratch(args, &undo)?;
-    let mut run = Run::create("scan", args.out.as_deref())?;
+    let made = claim.zip(scratch.as_deref());
+    let _claim = made.map(|(claim, scratch)| claim.once_made(scratch)).transpose()?;
+    let mut run = folder.begin();
     run.settings(&lists);
     for device in &devices {
         match args.exec {
@@ -236,6 +241,29 @@ pub fn run(args: &ScanArgs) -> Result<(), LabError> {
     sweep.run(run)
 }
 
+/// Holds the disks of the table, and takes the scratch file or device that is written to.
+fn hold(
+    args: &ScanArgs,
+    place: &Path,
+    devices: &[BlockDevice],
+    undo: &Undo,
+) -> Result<Option<Claim>, LabError> {
+    let stop = signals::stop_on_signal();
+    let Some(scratch) = args.scratch.as_ref().filter(|_| writes_beside(args)) else {
+        args.busy.hold(devices, undo, stop.flag())?;
+        return Ok(None);
+    };
+    let mut tables = std::iter::once(place).chain(args.files.iter().map(PathBuf::as_path));
+    if tables.any(|table| overlap(table, scratch)) {
+        return Err(LabError::refused(
+            scratch.display(),
+            "is the table, or a part of it, which is only read",
+            "name another file for --scratch",
+        ));
+    }
+    args.busy.take(scratch, args.destroy, devices, undo, stop.flag()).map(Some)
+}
+
 /// The devices below the table's files, each once, as they are set now.
 fn targets(place: &Path, args: &ScanArgs) -> (Vec<TraceTarget>, Vec<BlockDevice>) {
     let mut targets: Vec<TraceTarget> = Vec::new();
@@ -250,10 +278,11 @@ fn targets(place: &Path, args: &ScanArgs) -> (Vec<TraceTarget>, Vec<BlockDevice>
 
 fn lists(args: &ScanArgs) -> Result<Lists, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
-    if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) || args.repeat == 0 {
-        return wrong("--dop, --users and --repeat begin at 1");
+    if args.dop.is_empty() || args.dop.contains(&0) || args.users.contains(&0) {
+        return wrong("--dop and --users begin at 1");
     }
-    let most = args.dop.iter().max().copied().unwrap_or(1) * args.users.iter().max().copied().unwrap_or(1);
+    let largest = |numbers: &[u32]| u64::from(numbers.iter().max().copied().unwrap_or(1));
+    let most = largest(&args.dop) * largest(&args.users);
     if most > 4096 {
         return wrong("more than 4096 workers at once tell nothing about a disk: fewer --dop or --users");
     }
@@ -337,6 +366,13 @@ fn writes_beside(args: &ScanArgs) -> bool {
     args.beside.iter().any(|beside| beside.writes())
 }
 
+fn repeats(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(repeats @ 1..=1000) => Ok(repeats),
+        _ => Err("use a number from 1 to 1000".into()),
+    }
+}
+
 /// Reads that a worker keeps in flight when nothing else is said.
 const USUAL_DEPTH: u32 = 8;
 
@@ -344,17 +380,17 @@ const USUAL_DEPTH: u32 = 8;
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The reads of independent workers, of whom there are `most` at once.
-fn worker_reads(args: &ScanArgs, most: u32) -> Result<Vec<WorkerReads>, LabError> {
+fn worker_reads(args: &ScanArgs, most: u64) -> Result<Vec<WorkerReads>, LabError> {
     let wrong = |what: &str| Err(LabError::Argument(what.to_string()));
     let is_sync = args.engine.iter().all(|engine| engine.0 == IoEngine::Inline);
     let depths = if args.depth.is_empty() { vec![USUAL_DEPTH] } else { args.depth.clone() };
     let reads = WorkerReads::all(&args.engine, &depths);
     let deepest = reads.iter().map(|reads| reads.depth).max().unwrap_or(1);
-    if depths.contains(&0) || u64::from(most) * u64::from(deepest) > 4096 {
+    if depths.contains(&0) || most * u64::from(deepest) > 4096 {
         return wrong("--depth begins at 1, and all workers together have at most 4096 reads in flight");
     }
     let largest = args.chunk.iter().map(Chunks::largest).max().unwrap_or(0) as u64;
-    let bytes = u64::from(most) * u64::from(deepest) * largest;
+    let bytes = (most * u64::from(deepest)).saturating_mul(largest);
     if !is_sync && bytes > MOST_BYTES {
         return Err(LabError::Argument(format!(
             "reads in flight may take {} of memory, not {}: smaller --depth, --chunk, --dop or --users",
@@ -408,13 +444,6 @@ fn scratch(args: &ScanArgs, undo: &Undo) -> Result<Option<PathBuf>, LabError> {
     };
     if !path.exists() {
         return make_file(path, SCRATCH_BYTES, undo).map(Some);
-    }
-    if !args.destroy {
-        return Err(LabError::refused(
-            path.display(),
-            "is there already and would be overwritten",
-            "name a new file, or add --destroy",
-        ));
     }
     let least = beside::LEAST_SCRATCH;
     if args.beside.contains(&Beside::Sort) && length(path)? < least {
@@ -474,6 +503,8 @@ mod tests {
             ("f --dop 1 --exec true --workers independent", "--workers would change nothing"),
             ("f --dop 1 --exec true --size 1m", "--size would change nothing"),
             ("f --exec true", "no {dop}"),
+            ("f --dop 65536 --users 65536", "more than 4096 workers"),
+            ("f --repeat 18446744073709551615", "from 1 to 1000"),
             ("f --engine uring --depth 0", "--depth begins at 1"),
             ("f --engine uring --dop 80 --depth 52", "at most 4096"),
             ("f --engine uring --dop 80 --chunk 2m", "1g of memory, not 1280m"),

@@ -3,7 +3,7 @@
 pub(crate) mod cold;
 pub(crate) mod data_file;
 pub(crate) mod held;
-mod in_use;
+pub(crate) mod in_use;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -7,11 +7,14 @@
 //! added up ([`tally`]).
 
 pub mod blktrace;
+mod btrfs;
 pub(crate) mod cell;
 pub mod collector;
+mod device_number;
 pub mod event;
 pub mod family;
 pub mod file_names;
+mod filter;
 pub mod format;
 mod histogram;
 pub mod levels;
@@ -33,7 +36,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::device::Behind;
-use crate::machine::program::{Ended, ProcessIo, Program};
+use crate::machine::program::{Ended, ProcessIo, Program, ended_with};
+use crate::run::arguments::seconds;
 use crate::target::held::Neighbours;
 use crate::trace::event::RequestKind;
 use crate::trace::session::{Follow, Options, Session, Snoop, Traced};
@@ -52,14 +56,14 @@ pub struct TraceArgs {
     /// Tell the requests of this process (and what it starts) from others', and end with it
     #[arg(long, conflicts_with = "command")]
     pid: Option<u32>,
-    /// End after so many seconds
-    #[arg(long, value_name = "S")]
+    /// End after so many seconds; a program that was started here is ended then, too
+    #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
     /// Length of the intervals of the series
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     interval_ms: u64,
     /// Memory of the kernel's buffer, per processor
-    #[arg(long, value_name = "MIB", default_value_t = 16)]
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     buffer_mb: u64,
     /// Write a JSON line per request
     #[arg(long)]
@@ -87,15 +91,12 @@ struct TraceSettings<'a> {
     buffer_mb: u64,
 }
 
-/// Runs the command.
+/// Runs the command. The exit status is that of a program that was started and has ended.
 ///
 /// # Errors
 /// The device cannot be traced, the program cannot be started, or the run folder cannot be
 /// written.
-pub fn run(args: &TraceArgs) -> Result<(), LabError> {
-    if args.interval_ms == 0 {
-        return Err(LabError::Argument("--interval-ms must be at least 1".into()));
-    }
+pub fn run(args: &TraceArgs) -> Result<u8, LabError> {
     let target = TraceTarget::find(&args.device)?;
     let undo = Undo::open("trace")?;
     let stop = signals::stop_on_signal();
@@ -159,12 +160,20 @@ pub fn run(args: &TraceArgs) -> Result<(), LabError> {
     if names_program {
         run.traced(&traced.target.device.name, traced.users.parties);
     }
-    record(run, &traced, ended.as_ref())?;
-    Ok(undo.undo()?)
+    let code = ended.as_ref().and_then(|ended| ended.code);
+    let still_runs = code.is_none() && !args.command.is_empty();
+    record(run, &traced, ended.as_ref(), still_runs.then(|| ended_with("trace")))?;
+    undo.undo()?; // ends a program that still runs
+    Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(1)))
 }
 
-/// Writes the run folder, and the summary to the screen.
-fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), LabError> {
+/// Writes the run folder, and the summary to the screen, with a line about the program.
+fn record(
+    mut run: Run,
+    traced: &Traced,
+    ended: Option<&Ended>,
+    of_program: Option<String>,
+) -> Result<(), LabError> {
     let mut lines = run.lines("intervals")?;
     for interval in &traced.tally.intervals {
         lines.write(interval)?;
@@ -182,7 +191,12 @@ fn record(mut run: Run, traced: &Traced, ended: Option<&Ended>) -> Result<(), La
         run.doubt(format!("the program ended with code {code}"));
     }
     summary::print(traced, ended);
-    let page = run.finish(page::report(traced, ended))?;
+    let mut report = page::report(traced, ended);
+    if let Some(line) = of_program {
+        crate::say!("{line}");
+        report.summary.push(line);
+    }
+    let page = run.finish(report)?;
     crate::say!("\n{}", page.display());
     Ok(())
 }

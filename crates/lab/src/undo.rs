@@ -3,7 +3,8 @@
 //!
 //! 1. Before a change, its [`Step`] (with the old value, where there is one) is written to the
 //!    journal and synced.
-//! 2. The change is made.
+//! 2. The change is made. Of a file or folder it is noted which one that is: its name may be
+//!    another's when the step is undone.
 //! 3. When the command ends, however it ends, the steps are undone in reverse order: on drop
 //!    (return, error, panic), on Ctrl-C, SIGTERM and SIGHUP (see [`signals`]), and,
 //!    after kill -9, by `snowmelt-lab restore`.
@@ -13,17 +14,22 @@
 //! has nothing to undo but files: settings, devices and mounts went with the kernel that held
 //! them. A torn last line is a change that was never made.
 
+mod change;
 mod fuse;
 mod groups;
 mod journal;
 mod limit;
+mod made;
 mod mounts;
 mod outcome;
 mod process;
+mod reset;
 mod setting;
 pub mod signals;
+mod socket;
 mod state_dir;
 mod step;
+mod turn;
 
 use std::fs::File;
 use std::io;
@@ -36,16 +42,23 @@ use snowmelt_io::LoopOptions;
 
 pub use fuse::abort;
 pub use groups::{enter_group, has_word, processes_in};
-pub use journal::{Leftover, Living, leftovers, living};
+pub use journal::{Leftover, Living, left_by_root, leftovers, living};
 pub use limit::IoLimit;
 pub use mounts::mounts_of;
 pub use outcome::Outcome;
 pub use process::{process_start, processes_below};
-pub use state_dir::state_dir;
+pub use socket::is_listened_to;
+#[cfg(test)]
+pub(crate) use socket::left_at;
+pub use state_dir::{check as is_trusted, state_dir, state_dirs};
 pub use step::{Step, UNMOUNT_PATIENCE, set_queue_depth};
+pub use turn::{locked, turn};
 
+use crate::undo::change::Change;
 use crate::undo::journal::JournalFile;
-use crate::undo::step::selected;
+use crate::undo::made::{MadeId, real_place};
+use crate::undo::reset::{NR_REQUESTS, is_reset_by, reset_by};
+use crate::undo::step::{restore_value, selected};
 
 /// Why a change could not be made or undone.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +70,19 @@ pub enum UndoError {
         path: PathBuf,
         /// As the system says.
         cause: io::Error,
+    },
+    /// Others could have put a journal there.
+    #[error(
+        "{path}: {why}, so journals in it are neither written nor obeyed; {remedy}, or name another place by \
+         XDG_RUNTIME_DIR or TMPDIR"
+    )]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+        /// The way to make it good.
+        remedy: &'static str,
     },
     /// A setting refused its new value.
     #[error("{path}: cannot be set to {value:?} ({cause}){hint}")]
@@ -104,6 +130,9 @@ pub struct StepId(pub(crate) u64);
 #[derive(Clone)]
 pub struct Undo(Arc<Owner>);
 
+/// Given while nothing is undone: see [`Undo::standing`].
+pub struct Untouched(());
+
 /// Shared by the handles; when the last of them goes, everything is undone.
 struct Owner(Arc<Inner>);
 
@@ -115,10 +144,10 @@ pub(crate) struct Inner {
 
 struct UndoState {
     journal: JournalFile,
-    /// Locks of the disks that are held.
-    held: Vec<(PathBuf, File)>,
+    /// Locks of the disks and groups that are held; shared with commands within this one.
+    held: Vec<(PathBuf, Arc<File>)>,
     /// Not undone yet, in order of making.
-    open: Vec<(StepId, Step)>,
+    open: Vec<Change>,
     next: u64,
     kept: bool,
     /// A signal ended the command. A thread that still wants to change something waits for its
@@ -129,15 +158,44 @@ struct UndoState {
 impl UndoState {
     fn will(&mut self, step: Step) -> Result<StepId, UndoError> {
         let id = StepId(self.next);
+        let step = step.at_real_places();
         self.journal.will(id, &step)?;
         self.next += 1;
-        self.open.push((id, step));
+        self.open.push(Change::new(id, step));
         Ok(id)
+    }
+
+    /// Notes which file or folder a step has made.
+    fn note(&mut self, id: StepId, made: MadeId) -> Result<(), UndoError> {
+        let Some(change) = self.open.iter_mut().find(|change| change.id == id) else { return Ok(()) };
+        change.made = Some(made);
+        self.journal.made(id, made)
     }
 
     fn done(&mut self, id: StepId) -> Result<(), UndoError> {
         self.journal.done(id)?;
-        self.open.retain(|(other, _)| *other != id);
+        self.open.retain(|change| change.id != id);
+        Ok(())
+    }
+
+    /// True when the value of a setting from before is in the journal.
+    fn knows(&self, setting: &Path) -> bool {
+        let is_it = |change: &Change| matches!(&change.step, Step::Set { path, .. } if path == setting);
+        self.open.iter().any(is_it)
+    }
+
+    /// Journals the settings that begin anew when this one is set; undone after it.
+    fn keep_reset_by(&mut self, setting: &Path) -> Result<(), UndoError> {
+        for path in reset_by(setting) {
+            let of_depth = |change: &Change| matches!(&change.step, Step::QueueDepth { queue, .. } if path == queue.join(NR_REQUESTS));
+            // Where the depth is lowered, that step sets the number back.
+            if self.knows(&path) || self.open.iter().any(of_depth) {
+                continue;
+            }
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let old = selected(&text);
+            self.will(Step::Set { path, new: old.clone(), old })?;
+        }
         Ok(())
     }
 
@@ -171,11 +229,24 @@ impl Undo {
     /// # Errors
     /// The journal cannot be made.
     pub fn open_in(dir: &Path, what: &str) -> Result<Undo, UndoError> {
+        Undo::holding(dir, what, Vec::new())
+    }
+
+    /// A journal of a command that runs within another one, on disks that that one holds.
+    ///
+    /// # Errors
+    /// The journal cannot be made.
+    pub fn open_within(outer: &Undo, what: &str) -> Result<Undo, UndoError> {
+        let held = outer.0.0.locked().held.clone();
+        let dir = outer.path().parent().unwrap_or(Path::new(".")).to_path_buf();
+        Undo::holding(&dir, what, held)
+    }
+
+    fn holding(dir: &Path, what: &str, held: Vec<(PathBuf, Arc<File>)>) -> Result<Undo, UndoError> {
         let inner = signals::undo_on_signal(|| {
             let journal = JournalFile::create(dir, what)?;
             let path = journal.path().to_path_buf();
-            let state =
-                UndoState { journal, held: Vec::new(), open: Vec::new(), next: 1, kept: false, ended: false };
+            let state = UndoState { journal, held, open: Vec::new(), next: 1, kept: false, ended: false };
             Ok::<_, UndoError>(Arc::new(Inner { state: Mutex::new(state), path }))
         })?;
         Ok(Undo(Arc::new(Owner(inner))))
@@ -190,7 +261,8 @@ impl Undo {
         self.0.0.locked().will(step)
     }
 
-    /// Journals `step`, then makes the change. When making fails there is nothing to undo.
+    /// Journals `step`, then makes the change, and notes the file or folder that it made. When
+    /// making fails there is nothing to undo.
     ///
     /// # Errors
     /// The journal cannot be written, or the change fails.
@@ -203,13 +275,47 @@ impl Undo {
         let doing = step.doing();
         let id = state.will(step)?;
         match change() {
-            Ok(made) => Ok((id, made)),
+            Ok(made) => {
+                let step = state.open.iter().find(|change| change.id == id);
+                let there = step.and_then(|change| MadeId::at(change.step.makes()?).ok());
+                there.map_or(Ok(()), |there| state.note(id, there))?;
+                Ok((id, made))
+            }
             Err(cause) => {
                 state.done(id)?;
                 let hint = refusal_hint(&cause);
                 Err(UndoError::NotMade { doing, cause, hint })
             }
         }
+    }
+
+    /// Uses what was made while no signal takes it down: not every kernel bears both at once. `act`
+    /// may not change anything by this journal.
+    pub fn standing<T>(&self, act: impl FnOnce(&Untouched) -> T) -> T {
+        let _state = self.0.0.locked();
+        act(&Untouched(()))
+    }
+
+    /// Gives a file that was made another name, by which it is removed in the end.
+    ///
+    /// # Errors
+    /// It cannot be renamed, or the journal cannot be written.
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<StepId, UndoError> {
+        let mut state = self.0.0.locked();
+        let doing = format!("rename {} to {}", from.display(), to.display());
+        let failed = |cause| UndoError::NotMade { doing, cause, hint: "" };
+        let made = match MadeId::at(from) {
+            Ok(made) => made,
+            Err(cause) => return Err(failed(cause)),
+        };
+        // Noted before: it has something in it already.
+        let id = state.will(Step::RemoveFile { path: to.to_path_buf() })?;
+        state.note(id, made)?;
+        if let Err(cause) = std::fs::rename(from, to) {
+            state.done(id)?;
+            return Err(failed(cause));
+        }
+        Ok(id)
     }
 
     /// The step needs no undoing any more: its thing was never made, or was taken down in the
@@ -227,17 +333,18 @@ impl Undo {
     /// The step could not be undone.
     pub fn undo_one(&self, id: StepId) -> Result<(), UndoError> {
         let mut state = self.0.0.locked();
-        let Some((_, step)) = state.open.iter().find(|(other, _)| *other == id) else { return Ok(()) };
-        step.undo().map_err(|e| UndoError::Left(vec![format!("{step} ({e})")]))?;
+        let Some(change) = state.open.iter().find(|change| change.id == id) else { return Ok(()) };
+        change.undo().map_err(|e| UndoError::Left(vec![format!("{} ({e})", change.step)]))?;
         state.done(id)
     }
 
-    /// Sets a control file (sysfs, cgroup, tracefs), journals its old value, and checks that it
-    /// reads back.
+    /// Sets a control file (sysfs, cgroup, tracefs), journals its old value and those of settings
+    /// that the kernel resets with it, and checks that it reads back.
     ///
     /// # Errors
     /// The value is refused, reads back otherwise, or cannot be journalled.
     pub fn set(&self, path: &Path, value: &str) -> Result<(), UndoError> {
+        let path = &real_place(path);
         let refused = |cause: io::Error| {
             let hint = refusal_hint(&cause);
             UndoError::Refused { path: path.to_path_buf(), value: value.to_string(), cause, hint }
@@ -248,14 +355,41 @@ impl Undo {
             return Ok(());
         }
         // The first of each path has the value of before.
-        let known = |(_, step): &(StepId, Step)| matches!(step, Step::Set { path: p, .. } if p == path);
-        if !state.open.iter().any(known) {
+        if !state.knows(path) {
+            state.keep_reset_by(path)?;
             state.will(Step::Set { path: path.to_path_buf(), old, new: value.to_string() })?;
         }
         std::fs::write(path, value).map_err(refused)?;
         let got = selected(&std::fs::read_to_string(path).map_err(refused)?);
         if got != value {
             return Err(UndoError::NotTaken { path: path.to_path_buf(), value: value.to_string(), got });
+        }
+        Ok(())
+    }
+
+    /// Sets the settings that the kernel reset when `scheduler` was set back to their values from
+    /// before; they stay in the journal.
+    ///
+    /// # Errors
+    /// A value is refused, or reads back otherwise.
+    pub fn set_back_reset_by(&self, scheduler: &Path) -> Result<(), UndoError> {
+        let scheduler = &real_place(scheduler);
+        let state = self.0.0.locked();
+        for change in state.open.iter().rev() {
+            let Step::Set { path, old, .. } = &change.step else { continue };
+            if !is_reset_by(path, scheduler) {
+                continue;
+            }
+            let (path, value) = (path.clone(), old.clone());
+            if let Err(cause) = restore_value(&path, old) {
+                let hint = refusal_hint(&cause);
+                return Err(UndoError::Refused { path, value, cause, hint });
+            }
+            // That of another scheduler is not there.
+            let now = std::fs::read_to_string(&path).ok().map(|text| selected(&text));
+            if let Some(got) = now.filter(|now| now != old) {
+                return Err(UndoError::NotTaken { path, value, got });
+            }
         }
         Ok(())
     }
@@ -312,11 +446,11 @@ impl Undo {
         Ok(moved)
     }
 
-    /// Holds a disk, `/sys/block/NAME`, until everything is undone; false while another command
-    /// holds it.
+    /// Holds a disk, `/sys/block/NAME`, or the folder of a control group, until everything is
+    /// undone; false while another command holds it.
     ///
     /// # Errors
-    /// The disk is not there, or the journal cannot be written.
+    /// It is not there, or the journal cannot be written.
     pub fn hold(&self, disk: &Path) -> Result<bool, UndoError> {
         let mut state = self.0.0.locked();
         if state.held.iter().any(|(held, _)| held == disk) {
@@ -330,7 +464,7 @@ impl Undo {
             other => other.map_err(|e| failed(e.into()))?,
         }
         state.will(step)?;
-        state.held.push((disk.to_path_buf(), lock));
+        state.held.push((disk.to_path_buf(), Arc::new(lock)));
         Ok(true)
     }
 
@@ -365,6 +499,12 @@ impl Undo {
     /// # Errors
     /// There is no loop device, or attaching fails.
     pub fn attach_loop(&self, backing: &Path, options: &LoopOptions) -> Result<(StepId, PathBuf), UndoError> {
+        // As the kernel shows it, by which the device is known to be ours.
+        let backing = &std::fs::canonicalize(backing).map_err(|cause| UndoError::NotMade {
+            doing: format!("attach a loop device to {}", backing.display()),
+            hint: "",
+            cause,
+        })?;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -467,24 +607,24 @@ impl Drop for Owner {
 /// Undoes `steps` in reverse order; `told` is called for each. Returns those that failed, in order
 /// of making, and why.
 fn undo_steps(
-    mut steps: Vec<(StepId, Step)>,
+    mut steps: Vec<Change>,
     told: &mut dyn FnMut(&Step, &io::Result<Outcome>),
-) -> (Vec<(StepId, Step)>, Vec<String>) {
-    let mut left = Vec::new();
+) -> (Vec<Change>, Vec<String>) {
+    let mut left: Vec<Change> = Vec::new();
     let mut failures = Vec::new();
     // Caps first: a process that waits below one cannot be ended.
-    steps.sort_by_key(|(_, step)| matches!(step, Step::IoCap { .. }));
-    let settings: Vec<Step> =
-        steps.iter().filter(|(_, s)| matches!(s, Step::Set { .. })).map(|(_, s)| s.clone()).collect();
-    while let Some((id, step)) = steps.pop() {
+    steps.sort_by_key(|change| matches!(change.step, Step::IoCap { .. }));
+    let all = steps.iter().map(|change| change.step.clone());
+    let settings: Vec<Step> = all.filter(|step| matches!(step, Step::Set { .. })).collect();
+    while let Some(change) = steps.pop() {
         // A mount stays while something below it could not be undone: it would not be found
         // again.
-        let holds = left.iter().any(|(_, below): &(StepId, Step)| below.lies_below(&step));
-        let outcome = if holds { Err(io::ErrorKind::ResourceBusy.into()) } else { step.undo() };
-        told(&step, &outcome);
+        let holds = left.iter().any(|below| below.step.lies_below(&change.step));
+        let outcome = if holds { Err(io::ErrorKind::ResourceBusy.into()) } else { change.undo() };
+        told(&change.step, &outcome);
         if let Err(e) = outcome {
-            failures.push(format!("{step} ({e})"));
-            left.push((id, step));
+            failures.push(format!("{} ({e})", change.step));
+            left.push(change);
         }
     }
     // One setting may reset another (a new scheduler resets nr_requests, most others the
@@ -518,5 +658,48 @@ fn refusal_hint(cause: &io::Error) -> &'static str {
         io::ErrorKind::NotFound => "; this kernel or device does not have it",
         io::ErrorKind::InvalidInput => "; this kernel does not offer that value",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_not_taken_down_meanwhile_and_not_used_afterwards() {
+        let dir = tempfile::tempdir().unwrap();
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let made = dir.path().join("made");
+        undo.make_dir(&made).unwrap();
+        let (begun, begins) = channel();
+        let (ends, ended) = channel::<()>();
+        let user = undo.clone();
+        let used = made.clone();
+        let using = std::thread::spawn(move || {
+            user.standing(|_| {
+                begun.send(()).unwrap();
+                ended.recv().unwrap();
+                std::mem::forget(user.clone()); // the last handle would wait for the process's end
+                used.exists()
+            })
+        });
+        begins.recv().unwrap();
+        let ending = undo.0.0.clone();
+        let signal = std::thread::spawn(move || ending.end());
+        std::thread::sleep(Duration::from_millis(100));
+        let stands = made.exists();
+        ends.send(()).unwrap();
+        assert!(stands && using.join().unwrap());
+        signal.join().unwrap().unwrap();
+        assert!(!made.exists());
+        let (late, comes) = channel();
+        std::thread::spawn(move || undo.standing(|_| late.send(())));
+        assert!(
+            comes.recv_timeout(Duration::from_millis(300)).is_err(),
+            "it waits for the end of the process"
+        );
     }
 }

@@ -28,7 +28,9 @@ use crate::group::caps::{CapDevice, Caps, CapsInForce, parse_bytes, parse_ops};
 use crate::group::{GroupTotal, ProgramLimits};
 use crate::machine::BlockDevice;
 use crate::machine::others::{ProcessesIo, in_words};
-use crate::machine::program::ProcessIo;
+use crate::machine::program::{ProcessIo, ended_with};
+use crate::machine::stacked::counted_elsewhere;
+use crate::run::arguments::seconds;
 use crate::target::held::Neighbours;
 use crate::trace::session::{Follow, Options, Session, Snoop};
 use crate::trace::target::TraceTarget;
@@ -85,10 +87,10 @@ pub struct WatchArgs {
     #[arg(long, requires = "device")]
     trace: bool,
     /// Length of the intervals; one cut short, of less than half, is counted to the one before
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     interval_ms: u64,
-    /// End after so many seconds
-    #[arg(long, value_name = "S")]
+    /// End after so many seconds; a program that was started here is ended then, too
+    #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
     /// A line of the program's output, or of --log, that matches begins a phase; its name is the
     /// first group of the pattern, else what matched
@@ -141,6 +143,9 @@ pub struct Total {
     pub io: ProcessIo,
     /// Means over the whole time, by device.
     pub devices: BTreeMap<String, DeviceSecond>,
+    /// Those of them that are made of others of them, which have their requests, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted_elsewhere: Vec<String>,
 }
 
 /// `watch.json`: everything in one file.
@@ -186,9 +191,6 @@ impl WatchArgs {
 /// # Errors
 /// The program cannot be started or found, or the run folder cannot be written.
 pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
-    if args.interval_ms == 0 {
-        return Err(LabError::Argument("--interval-ms must be at least 1".into()));
-    }
     if !args.is_running() && args.command.is_empty() {
         return Err(LabError::Argument(
             "name what to watch: --pid P, --unit NAME, --cgroup PATH, or -- CMD".into(),
@@ -230,9 +232,13 @@ pub fn run(args: &WatchArgs) -> Result<u8, LabError> {
     }
     emulated.iter().filter_map(Behind::doubt).chain(neighbours.doubts()).for_each(|doubt| run.doubt(doubt));
     let code = watched.total.code;
+    let pass_on = |marks: &mut Marks| marks.pass_on_rest(&|| !stop.requested());
+    if code.is_some() {
+        pass_on(&mut marks); // before our own lines
+    }
     finish(args, run, watched, traced.as_ref())?;
-    undo.undo()?;
-    // It runs on when the watch was to end before it.
+    undo.undo()?; // ends a program that still runs
+    pass_on(&mut marks);
     Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(1)))
 }
 
@@ -307,6 +313,7 @@ fn watch(
             observation.tick()?;
         }
     }
+    marks.settle();
     marks.poll().into_iter().for_each(|mark| observation.mark(mark));
     let observed = observation.finish()?;
     let counted = asking.into_iter().map(Asking::finish).collect();
@@ -323,6 +330,7 @@ impl Total {
         // A program started here began with nothing, also what it did before the first reading
         // is its own.
         let from = if args.is_running() { *then } else { tree::TreeCounts::default() };
+        let devices = busy(&observed.whole, args);
         Total {
             program,
             code: end.code,
@@ -335,8 +343,15 @@ impl Total {
             major_faults: now.major_faults.saturating_sub(from.major_faults),
             rss_max_bytes: observed.seconds.iter().map(|s| s.program.rss_bytes).max().unwrap_or(0),
             io: now.io.since(from.io),
-            devices: busy(&observed.whole, args),
+            counted_elsewhere: counted_elsewhere(&devices.keys().map(String::as_str).collect::<Vec<_>>()),
+            devices,
         }
+    }
+
+    /// The devices, without those whose requests others of them have.
+    fn counted_once(&self) -> impl Iterator<Item = &DeviceSecond> {
+        let is_counted = |name: &&String| !self.counted_elsewhere.contains(name);
+        self.devices.iter().filter(move |(name, _)| is_counted(name)).map(|(_, device)| device)
     }
 }
 
@@ -346,7 +361,7 @@ const FOREIGN_BYTES: f64 = 1e6;
 /// A line when most of what the devices moved was not the program's.
 fn foreign(total: &Total, beside: &[(String, u64)]) -> Option<String> {
     let moved = |d: &DeviceSecond| (d.rkb_s + d.wkb_s) * 1024.0 * total.seconds;
-    let devices: f64 = total.devices.values().map(moved).sum();
+    let devices: f64 = total.counted_once().map(moved).sum();
     let own = (total.io.read_bytes + total.io.write_bytes) as f64;
     (devices > FOREIGN_BYTES && own < devices / 2.0).then(|| {
         format!(
@@ -417,6 +432,10 @@ fn finish(
         crate::say!("{line}");
         report.summary.push(line);
     }
+    if total.code.is_none() && !args.is_running() {
+        crate::say!("{}", ended_with("watch"));
+        report.summary.push(ended_with("watch"));
+    }
     let page = run.finish(report)?;
     crate::say!("\n{}", page.display());
     Ok(())
@@ -425,7 +444,7 @@ fn finish(
 fn print(total: &Total) {
     crate::say!(
         "{}: {:.2} s, {:.2} s user, {:.2} s system, {} major faults, {} at most",
-        total.program,
+        snowmelt_base::printable::line(&total.program),
         total.seconds,
         total.user_s,
         total.system_s,

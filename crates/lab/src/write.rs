@@ -31,11 +31,12 @@ use crate::device::Behind;
 use crate::device::read_ahead::ReadAhead;
 use crate::device::scheduler::{SchedulerChoice, chosen};
 use crate::machine::awake::Awake;
+use crate::run::RunFolder;
 use crate::run::arguments::{EngineName, Given, Idle, OnOff};
 use crate::run::load::LoadArgs;
 use crate::run::turns::{self, Measured, Turns};
+use crate::target::Target;
 use crate::target::held::Busy;
-use crate::target::{Target, data_file};
 use crate::undo::Undo;
 use crate::undo::signals::{self, Stop};
 pub(crate) use crate::write::bench::RungResult;
@@ -45,7 +46,7 @@ use crate::write::report::report;
 use crate::write::rung::SyncPolicy;
 pub(crate) use crate::write::rung::name_of;
 use crate::write::sized::SizedTarget;
-use crate::{LabError, Run, size};
+use crate::{LabError, Run, room, size};
 
 /// Measure scattered writes of a file or device until they are durable. An existing file or
 /// device needs --destroy.
@@ -130,17 +131,30 @@ pub struct WriteArgs {
 }
 
 /// Measures, and says where the report is.
+///
+/// # Errors
+/// The arguments make no sense, the file or device cannot be written, or the run folder cannot.
 pub fn run(args: &WriteArgs) -> Result<(), LabError> {
+    run_with(args, &Undo::open("write")?)
+}
+
+/// As [`run`], for a command that holds the disk already.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_within(args: &WriteArgs, outer: &Undo) -> Result<(), LabError> {
+    run_with(args, &Undo::open_within(outer, "write")?)
+}
+
+fn run_with(args: &WriteArgs, undo: &Undo) -> Result<(), LabError> {
     check(args)?;
     let stop = signals::stop_on_signal();
-    let undo = Undo::open("write")?;
+    let folder = RunFolder::create("write", args.out.as_deref())?;
     // The file may be made first, on the same disk.
-    args.busy.hold(data_file::disk_below(&args.path)?.as_slice(), &undo, stop.flag())?;
+    let claim = args.busy.take(&args.path, args.destroy, &[], undo, stop.flag())?;
     let _awake = args.awake.then(Awake::hold).transpose()?;
-    let targets = prepare(args, &undo)?;
-    for sized in &targets {
-        sized.target.refuse_if_in_use()?;
-    }
+    let targets = prepare(args, undo)?;
+    let _claim = claim.once_made(&args.path)?;
     let device = &targets[0].target.device;
     let schedulers = chosen(&args.schedulers, std::slice::from_ref(device))?;
     let (plan, left_out) = plan(args, &schedulers, &targets)?;
@@ -148,12 +162,16 @@ pub fn run(args: &WriteArgs) -> Result<(), LabError> {
         return Err(LabError::Argument(format!("nothing to measure: {}", left_out.join("; "))));
     }
     left_out.iter().for_each(|why| crate::tell!("left out: {why}"));
-    measure(args, &targets, &plan, &undo, &stop)
+    let each = |planned: &PlannedRung| args.writes.saturating_mul(room::taken(&args.path, planned.rung.bs));
+    let all = plan.iter().map(each).fold(0, u64::saturating_add).saturating_mul(args.repeats.into());
+    targets.iter().try_for_each(|sized| sized.check_holes(all))?;
+    measure(args, folder.begin(), &targets, &plan, undo, &stop)
 }
 
 /// Measures the plan in turns.
 fn measure(
     args: &WriteArgs,
+    mut run: Run,
     targets: &[SizedTarget],
     plan: &[PlannedRung],
     undo: &Undo,
@@ -169,7 +187,6 @@ fn measure(
     };
     let benches: Vec<WriteBench<'_>> = targets.iter().map(bench).collect();
     let device = &targets[0].target.device;
-    let mut run = Run::create("write", args.out.as_deref())?;
     let lens: Vec<u64> = targets.iter().map(|sized| sized.target.len).collect();
     run.settings(&WriteSettings::from_args(args, &lens));
     run.device(device.clone());
@@ -290,14 +307,13 @@ fn idle(args: &WriteArgs) -> Vec<Idle<'static>> {
     ]
 }
 
-/// Makes the files where there is none; refuses to touch what is there without --destroy.
+/// Makes the files where there is none.
 fn prepare(args: &WriteArgs, undo: &Undo) -> Result<Vec<SizedTarget>, LabError> {
-    data_file::may_be_written(&args.path, args.destroy)?;
     if args.path.exists() {
         return Ok(vec![SizedTarget { target: Target::look(&args.path)?, size: None, sparse: false }]);
     }
     let sizes = if args.size.is_empty() { vec![1 << 30] } else { args.size.clone() };
-    let longest = args.sizes.iter().max().copied().unwrap_or(0);
+    let longest = args.sizes.iter().map(|bs| room::taken(&args.path, *bs)).max().unwrap_or(0);
     sized::make(&args.path, &sizes, args.sparse, args.writes.saturating_mul(longest), args.seed, undo)
 }
 
@@ -382,6 +398,42 @@ mod tests {
         assert!(error.contains("is there already") && error.contains("--destroy"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 1 << 20]);
         assert!(!dir.path().join("run").exists());
+    }
+
+    #[test]
+    fn the_run_folder_is_looked_at_before_a_file_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        std::fs::create_dir(&out).unwrap();
+        std::fs::write(out.join("notes"), "x").unwrap();
+        // There is no room for the file: that would be told first.
+        let line = format!("{} --size 512t --wait --out {}", dir.path().join("f").display(), out.display());
+        let error = run(&args(&line)).unwrap_err().to_string();
+        assert!(error.contains("something in it already"), "{error}");
+    }
+
+    #[test]
+    fn holes_that_writes_would_fill_need_room() {
+        let Some(dir) = folder_on_a_device() else { return };
+        let path = dir.path().join("file");
+        let free = room::bytes_free(dir.path()).unwrap().unwrap();
+        let run_with = |more: &str, writes: u64| {
+            let words = "--direct off --prefetch off --sync end --runtime 0.1";
+            let out = dir.path().join("run");
+            let line =
+                format!("{} {words} --writes {writes} --wait --out {} {more}", path.display(), out.display());
+            let outcome = run(&args(&line)).map_err(|e| e.to_string());
+            drop(std::fs::remove_dir_all(out));
+            outcome
+        };
+        // Each of them takes a block of 4 KiB.
+        let small = format!("--engine inline --sizes 512 --sparse --size {}", 2 * free);
+        let error = run_with(&small, free / 2048).unwrap_err();
+        assert!(error.contains("are needed") && error.contains("free"), "{error}");
+        std::fs::File::create(&path).unwrap().set_len(2 * free).unwrap();
+        let error = run_with("--engine mmap --sizes 4k --destroy", free / 2048).unwrap_err();
+        assert!(error.contains("are needed") && error.contains("without holes"), "{error}");
+        run_with("--engine mmap --sizes 4k --destroy", 16).unwrap();
     }
 
     #[test]

@@ -82,10 +82,11 @@ struct Family(Child);
 
 impl Family {
     fn start() -> Family {
-        let script = "sleep 600 & read line; (sleep 600 &); sleep 600 & wait";
-        let child = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().expect("sh starts");
-        let family = Family(child);
-        family.wait_for(1);
+        let script = "sleep 600 & echo begun; read line; (sleep 600 &); sleep 600 & echo grown; wait";
+        let mut shell = Command::new("sh");
+        let child = shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut family = Family(child.spawn().expect("sh starts"));
+        family.says("begun\n");
         family
     }
 
@@ -95,15 +96,14 @@ impl Family {
 
     fn grow(&mut self) {
         self.0.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("written");
-        self.wait_for(2);
+        self.says("grown\n");
     }
 
-    fn wait_for(&self, children: usize) {
-        let begun = Instant::now();
-        while processes_below(self.pid()).len() != children {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the children do not come");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    /// By its word: a count of its processes is right for a moment in between, too.
+    fn says(&mut self, expected: &str) {
+        let mut said = vec![0; expected.len()];
+        self.0.stdout.as_mut().expect("a pipe").read_exact(&mut said).expect("it says so");
+        assert_eq!(String::from_utf8_lossy(&said), expected);
     }
 
     /// All its processes that are in this group itself.

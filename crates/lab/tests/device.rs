@@ -12,8 +12,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use snowmelt_io::{Access, AlignedBuf, Device, FileDevice, ReadDevice, loop_backing};
-use snowmelt_lab::undo::{process_start, state_dir};
+use snowmelt_io::{
+    Access, AlignedBuf, Device, FileDevice, LoopOptions, ReadDevice, block_claim, loop_backing,
+};
+use snowmelt_lab::undo::{Undo, process_start, state_dir};
 use support::{fails, lab, ok, program, turn};
 
 /// The turn of one test, where it can run.
@@ -120,6 +122,32 @@ fn a_device_holds_what_is_written_and_leaves_nothing() {
 }
 
 #[test]
+fn a_block_device_that_holds_the_bytes_is_the_devices_alone() {
+    let Some(_turn) = can_run() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("file");
+    std::fs::File::create(&file).expect("made").set_len(64 << 20).expect("a length");
+    let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
+    let (_, disk) = undo.attach_loop(&file, &LoopOptions::default()).expect("a loop device");
+    let path = disk.to_str().expect("text").to_string();
+    let name = format!("test-{}-taken", std::process::id());
+    let words = ["--model", "nvme", "--size", "64m", "--backing", &path, "--destroy"];
+    // As mounted.
+    let claim = block_claim(&disk).expect("it is free");
+    let refused = fails(&[&["device", "create", &name], &words[..]].concat());
+    assert!(refused.contains("is in use") && refused.contains(&path), "{refused}");
+    drop(claim);
+    let made = Made::new("on-disk", &words);
+    assert!(block_claim(&disk).is_err_and(|e| e.kind() == std::io::ErrorKind::ResourceBusy));
+    let out = dir.path().join("run").display().to_string();
+    let refused = fails(&["read", &path, "--runtime", "0.1", "--out", &out]);
+    assert!(refused.contains("is being measured by") && refused.contains("device serve"), "{refused}");
+    ok(&["device", "remove", &made.name]);
+    drop(block_claim(&disk).expect("it is free again"));
+    undo.undo().expect("undone");
+}
+
+#[test]
 fn a_power_cut_loses_only_what_was_not_synced() {
     let Some(_turn) = can_run() else { return };
     let made = Made::new("cut", &["--power-cut"]);
@@ -211,7 +239,7 @@ fn an_interrupted_create_leaves_nothing() {
         }
         assert_eq!(made.traces(), [""; 0], "after {after_ms} ms");
         let journals = std::fs::read_dir(state_dir()).expect("the state folder").flatten();
-        let create_pid = format!("device-create-{}-", create.id());
+        let create_pid = format!("create-device-{}-", create.id());
         let left = journals.filter(|j| j.file_name().to_string_lossy().starts_with(&create_pid)).count();
         assert_eq!(left, 0, "after {after_ms} ms");
     }
@@ -451,6 +479,9 @@ fn a_server_that_writes_out_for_long_is_no_hung_one() {
         .expect("written");
     let words = ["--model", &path("slow.toml"), "--backing", &path("bytes")];
     let made = Made::new("writes", &[&words[..], &["--size", "128m"]].concat());
+    let other = format!("{}-other", made.name);
+    let refused = fails(&[&["device", "create", &other, "--size", "64m", "--destroy"], &words[..]].concat());
+    assert!(refused.contains("is in use") && refused.contains("bytes of an emulated device"), "{refused}");
     let device = made.device.to_str().expect("text").to_string();
     let mkfs =
         Command::new("mkfs.ext4").args(["-q", "-O", "^has_journal", &device]).status().expect("it runs");

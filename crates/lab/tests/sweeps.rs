@@ -135,10 +135,36 @@ fn a_scheduler_is_set_before_its_cell_or_the_run_ends() {
             lab(&format!("{line} --schedulers none,mq-deadline:fifo_batch=many")).expect_err("no number");
         assert!(error.to_string().contains("fifo_batch"), "{line}: {error}");
         assert_eq!(device.schedulers(), before, "{line}");
-        let error = lab(&format!("{line} --schedulers cfq")).expect_err("it is gone").to_string();
+        let error = lab(&format!("{line}-2 --schedulers cfq")).expect_err("it is gone").to_string();
         assert!(error.contains("scheduler cfq") && error.contains("it offers none"), "{error}");
     }
     device.undo.undo().expect("undone");
+}
+
+#[test]
+fn a_scan_writes_neither_to_its_table_nor_to_a_device_in_use() {
+    let (Some(device), Some(other)) = (Loop::attach(), Loop::attach()) else { return };
+    let (table, scratch, dir) =
+        (device.device.display(), other.device.display(), device.dir.path().display());
+    let scan = |scratch: &dyn std::fmt::Display| {
+        let words = "--dop 1 --repeat 1 --no-trace --beside write --destroy";
+        lab(&format!("scan {table} {words} --scratch {scratch} --out {dir}/scan")).map_err(|e| e.to_string())
+    };
+    let refused = scan(&table).expect_err("refused");
+    assert!(refused.contains("which is only read"), "{refused}");
+    // As mounted.
+    let claim = snowmelt_io::block_claim(&other.device).expect("it is free");
+    let refused = scan(&scratch).expect_err("refused");
+    assert!(refused.contains("is in use") && refused.contains(&scratch.to_string()), "{refused}");
+    drop(claim);
+    for looped in [&device, &other] {
+        let bytes = std::fs::read(looped.dir.path().join("backing")).expect("readable");
+        assert!(bytes.iter().all(|byte| *byte == 1), "nothing was written");
+    }
+    scan(&scratch).expect("it is free again");
+    for looped in [device, other] {
+        looped.undo.undo().expect("undone");
+    }
 }
 
 #[test]

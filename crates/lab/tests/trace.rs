@@ -25,7 +25,7 @@ use snowmelt_lab::trace::levels::Levels;
 use snowmelt_lab::trace::ring_page::RingPage;
 use snowmelt_lab::trace::session::{Follow, Options, Session, Snoop};
 use snowmelt_lab::trace::tally::Tally;
-use snowmelt_lab::trace::target::TraceTarget;
+use snowmelt_lab::trace::target::{LowerDevice, TraceTarget};
 use snowmelt_lab::trace::users::{Touches, Users};
 use snowmelt_lab::undo::Undo;
 
@@ -314,10 +314,11 @@ fn remaps_of_an_array_are_decoded_counted_and_exported() {
         device: snowmelt_lab::machine::BlockDevice { name: "md0".into(), ..Default::default() },
         name: "md0".into(),
         dev: MD0,
-        sectors: None,
         devs: vec![MD0],
-        below: vec![(SDA, "sda".into()), (LOOP0, "loop0".into())],
-        mounted: false,
+        below: [(SDA, "sda"), (LOOP0, "loop0")]
+            .map(|(dev, name)| LowerDevice { dev, name: name.into(), sectors: None })
+            .to_vec(),
+        ..TraceTarget::default()
     };
     let remaps = levels.remap_lines(&target);
     assert_eq!((remaps[0].from.as_str(), remaps[0].to.as_str()), ("md0", "sda"));
@@ -362,7 +363,7 @@ fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wro
         }
     };
     const WRITER: u32 = 4_190_001;
-    let mut users = Users::new(Some(Family::new(WRITER)), &[LOOP0], None, Touches::All);
+    let mut users = Users::new(Some(Family::new(WRITER, 0)), &[LOOP0], None, Touches::All);
     let queue = format(FORMATS, "block/block_bio_queue");
     let asked = |users: &mut Users, pid: u32, comm: &str, letters: &str| {
         let fields = [("common_pid", u64::from(pid)), ("dev", u64::from(LOOP0)), ("nr_sector", 8)];
@@ -390,6 +391,22 @@ fn the_file_of_a_bio_is_that_of_its_thread_and_write_back_is_of_the_one_that_wro
     assert_eq!(by_flusher(&mut users, "W"), (false, "?".into(), "inode 13".into()));
     users.touched(&touch(2, FLUSHER.into(), 0, 13)); // and ends
     assert_eq!(by_flusher(&mut users, "W").2, "-");
+    // Reading makes a file dirty, too, by its time: it is written back for the one that wrote
+    // first.
+    for (place, pid, ino) in [(0, WRITER, 20), (7, STRANGER, 20), (0, STRANGER, 21), (7, WRITER, 21)] {
+        users.touched(&touch(place, pid.into(), LOOP0, ino));
+    }
+    users.touched(&touch(7, STRANGER.into(), LOOP0, 21));
+    for (ino, ours) in [(20, false), (21, true)] {
+        users.touched(&touch(1, FLUSHER.into(), 0, ino));
+        assert_eq!(by_flusher(&mut users, "W"), (ours, "?".into(), format!("inode {ino}")));
+        users.touched(&touch(2, FLUSHER.into(), 0, ino));
+    }
+    users.touched(&touch(0, STRANGER.into(), LOOP0, 21)); // clean, and written by another
+    users.touched(&touch(7, STRANGER.into(), LOOP0, 21));
+    users.touched(&touch(1, FLUSHER.into(), 0, 21));
+    assert!(!by_flusher(&mut users, "W").0);
+    users.touched(&touch(2, FLUSHER.into(), 0, 21));
     // Direct and cached reads of files, and of the device itself; another disk's are not heard.
     users.touched(&touch(5, WRITER.into(), LOOP0, 14));
     users.touched(&touch(5, WRITER.into(), SDA, 15));

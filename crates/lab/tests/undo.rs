@@ -4,6 +4,8 @@
 //! The owner that is killed is this test program itself, run again for one test with a folder
 //! to work in.
 
+mod support;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,8 +28,8 @@ fn change_things(dir: &Path) -> Undo {
     undo.set(&setting(dir), "kyber").expect("set");
     undo.set(&setting(dir), "bfq").expect("set again");
     undo.make_dir(&dir.join("instance")).expect("made");
-    undo.will(Step::RemoveFile { path: dir.join("instance/file") }).expect("journalled");
-    std::fs::write(dir.join("instance/file"), "x").expect("written");
+    let file = dir.join("instance/file");
+    undo.make(Step::RemoveFile { path: file.clone() }, || std::fs::write(&file, "x")).expect("made");
     undo
 }
 
@@ -136,6 +138,72 @@ fn after_kill_9_restore_undoes() {
     assert!(leftovers(&state).expect("read").is_empty());
 }
 
+/// Not a test by itself, as [`owner`]: it makes files by relative paths.
+#[test]
+fn relative_owner() {
+    let Some(dir) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let undo = Undo::open_in(&dir.join("state"), "test").expect("a journal");
+    for name in ["made", "replaced", "folder"] {
+        let path = PathBuf::from(name);
+        if name == "folder" {
+            undo.make(Step::RemoveTree { path }, || std::fs::create_dir(name)).expect("made");
+        } else {
+            undo.make(Step::RemoveFile { path }, || std::fs::write(name, "made")).expect("made");
+        }
+    }
+    wait_for(&dir.join("never"));
+}
+
+#[test]
+fn restore_removes_what_was_made_from_any_folder_and_nothing_else() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (there, names) = (dir.path().join("there"), ["made", "replaced", "folder"]);
+    std::fs::create_dir(&there).expect("made");
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "relative_owner"])
+        .env(FOLDER, dir.path())
+        .current_dir(&there)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let state = dir.path().join("state");
+    let noted = || {
+        let journals = std::fs::read_dir(&state).into_iter().flatten().flatten();
+        let texts = journals.map(|entry| std::fs::read_to_string(entry.path()).unwrap_or_default());
+        texts.map(|text| text.matches("\"made\":{").count()).sum::<usize>() == names.len()
+    };
+    let begun = std::time::Instant::now();
+    while !noted() {
+        assert!(begun.elapsed().as_secs() < 60, "the journal is not written");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    send(&child, Signal::KILL);
+    child.wait().expect("ended");
+    // The user's own by now; the new ones are there before the old ones go.
+    for name in ["replaced", "folder"] {
+        std::fs::rename(there.join(name), there.join(format!("old-{name}"))).expect("renamed");
+    }
+    std::fs::write(there.join("replaced"), "precious").expect("written");
+    std::fs::create_dir(there.join("folder")).expect("made");
+    std::fs::write(there.join("folder/file"), "precious").expect("written");
+    // Of the same name in the folder in which restore runs.
+    let here = dir.path().join("here");
+    std::fs::create_dir(&here).expect("made");
+    std::fs::write(here.join("made"), "precious").expect("written");
+    let restored = Command::new(support::program())
+        .args(["restore", "--state", state.to_str().expect("text")])
+        .current_dir(&here)
+        .output()
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&restored.stdout);
+    assert!(restored.status.success() && told.matches("another has its name").count() == 2, "{told}");
+    assert!(!there.join("made").exists(), "{told}");
+    for path in [here.join("made"), there.join("replaced"), there.join("folder/file")] {
+        assert_eq!(std::fs::read_to_string(&path).expect("it is left"), "precious", "{}", path.display());
+    }
+    assert!(leftovers(&state).expect("read").is_empty());
+}
+
 #[test]
 fn signals_undo_and_end() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
@@ -203,6 +271,36 @@ fn a_value_that_is_refused_is_an_error_that_names_it() {
     let undo = Undo::open_in(&dir.path().join("state"), "test").expect("a journal");
     let error = undo.set(&dir.path().join("absent"), "1").expect_err("there is no such setting").to_string();
     assert!(error.contains("absent") && error.contains("does not have it"), "{error}");
+}
+
+#[test]
+fn a_file_that_gets_another_name_goes_by_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let undo = Undo::open_in(&dir.path().join("journals"), "test").unwrap();
+    let (draft, path) = (dir.path().join("draft"), dir.path().join("file"));
+    undo.make(Step::RemoveFile { path: draft.clone() }, || std::fs::write(&draft, "x")).unwrap();
+    undo.rename(&draft, &path).unwrap();
+    assert!(path.exists() && !draft.exists());
+    let error = undo.rename(&draft, &path).unwrap_err().to_string();
+    assert!(error.contains("rename") && error.contains("draft"), "{error}");
+    undo.undo().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_command_within_another_shares_its_disks() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let open = |what| Undo::open_in(&dir.path().join("journals"), what).unwrap();
+    let (outer, other) = (open("outer"), open("other"));
+    assert!(outer.hold(&disk).unwrap() && !other.hold(&disk).unwrap());
+    let inner = Undo::open_within(&outer, "inner").unwrap();
+    assert!(inner.hold(&disk).unwrap());
+    inner.undo().unwrap();
+    assert!(!other.hold(&disk).unwrap(), "the outer one holds it still");
+    outer.undo().unwrap();
+    assert!(other.hold(&disk).unwrap());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! the first only, so what it says of others in its `machine.json` is told without the rest.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -184,6 +185,8 @@ impl<'a> Steps<'a> {
         let mut child = Command::new(program)
             .args(args)
             .stdin(Stdio::null())
+            // Else it would hear Ctrl-C twice, by itself and from us, and end at once.
+            .process_group(0)
             .stdout(file(&out)?)
             .stderr(file(&err)?)
             .spawn()
@@ -409,17 +412,28 @@ mod tests {
     #[test]
     fn the_disturbance_of_a_command_is_that_of_its_findings() {
         let disks = json!({ "loop0": { "others_requests": 0.3, "others_bytes": 0.1 } });
-        let planted = json!({ "seconds": 1.0, "steal": 0.05, "others": 0.75, "disks": disks });
+        // Shares that no machine has: whatever the tests beside this one use, these come from the
+        // command's own words, and what the steps take off of them is at most 1.
+        let planted = json!({ "seconds": 1.0, "steal": 2.5, "others": 7.5, "disks": disks });
         with_steps(&disturbed(&planted), |steps| {
             let step = steps.lab("reads", "reads", "cells", &["read"]).unwrap();
             let meanwhile = &step.meanwhile;
-            // The use of this program meanwhile is taken off: other tests may be at work.
-            assert!(meanwhile.others <= 0.75 && meanwhile.steal >= 0.05, "{meanwhile:?}");
+            assert!((6.5..=7.5).contains(&meanwhile.others), "{meanwhile:?}");
+            assert_eq!((meanwhile.steal * 10.0).round(), 25.0, "{meanwhile:?}");
             assert_eq!(meanwhile.disks["loop0"], Some(0.3));
             assert_eq!(step.lines, [json!({ "bs": 1 })]);
             let doubts = steps.doubts();
             assert_eq!(doubts.iter().filter(|doubt| doubt.contains("processors")).count(), 1, "{doubts:?}");
             assert!(doubts.iter().any(|doubt| doubt == "reads: a cell: too short"), "{doubts:?}");
+        });
+    }
+
+    #[test]
+    fn a_command_hears_ctrl_c_from_us_alone() {
+        let words = r#"read _ _ _ _ group _ </proc/$$/stat; echo "{\"own\": $$, \"group\": $group}""#;
+        with_steps(words, |steps| {
+            let told = steps.json("a command", &[]).unwrap();
+            assert!(told["own"].is_u64() && told["own"] == told["group"], "{told}");
         });
     }
 
@@ -444,17 +458,23 @@ mod tests {
             let spin = "(while :; do :; done) >/dev/null 2>&1 & echo $!";
             let shell = Command::new("setsid").args(["sh", "-c", spin]).output().unwrap();
             let spinner: u32 = String::from_utf8_lossy(&shell.stdout).trim().parse().unwrap();
-            let (apart, alone) = (steps.clock(), Instant::now());
+            let (apart, begun) = (steps.clock(), Instant::now());
             steps.belongs(spinner);
             let together = steps.clock();
-            while alone.elapsed() < Duration::from_secs(2) {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            let others = steps.since(together, "a server").others;
-            steps.ended(spinner);
-            let all = steps.since(apart, "a server").others;
+            // On a busy machine it waits for its share.
+            let shares = loop {
+                std::thread::sleep(20 * LOOK_EVERY);
+                let others = steps.since(together, "a server").others;
+                steps.ended(spinner);
+                let all = steps.since(apart, "a server").others;
+                steps.belongs(spinner);
+                if all > others + 0.02 || begun.elapsed() > Duration::from_secs(60) {
+                    break (all, others);
+                }
+            };
             let pid = Pid::from_raw(spinner.cast_signed()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
+            let (all, others) = shares;
             assert!(all > others + 0.02, "{all} with it, {others} without");
         });
     }

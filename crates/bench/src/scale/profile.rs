@@ -29,6 +29,9 @@ const FREQUENCY: &str = "199";
 /// perf that has not attached by then never does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The file of what perf complains of.
+const COMPLAINT: &str = "complaint";
+
 /// A `perf record` that is attached to this process.
 #[derive(Debug)]
 pub struct Profiler {
@@ -58,7 +61,8 @@ impl Profiler {
             .arg(dir.path().join("perf.data"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+            // Not a pipe, which it would wait for when it has much to say.
+            .stderr(File::create(dir.path().join(COMPLAINT)).context("cannot keep what perf says")?);
         let child = perf.spawn().map_err(not_there)?;
         let mut profiler = Self { child, dir };
         control_end.write_all(b"enable\n").context("cannot switch perf on")?;
@@ -107,13 +111,10 @@ impl Profiler {
         Ok(stacks)
     }
 
-    fn complaint(&mut self) -> String {
-        let mut text = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            // a message that cannot be read is left out
-            let _ = stderr.read_to_string(&mut text);
-        }
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    fn complaint(&self) -> String {
+        // a message that cannot be read is left out
+        let text = std::fs::read(self.dir.path().join(COMPLAINT)).unwrap_or_default();
+        String::from_utf8_lossy(&text).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod buffers;
 mod direction;
+mod faults;
 mod mapped;
 mod places;
 mod queued;

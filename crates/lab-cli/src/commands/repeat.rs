@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use snowmelt_base::{say, signals, tell};
+use snowmelt_base::{say, tell};
 use snowmelt_bench::repeat::{Experiment, RepeatPlan, findings_for_book, repeat};
-use snowmelt_lab::Run;
+use snowmelt_lab::{Run, signals};
 use snowmelt_switches::program::neighbour;
 
 use super::SNOWMELT;
@@ -51,7 +51,7 @@ pub fn run(args: &RepeatArgs) -> Result<()> {
         say!("{}", findings_for_book(&args.table)?.trim_end());
         return Ok(());
     };
-    let stop = signals::stop_flag()?;
+    let stop = signals::stop_on_signal();
     let (experiment, name) = match which {
         Which::E1 => (Experiment::E1, "e1"),
         Which::E2 => (Experiment::E2, "e2"),

@@ -20,6 +20,7 @@ use crate::machine::BlockDevice;
 use crate::report::{Axis, Column, Figure, Plot, Report, Scale, Section, Series, Table};
 use crate::run::arguments::Given;
 use crate::target::held::Busy;
+use crate::target::in_use::Claim;
 use crate::undo::{Undo, signals};
 use crate::{LabError, Run, size};
 
@@ -64,10 +65,11 @@ pub fn run(args: &CheckArgs) -> Result<(), LabError> {
     let is_model = args.name.is_none();
     args.given.refuse_idle(&[("destroy", is_model, "a model has no contents; leave it out")])?;
     let record = args.name.as_deref().map(state::load).transpose()?;
-    let undo = Undo::open("device-check")?;
-    if let Some(record) = &record {
-        args.busy.hold(&[block_device(record)?], &undo, signals::stop_on_signal().flag())?;
-    }
+    let undo = Undo::open(state::CHECKER)?;
+    let _claim = match &record {
+        Some(record) => take(args, record, &undo)?,
+        None => None,
+    };
     let name = match (&record, &args.model) {
         (Some(record), _) => record.spec.model_name.clone(),
         (None, Some(model)) => model.clone(),
@@ -169,6 +171,15 @@ fn too_small(model: &DeviceModel, record: Option<&Record>) -> TooSmall {
     }
 }
 
+/// Holds the device's disks; takes it for itself where it is written to.
+fn take(args: &CheckArgs, record: &Record, undo: &Undo) -> Result<Option<Claim>, LabError> {
+    let stop = signals::stop_on_signal();
+    match args.destroy {
+        true => args.busy.take(&record.device, true, &[], undo, stop.flag()).map(Some),
+        false => args.busy.hold(&[block_device(record)?], undo, stop.flag()).map(|()| None),
+    }
+}
+
 fn block_device(record: &Record) -> Result<BlockDevice, LabError> {
     BlockDevice::find(&record.device)?
         .ok_or_else(|| LabError::Argument(format!("{} is no block device any more", record.device.display())))
@@ -210,7 +221,7 @@ fn on_device(figure: &Expected, record: &Record) -> Result<f64, LabError> {
     if figure.scope == Scope::Spent {
         control::ask(record, Ask::SpendCredits)?;
     }
-    let undo = Undo::open("device-check")?;
+    let undo = Undo::open(state::CHECKER)?;
     if let Some(read_ahead) = ReadAhead::read(&block_device(record)?) {
         read_ahead.hold(&undo)?;
     }

@@ -1,6 +1,7 @@
 //! `snowmelt-lab device create`: starts the server and waits until the device stands.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -15,7 +16,7 @@ use super::spec::{self, LOOP_DEPTH, Spec, default_patience_s};
 use super::state::{self, Record};
 use super::{hung, remove};
 use crate::run::arguments::Given;
-use crate::undo::{Step, Undo, abort, process_start, state_dir};
+use crate::undo::{Step, Undo, UndoError, abort, process_start, state_dir};
 use crate::{LabError, room, size};
 
 /// Make an emulated device.
@@ -108,7 +109,9 @@ impl CreateArgs {
             )));
         }
         let backing = self.backing.as_deref().map(|path| absolute(path, self.destroy)).transpose()?;
-        if let Some(path) = backing.as_deref().filter(|_| !self.sparse) {
+        // A block device has the room that it has.
+        let is_file = |path: &&Path| !snowmelt_io::is_block_device(path);
+        if let Some(path) = backing.as_deref().filter(|_| !self.sparse).filter(is_file) {
             let instead = "name a smaller --size or another --backing, or --sparse if less will be written";
             room::check(path, size_bytes, instead)?;
         }
@@ -164,9 +167,20 @@ pub fn create(spec: &Spec) -> Result<Record, LabError> {
             instead,
         ));
     }
-    let undo = Undo::open("device-create")?;
-    let log = undo.will(Step::RemoveFile { path: state::log_path(&spec.name) })?;
-    let mut server = start_server(spec)?;
+    let undo = Undo::open(state::CREATOR)?;
+    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
+    let path = state::log_path(&spec.name);
+    let (log, file) = undo
+        .make(Step::RemoveFile { path: path.clone() }, || state::begin_log(&path))
+        .map_err(|e| match e {
+            UndoError::NotMade { cause, .. } if cause.kind() == ErrorKind::WouldBlock => LabError::refused(
+                format!("make device {}", spec.name),
+                "another command makes one of that name, or its server has not ended",
+                "`snowmelt-lab device list` shows those that stand; or use another name",
+            ),
+            e => e.into(),
+        })?;
+    let mut server = start_server(spec, file)?;
     let step = undo.started(server.id())?;
     let outcome = wait_until_it_stands(spec, &mut server); // never for ever
     // The server looks after itself from now on, or is gone. (After Ctrl-C this does not
@@ -233,12 +247,9 @@ fn refuse_beside_hung() -> Result<(), LabError> {
 
 /// Starts this program again as `… device serve`: the words of our own command line up to
 /// `device` lead there.
-fn start_server(spec: &Spec) -> Result<Child, LabError> {
+fn start_server(spec: &Spec, log: File) -> Result<Child, LabError> {
     let program = std::env::current_exe().map_err(|e| LabError::system("find this program", e))?;
     let words: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "device").collect();
-    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
-    let log = state::log_path(&spec.name);
-    let log = std::fs::File::create(&log).map_err(|e| LabError::file("write", &log, e))?;
     let mut server = Command::new(&program)
         .args(words)
         .args(["device", "serve"])

@@ -39,7 +39,7 @@ pub(crate) struct Hung {
 pub(crate) fn hung(dir: &Path) -> Result<Vec<Hung>, UndoError> {
     let all = living(dir)?;
     let creators: Vec<&Step> =
-        all.iter().filter(|one| one.what == "device-create" && one.runs).flat_map(|one| &one.steps).collect();
+        all.iter().filter(|one| one.what == state::CREATOR && one.runs).flat_map(|one| &one.steps).collect();
     let being_made =
         |pid: u32| creators.iter().any(|step| matches!(step, Step::Stop { pid: p, .. } if *p == pid));
     let servers = all.iter().filter(|one| !being_made(one.pid));
@@ -48,7 +48,7 @@ pub(crate) fn hung(dir: &Path) -> Result<Vec<Hung>, UndoError> {
 
 /// None when it is no device's server, or answers, or ends meanwhile.
 fn examine(one: &Living) -> Option<Hung> {
-    let name = one.what.strip_prefix("device-").filter(|name| *name != "create")?;
+    let name = one.what.strip_prefix("device-")?;
     let served = |step: &Step| match step {
         Step::Serve { target } | Step::Unmount { target } => Some(target.clone()),
         _ => None,
@@ -120,4 +120,18 @@ impl Hung {
 pub(crate) fn waits_in(pid: u32) -> String {
     let text = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
     if text.is_empty() || text == "0" { "not known where".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_no_servers_of_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        let undo = crate::undo::Undo::open_in(dir.path(), state::CREATOR).unwrap();
+        let checks = crate::undo::Undo::open_in(dir.path(), state::CHECKER).unwrap();
+        assert_eq!(hung(dir.path()).unwrap().len(), 0);
+        drop((undo, checks));
+    }
 }

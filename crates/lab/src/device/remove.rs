@@ -47,7 +47,7 @@ pub fn remove(record: &Record, force: bool) -> Result<(), LabError> {
         end_server(record);
     }
     take_away_leftovers(record)?;
-    drop(std::fs::remove_file(state::log_path(&record.spec.name)));
+    state::remove_log(&record.spec.name);
     Ok(())
 }
 

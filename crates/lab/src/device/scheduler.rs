@@ -2,7 +2,8 @@
 //!
 //! A scheduler that is chosen anew begins with its own defaults, so it comes before its
 //! tunables, and away from a scheduler and back is the way to forget the tunables of a cell
-//! before.
+//! before. Those that the device had at the beginning are in the journal: it has them again in
+//! the end, and in cells that are to have it as it is.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -229,7 +230,8 @@ impl Scheduler {
         settings
     }
 
-    /// Gives a device the scheduler, without the tunables of a cell before.
+    /// Gives a device the scheduler, without the tunables of a cell before; as it was, with those
+    /// of before the first cell.
     ///
     /// # Errors
     /// A setting is refused, or reads back otherwise.
@@ -242,6 +244,9 @@ impl Scheduler {
         }
         for setting in self.settings(device) {
             undo.set(&setting.path, &setting.value)?;
+        }
+        if self.name == AS_IS {
+            undo.set_back_reset_by(&path)?;
         }
         Ok(())
     }
@@ -281,6 +286,42 @@ mod tests {
         assert_eq!(active(&[with("bfq"), with("bfq")]).expect("they agree"), "bfq");
         let error = active(&[with("bfq"), with("none")]).expect_err("they differ").to_string();
         assert!(error.contains("bfq, none"), "{error}");
+    }
+
+    #[test]
+    fn tunables_of_the_administrator_are_those_of_as_is_and_are_set_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let undo = |what: &str| Undo::open_in(&dir.path().join("state"), what).unwrap();
+        let (device_undo, sweep) = (undo("device"), undo("sweep"));
+        let backing = dir.path().join("backing");
+        std::fs::write(&backing, vec![1; 1 << 20]).unwrap();
+        let attached = device_undo.attach_loop(&backing, &snowmelt_io::LoopOptions::default());
+        let Ok((_, device)) = attached else { return println!("skipped: no loop devices here") };
+        let look = || BlockDevice::find(&device).unwrap().unwrap();
+        let queue = look().sys().join("queue");
+        if !offered(&look()).unwrap().iter().any(|name| name == "mq-deadline") {
+            return println!("skipped: this kernel has no mq-deadline");
+        }
+        device_undo.set(&queue.join("scheduler"), "mq-deadline").unwrap();
+        let own = [("iosched/fifo_batch", "5"), ("iosched/read_expire", "400"), ("nr_requests", "77")];
+        let read = |name: &str| std::fs::read_to_string(queue.join(name)).unwrap().trim().to_string();
+        let usual = read("iosched/fifo_batch");
+        own.iter().for_each(|(name, value)| std::fs::write(queue.join(name), value).unwrap());
+        let has_own = || own.iter().all(|(name, value)| read(name) == *value);
+        assert!(has_own(), "they can be set");
+        let list = ["none", "as-is", "mq-deadline"].map(|name| name.parse().unwrap());
+        let all = chosen(&list, &[look()]).unwrap();
+        for round in 0..2 {
+            all[0].apply(&look(), &sweep).unwrap();
+            all[1].apply(&look(), &sweep).unwrap();
+            assert!(has_own(), "round {round}");
+            all[2].apply(&look(), &sweep).unwrap();
+            assert_eq!(read("iosched/fifo_batch"), usual, "as the kernel chooses it");
+        }
+        sweep.undo().unwrap();
+        assert_eq!(look().scheduler, "mq-deadline");
+        assert!(has_own(), "set back in the end");
+        device_undo.undo().unwrap();
     }
 
     #[test]

@@ -9,10 +9,11 @@
 //! command that started it, in lines of JSON: each step it begins, so that a command that waits
 //! too long can name it, and the outcome.
 
-use std::io::{BufRead, Write};
+use std::io::{BufRead, ErrorKind, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -29,7 +30,9 @@ use super::spec::Spec;
 use super::state::{self, Record};
 use super::{queue, self_test};
 use crate::LabError;
-use crate::undo::{Step, Undo, abort, process_start};
+use crate::target::held::Busy;
+use crate::target::in_use::Claim;
+use crate::undo::{Step, Undo, abort, is_listened_to, process_start, turn};
 
 /// Messages of the server to the command that started it; `Doing` any number of times, then one
 /// of the others.
@@ -54,6 +57,16 @@ struct Server {
     medium: Arc<Medium>,
     memory: Option<Arc<SparseMemoryDevice>>,
     gate: Arc<self_test::Gate>,
+    /// Of what holds the bytes.
+    _claim: Option<Claim>,
+}
+
+/// A device that stands, with all that takes it down.
+struct Standing {
+    server: Server,
+    listener: UnixListener,
+    record: Record,
+    _undo: Undo,
 }
 
 /// `lab device serve`: the description comes as one line on standard input.
@@ -65,15 +78,15 @@ pub fn run() -> Result<(), LabError> {
     snowmelt_io::run_urgently();
     let outcome = stand();
     let said = match &outcome {
-        Ok((_, _, record)) => StartOutcome::Ready(Box::new(record.clone())),
+        Ok(standing) => StartOutcome::Ready(Box::new(standing.record.clone())),
         Err(e) => StartOutcome::Failed(e.to_string()),
     };
     let heard = say(&said);
-    let (server, _undo, _) = outcome?;
+    let standing = outcome?;
     if heard.is_err() {
         return Ok(()); // the command is gone; dropping the journal takes everything down
     }
-    server.answer_for_ever()
+    standing.server.answer_for_ever(&standing.listener)
 }
 
 fn say(what: &StartOutcome) -> std::io::Result<()> {
@@ -86,20 +99,71 @@ fn doing(what: &str) {
     drop(say(&StartOutcome::Doing(what.to_string())));
 }
 
-fn stand() -> Result<(Server, Undo, Record), LabError> {
+fn stand() -> Result<Standing, LabError> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     read.map_err(|e| LabError::system("read the description of the device", e))?;
     let spec: Spec = serde_json::from_str(&line)
         .map_err(|e| LabError::Argument(format!("`device serve` is started by `device create`: {e}")))?;
     let undo = Undo::open(&format!("device-{}", spec.name))?;
-    let server = Server::new(spec)?;
+    std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
+    // Before anything is touched: of two servers of one name one has it. It goes last: a server
+    // that takes long to unmount still answers, and is not taken for one that hangs.
+    let listener = listen(&state::socket_path(&spec.name), &undo)?;
+    let claim = claim(&spec, &undo)?;
+    let server = Server::new(spec, claim)?;
     let record = server.raise(&undo)?;
-    Ok((server, undo, record))
+    Ok(Standing { server, listener, record, _undo: undo })
 }
 
+/// Takes what is to hold the bytes; `device create` has asked whether its content may be lost. A
+/// file shares its disk with others.
+fn claim(spec: &Spec, undo: &Undo) -> Result<Option<Claim>, LabError> {
+    match &spec.backing {
+        Some(path) if snowmelt_io::is_block_device(path) => {
+            Busy::default().take(path, true, &[], undo, &AtomicBool::new(false)).map(Some)
+        }
+        Some(path) => {
+            let made = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            made.map_err(|e| LabError::file("open", path, e))?;
+            Claim::of(path).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// The socket of a device, if no server has it; that of one that was killed is replaced.
+fn listen(socket: &Path, undo: &Undo) -> Result<UnixListener, LabError> {
+    // Held until it is ours: another server may look at the same moment.
+    let folder = socket.parent().unwrap_or(Path::new("."));
+    let taken = turn(folder, PATIENCE, || ()).map_err(|e| LabError::file("lock", folder, e))?;
+    let _turn = taken.ok_or_else(|| {
+        let why = "is locked by a server that makes its socket and does not end";
+        LabError::refused(folder.display(), why, "end that process, then try again")
+    })?;
+    let is_left = match is_listened_to(socket) {
+        Ok(true) => {
+            let instead = "remove it first, or use another name";
+            return Err(LabError::refused(socket.display(), "a device of that name is there", instead));
+        }
+        Ok(false) => true,
+        Err(e) if e.kind() == ErrorKind::NotFound => false,
+        Err(e) => return Err(LabError::file("look at", socket, e)), // its server may live
+    };
+    let bind = || {
+        if is_left {
+            std::fs::remove_file(socket)?;
+        }
+        UnixListener::bind(socket)
+    };
+    Ok(undo.make(Step::RemoveFile { path: socket.to_path_buf() }, bind)?.1)
+}
+
+/// For another server to have made its socket.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Server {
-    fn new(spec: Spec) -> Result<Server, LabError> {
+    fn new(spec: Spec, claim: Option<Claim>) -> Result<Server, LabError> {
         let mut memory = None;
         let backing: Arc<dyn Device> = match &spec.backing {
             Some(path) => {
@@ -117,17 +181,14 @@ impl Server {
         let clock = Clock::real();
         let model = SimulatedDevice::with_priority(spec.model.clone(), backing.clone(), &clock, true)?;
         let medium = Arc::new(Medium::new(backing, spec.power_cut));
-        Ok(Server { spec, model: Arc::new(model), medium, memory, gate: Arc::default() })
+        Ok(Server { spec, model: Arc::new(model), medium, memory, gate: Arc::default(), _claim: claim })
     }
 
     fn raise(&self, undo: &Undo) -> Result<Record, LabError> {
         let name = &self.spec.name;
         let mount = state::mount_path(name);
-        std::fs::create_dir_all(state::folder()).map_err(|e| LabError::file("make", &state::folder(), e))?;
-        undo.will(Step::RemoveFile { path: state::log_path(name) })?;
-        // It goes last: a server that takes long to unmount still answers, and is not taken for
-        // one that hangs.
-        undo.will(Step::RemoveFile { path: state::socket_path(name) })?;
+        // It was made by the command that started us.
+        undo.make(Step::RemoveFile { path: state::log_path(name) }, || Ok(()))?;
         undo.make_dir(&mount)?;
         doing("mounting its file system");
         undo.make(Step::Unmount { target: mount.clone() }, || self.mount(&mount))?;
@@ -215,16 +276,14 @@ impl Server {
         let text = serde_json::to_string_pretty(record).expect("plain data");
         // Written under another name first: a list of devices shows whole records only.
         let draft = path.with_extension("draft");
-        undo.will(Step::RemoveFile { path: draft.clone() })?;
-        undo.will(Step::RemoveFile { path: path.clone() })?;
-        std::fs::write(&draft, text).map_err(|e| LabError::file("write", &draft, e))?;
-        std::fs::rename(&draft, &path).map_err(|e| LabError::file("write", &path, e))
+        let step = Step::RemoveFile { path: draft.clone() };
+        let (_, mut file) = undo.make(step, || std::fs::File::create(&draft))?;
+        file.write_all(text.as_bytes()).map_err(|e| LabError::file("write", &draft, e))?;
+        undo.rename(&draft, &path)?;
+        Ok(())
     }
 
-    fn answer_for_ever(&self) -> Result<(), LabError> {
-        let path = state::socket_path(&self.spec.name);
-        drop(std::fs::remove_file(&path)); // of a server that was killed
-        let listener = UnixListener::bind(&path).map_err(|e| LabError::file("listen on", &path, e))?;
+    fn answer_for_ever(&self, listener: &UnixListener) -> Result<(), LabError> {
         for stream in listener.incoming() {
             // A client that goes away in the middle is no reason to end.
             drop(stream.and_then(|stream| control::serve(stream, |ask| self.answer(ask))));
@@ -268,5 +327,31 @@ impl Server {
                 Answer::Done
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn of_servers_of_one_name_one_has_the_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let socket = dir.path().join("disk.sock");
+        crate::undo::left_at(&socket); // of a server that was killed
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let begun: Vec<_> = (0..8).map(|_| scope.spawn(|| listen(&socket, &undo))).collect();
+            begun.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let (one, others): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
+        assert_eq!((one.len(), others.len()), (1, 7));
+        for other in others {
+            let why = other.unwrap_err().to_string();
+            assert!(why.contains("a device of that name is there"), "{why}");
+        }
+        UnixStream::connect(&socket).unwrap();
     }
 }

@@ -1,13 +1,15 @@
 //! Records of the devices: `STATE/devices/NAME.json`, made by the server when the device
 //! stands, removed with it.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::spec::Spec;
 use crate::LabError;
-use crate::undo::{process_start, state_dir};
+use crate::undo::{locked, process_start, state_dir};
 
 /// A device that stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,12 @@ impl Record {
     }
 }
 
+/// Of the journals of commands that make a device, and that check one; those of servers are
+/// `device-NAME`.
+pub const CREATOR: &str = "create-device";
+/// See [`CREATOR`].
+pub const CHECKER: &str = "check-device";
+
 /// The folder of all devices.
 pub fn folder() -> PathBuf {
     state_dir().join("devices")
@@ -60,6 +68,29 @@ pub fn mount_path(name: &str) -> PathBuf {
 /// The log of the server.
 pub fn log_path(name: &str) -> PathBuf {
     folder().join(format!("{name}.log"))
+}
+
+/// The empty log of a device. It is locked as long as the command that makes the device lives, or
+/// the server, which writes to it: of two of one name one has it.
+///
+/// # Errors
+/// Another has it (would block), or it cannot be made.
+pub fn begin_log(path: &Path) -> io::Result<File> {
+    loop {
+        let log = locked(path, File::options().append(true).create(true))?;
+        // Its last owner may have removed it since it was opened.
+        if let Some(log) = log {
+            return log.set_len(0).map(|()| log);
+        }
+    }
+}
+
+/// Removes a log that has no owner any more.
+pub fn remove_log(name: &str) {
+    let path = log_path(name);
+    if let Ok(Some(_locked)) = locked(&path, File::options().append(true)) {
+        drop(std::fs::remove_file(&path)); // one that stays does no harm
+    }
 }
 
 /// The record of device `name`; an error that names those there are.
@@ -102,4 +133,37 @@ pub fn all() -> Result<Vec<Record>, LabError> {
 fn parse(path: &Path, text: &[u8]) -> Result<Record, LabError> {
     let wrong = |e| LabError::file("understand", path, std::io::Error::other(e));
     serde_json::from_slice(text).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{ErrorKind, Write};
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_device_is_taken_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("disk.log");
+        let mut first = begin_log(&path).unwrap();
+        first.write_all(b"said").unwrap();
+        assert_eq!(begin_log(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "said");
+        // Its command has ended.
+        let mut server = Command::new("sleep").arg("600").stderr(first).spawn().unwrap();
+        assert_eq!(begin_log(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(locked(&path, File::options().append(true)).is_err(), "nor removed");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let begun = std::time::Instant::now();
+        // A program that another test is just starting may hold it for a moment.
+        let anew = loop {
+            match begin_log(&path) {
+                Err(_) if begun.elapsed() < std::time::Duration::from_secs(60) => {}
+                taken => break taken.unwrap(),
+            }
+        };
+        assert_eq!(anew.metadata().unwrap().len(), 0);
+    }
 }

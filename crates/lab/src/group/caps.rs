@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::LabError;
 use crate::machine::BlockDevice;
 use crate::size::about;
-use crate::undo::{IoLimit, Undo};
+use crate::target::held::{all_leftovers, shown_holder};
+use crate::undo::{IoLimit, Leftover, Step, Undo};
 
 /// Less than a page per second holds up a program for ever.
 const LEAST_BYTES: u64 = 4 << 10;
@@ -62,11 +63,21 @@ impl Caps {
         })
     }
 
-    /// Sets those asked for in a group, and reads all back.
+    /// Sets those asked for in a group, and reads all back. The group is held until all is undone:
+    /// of two commands, each would set back what the other one has set.
     ///
     /// # Errors
-    /// A cap is refused, or does not read back.
+    /// Another command caps the group, or was killed while it did; a cap is refused, or does not
+    /// read back.
     pub fn set(&self, group: &Path, device: &CapDevice, undo: &Undo) -> Result<CapsInForce, LabError> {
+        if !undo.hold(group)? {
+            return Err(LabError::refused(
+                format!("capping control group {}", group.display()),
+                format!("{} does it already", shown_holder(group)),
+                "wait for its end",
+            ));
+        }
+        refuse_left(group, &all_leftovers()?)?;
         for limit in IoLimit::ALL {
             if let Some(value) = self.get(limit) {
                 undo.cap(group, &device.number, limit, value)?;
@@ -83,6 +94,20 @@ impl Caps {
             (None, _) => false,
         };
         IoLimit::ALL.iter().any(looser)
+    }
+}
+
+/// Refuses a group whose caps are those of a command that was killed.
+fn refuse_left(group: &Path, leftovers: &[Leftover]) -> Result<(), LabError> {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_of = |step: &Step| matches!(step, Step::IoCap { group: of, .. } if real(of) == real(group));
+    match leftovers.iter().find(|leftover| !leftover.kept && leftover.steps().any(is_of)) {
+        None => Ok(()),
+        Some(leftover) => Err(LabError::refused(
+            format!("capping control group {}", group.display()),
+            format!("`{}` was killed and left its caps", leftover.command.join(" ")),
+            "`snowmelt-lab restore` sets the old ones again",
+        )),
     }
 }
 
@@ -255,6 +280,36 @@ mod tests {
         assert_eq!(CapsInForce::read(&group, &device).unwrap().doubt(), None);
         undo.undo().unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    }
+
+    #[test]
+    fn a_group_has_the_caps_of_one_command_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join("group");
+        std::fs::create_dir(&group).unwrap();
+        let file = group.join("io.max");
+        let before = "254:0 rbps=max wbps=max riops=max wiops=max";
+        std::fs::write(&file, before).unwrap();
+        let state = dir.path().join("state");
+        let [first, second] = ["first", "second"].map(|what| Undo::open_in(&state, what).unwrap());
+        let device = CapDevice { name: "vda".into(), number: "254:0".into() };
+        let caps = |bytes| Caps { read_bytes_per_s: Some(bytes), ..Caps::default() };
+        caps(4096).set(&group, &device, &first).unwrap();
+        let refused = caps(8192).set(&group, &device, &second).unwrap_err().to_string();
+        assert!(refused.contains("does it already"), "{refused}");
+        let text = std::fs::read_to_string(first.path()).unwrap();
+        first.undo().unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+        caps(8192).set(&group, &device, &second).unwrap();
+        second.undo().unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+        // A command that was killed has given the group free and left its caps.
+        let dead = text.replace(&format!("\"pid\":{}", std::process::id()), "\"pid\":4294967295");
+        std::fs::write(state.join("dead.journal"), dead).unwrap();
+        let left = crate::undo::leftovers(&state).unwrap();
+        let refused = refuse_left(&group, &left).unwrap_err().to_string();
+        assert!(refused.contains("was killed") && refused.contains("restore"), "{refused}");
+        refuse_left(dir.path(), &left).unwrap();
     }
 
     #[test]

@@ -68,13 +68,31 @@ impl DiskCounts {
         })
     }
 
+    /// Counts of 64 bits never go back, and the device is not busy for the 24 days that its time
+    /// would need to.
+    fn is_anew(&self, before: &DiskCounts) -> bool {
+        let counts = |of: &DiskCounts| {
+            let reads = [of.reads, of.read_merges, of.read_sectors];
+            let writes = [of.writes, of.write_merges, of.write_sectors];
+            let discards = [of.discards, of.discard_merges, of.discard_sectors];
+            [reads, writes, discards].concat().into_iter().chain([of.flushes]).collect::<Vec<u64>>()
+        };
+        let back = counts(self).iter().zip(counts(before)).any(|(now, then)| *now < then);
+        back || (self.busy_ms < before.busy_ms && before.busy_ms < 1 << 31)
+    }
+
     /// The counts of `device` now.
     pub fn now(device: &str) -> Option<DiskCounts> {
         DiskCounts::parse(&std::fs::read_to_string("/proc/diskstats").ok()?, device)
     }
 
-    /// The increase since `before`; `in_flight` stays what it is. Counters of 32 bits wrap.
+    /// The increase since `before`; `in_flight` stays what it is. Times wrap at 32 bits. Counts of
+    /// requests that went back are those of a device that was made anew under the old name: it
+    /// began at zero.
     pub fn since(&self, before: &DiskCounts) -> DiskCounts {
+        if self.is_anew(before) {
+            return *self;
+        }
         let minus = |now: u64, then: u64| match now.checked_sub(then) {
             Some(difference) => difference,
             None => (now + (1 << 32)).saturating_sub(then),
@@ -122,5 +140,21 @@ mod tests {
         let now = DiskCounts { reads: 9, busy_ms: 20, in_flight: 2, ..DiskCounts::default() };
         let since = now.since(&before);
         assert_eq!((since.reads, since.busy_ms, since.in_flight), (4, 30, 2));
+    }
+
+    #[test]
+    fn a_device_that_was_made_anew_begins_at_zero() {
+        let before = DiskCounts {
+            reads: 1000,
+            read_sectors: 8000,
+            busy_ms: 700,
+            weighted_ms: 900,
+            ..DiskCounts::default()
+        };
+        let now =
+            DiskCounts { reads: 3, read_sectors: 24, busy_ms: 2, weighted_ms: 5, ..DiskCounts::default() };
+        assert_eq!(now.since(&before), now);
+        let busier = DiskCounts { reads: 1001, read_sectors: 8008, ..now };
+        assert_eq!(busier.since(&before).busy_ms, 2, "by its time, where it has had more requests already");
     }
 }

@@ -3,13 +3,17 @@
 //! * The disk says how much it moved (/proc/diskstats), the kernel how much a process had moved
 //!   for it (/proc/PID/io, with the children it waited for). The difference is of others.
 //! * A file system writes more than it was told: its journal, its structures. Where the counts of
-//!   all processes can be read (root), others moved no more than those say.
+//!   all processes can be read, others moved no more than those say. They cannot without root, in
+//!   a container, which does not see the processes outside, and where a process has the kernel
+//!   throw the counts of its children away.
 //! * Counts of processes are of all disks together: a program that also uses another one hides
 //!   as much of the others.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use snowmelt_base::printable;
 
 use crate::machine::diskstats::DiskCounts;
 use crate::machine::proc_stat::{ProcStat, pids, with_children};
@@ -83,6 +87,10 @@ struct Beside {
     start: u64,
     /// Bytes it had moved; nothing where that is not shown to us.
     bytes: Option<u64>,
+    /// The counts of its children are in no process.
+    loses_children: bool,
+    /// Grows with its work: processor time and page faults.
+    work: u64,
 }
 
 /// All processes at one moment.
@@ -99,14 +107,37 @@ impl ProcessesIo {
 
     /// The counts of all processes are shown to us.
     fn is_whole(&self) -> bool {
-        rustix::process::geteuid().is_root() && self.by_pid.get(&1).is_some_and(|init| init.bytes.is_some())
+        let is_root = rustix::process::geteuid().is_root();
+        let numbers = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        is_root && sees_all(&numbers) && self.by_pid.get(&1).is_some_and(|init| init.bytes.is_some())
+    }
+
+    /// The counts of all but `own` and what they started hold all that they did since `before`.
+    fn tells_all(&self, before: &ProcessesIo, own: &HashSet<u32>) -> bool {
+        let own = self.family(before, own);
+        let others = |processes: &ProcessesIo, has_lost: &dyn Fn(&u32, &Beside) -> bool| {
+            let mut of = processes.by_pid.iter().filter(|(pid, of)| of.loses_children && !own.contains(pid));
+            of.any(|(pid, of)| has_lost(pid, of))
+        };
+        let same = |of: &Beside, other: &&Beside| of.start == other.start;
+        let has_worked = |pid: &u32, now: &Beside| {
+            before.by_pid.get(pid).filter(|then| same(now, then)).is_none_or(|then| then.work != now.work)
+        };
+        let has_ended =
+            |pid: &u32, then: &Beside| self.by_pid.get(pid).filter(|now| same(then, now)).is_none();
+        self.is_whole() && !others(self, &has_worked) && !others(before, &has_ended)
+    }
+
+    /// `own`, and what they started until now.
+    fn family(&self, before: &ProcessesIo, own: &HashSet<u32>) -> HashSet<u32> {
+        let family = |processes: &ProcessesIo| with_children(own, &processes.by_pid, |of| of.parent);
+        &family(self) | &family(before)
     }
 
     /// Bytes that all but `own` and what they started moved since `before`, by name, the most
     /// first.
     pub fn since(&self, before: &ProcessesIo, own: &HashSet<u32>) -> Vec<(String, u64)> {
-        let family = |processes: &ProcessesIo| with_children(own, &processes.by_pid, |of| of.parent);
-        let own: HashSet<u32> = &family(self) | &family(before);
+        let own = self.family(before, own);
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (pid, now) in self.by_pid.iter().filter(|(pid, _)| !own.contains(pid)) {
             let then = before.by_pid.get(pid).filter(|then| then.start == now.start);
@@ -125,12 +156,24 @@ impl Beside {
     fn read(pid: u32) -> Option<Beside> {
         let (comm, stat) = ProcStat::read_named(pid)?;
         let name = match stat.is_kernel {
-            false => format!("{comm} (pid {pid})"),
+            false => format!("{} (pid {pid})", printable::line(&comm)),
             true => comm.split('/').next().filter(|name| *name == "kworker").unwrap_or(&comm).to_owned(),
         };
         let bytes = ProcessIo::read(pid).map(|io| io.read_bytes + io.write_bytes);
-        Some(Beside { name, parent: stat.parent, start: stat.start, bytes })
+        Some(Beside {
+            name,
+            parent: stat.parent,
+            start: stat.start,
+            bytes,
+            loses_children: stat.loses_children && !stat.is_kernel,
+            work: stat.ticks() + stat.minor_faults,
+        })
     }
+}
+
+/// The numbers of processes are the first ones: not of a container, where those outside have none.
+fn sees_all(numbers: &Path) -> bool {
+    numbers == Path::new("pid:[4026531836]") // PROC_PID_INIT_INO of the kernel
 }
 
 /// A disk and the processes from one moment on.
@@ -149,6 +192,9 @@ pub struct DiskUse {
     pub bytes: u64,
     /// Those of others.
     pub others: u64,
+    /// False where not all processes are known: then some of `others` may be the file system's
+    /// own.
+    pub is_known: bool,
     /// The others by name with the bytes they moved, on any disk; the most first.
     pub named: Vec<(String, u64)>,
 }
@@ -174,7 +220,8 @@ impl DiskClock {
         let mut ours = programs.clone();
         ours.insert(std::process::id());
         let named = later.since(&self.processes, &ours);
-        let most = later.is_whole().then(|| named.iter().map(|(_, bytes)| bytes).sum());
+        let is_known = later.tells_all(&self.processes, &ours);
+        let most = is_known.then(|| named.iter().map(|(_, bytes)| bytes).sum());
         DiskUse::new((d.read_sectors + d.write_sectors) * 512, own.read_bytes + own.write_bytes, most, named)
     }
 }
@@ -183,7 +230,7 @@ impl DiskUse {
     /// `own` bytes of `bytes` are the program's; all others moved `most`, where that is known.
     fn new(bytes: u64, own: u64, most: Option<u64>, named: Vec<(String, u64)>) -> DiskUse {
         let rest = bytes.saturating_sub(own);
-        DiskUse { bytes, others: most.map_or(rest, |most| rest.min(most)), named }
+        DiskUse { bytes, others: most.map_or(rest, |most| rest.min(most)), is_known: most.is_some(), named }
     }
 
     /// The others' share of its bytes.
@@ -208,10 +255,44 @@ pub fn in_words(sums: &[(String, u64)]) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn beside(parent: u32, start: u64, bytes: u64) -> Beside {
+        let name = format!("p{start}");
+        Beside { name, parent, start, bytes: Some(bytes), loses_children: false, work: 0 }
+    }
+
+    #[test]
+    fn in_a_container_the_processes_outside_are_not_known() {
+        assert!(sees_all(Path::new("pid:[4026531836]")));
+        assert!(!sees_all(Path::new("pid:[4026532201]")) && !sees_all(Path::new("")));
+    }
+
+    #[test]
+    fn processes_whose_children_were_lost_are_not_known() {
+        let now = ProcessesIo::now();
+        if !now.is_whole() {
+            return eprintln!("skipped: needs root, and no container");
+        }
+        let at = |list: &[(u32, Beside)]| {
+            let init = (1, now.by_pid[&1].clone());
+            ProcessesIo { by_pid: list.iter().cloned().chain([init]).collect() }
+        };
+        let loses = |parent, work| Beside { loses_children: true, work, ..beside(parent, 7, 0) };
+        let own = HashSet::from([5]);
+        let tells =
+            |before: &[(u32, Beside)], after: &[(u32, Beside)]| at(after).tells_all(&at(before), &own);
+        assert!(tells(&[], &[]) && tells(&[], &[(7, beside(1, 7, 0))]));
+        assert!(tells(&[(7, loses(1, 3))], &[(7, loses(1, 3))]), "it slept");
+        assert!(!tells(&[(7, loses(1, 3))], &[(7, loses(1, 4))]), "it worked");
+        assert!(!tells(&[], &[(7, loses(1, 3))]), "it has begun");
+        assert!(!tells(&[(7, loses(1, 3))], &[]), "it has ended");
+        assert!(tells(&[], &[(7, loses(5, 3))]), "its children are ours, and no others");
+    }
+
     #[test]
     fn others_are_what_is_left_and_no_more_than_they_say() {
         let of = |bytes, own, most| DiskUse::new(bytes, own, most, Vec::new());
         assert_eq!((of(1000, 600, None).others, of(1000, 600, None).share()), (400, 0.4));
+        assert!(!of(1000, 600, None).is_known && of(1000, 600, Some(100)).is_known);
         assert_eq!(of(1000, 600, Some(100)).others, 100, "300 are of the file system");
         assert_eq!(of(1000, 600, Some(9000)).others, 400, "mostly on other disks");
         assert_eq!((of(1000, 2000, Some(5)).others, of(0, 0, None).share()), (0, 0.0));
@@ -219,8 +300,6 @@ mod tests {
 
     #[test]
     fn processes_beside_are_those_that_are_not_ours_nor_our_childrens() {
-        let beside =
-            |parent, start, bytes| Beside { name: format!("p{start}"), parent, start, bytes: Some(bytes) };
         let at = |list: &[(u32, Beside)]| ProcessesIo { by_pid: list.iter().cloned().collect() };
         let before = at(&[(1, beside(0, 1, 10)), (5, beside(1, 5, 100)), (7, beside(1, 7, 70))]);
         let after = at(&[

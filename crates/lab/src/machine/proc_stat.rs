@@ -18,12 +18,15 @@ pub(crate) struct ProcStat {
     pub threads: u64,
     pub start: u64,
     pub rss_pages: u64,
+    /// It ignores the end of its children (SIGCHLD): the kernel adds their counts to no process.
+    pub loses_children: bool,
 }
 
 impl ProcStat {
     /// The name, and the fields behind it.
     fn parse(text: &str) -> Option<(&str, ProcStat)> {
         const OF_KERNEL: u64 = 0x0020_0000; // PF_KTHREAD
+        const CHILD: u64 = 1 << 16; // SIGCHLD, of the signals that are ignored
         // The name, in brackets, may hold anything; the fields behind it are counted from 3.
         let (head, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -39,6 +42,7 @@ impl ProcStat {
             threads: number(20)?,
             start: number(22)?,
             rss_pages: number(24)?,
+            loses_children: number(33).is_some_and(|ignored| ignored & CHILD != 0),
         };
         Some((head.split_once('(')?.1, stat))
     }
@@ -115,9 +119,20 @@ mod tests {
             threads: 5,
             start: 999,
             rss_pages: 250,
+            loses_children: false,
         };
         assert_eq!(ProcStat::parse(line), Some(("a) b (c", want)));
         assert_eq!(ProcStat::parse("42 (x) R 7"), None);
+    }
+
+    #[test]
+    fn a_process_that_ignores_the_end_of_its_children_loses_them() {
+        let of = |ignored: u64| {
+            let rest = format!("9 1 2 3 4 5 6 0 {ignored} 0 0");
+            ProcStat::parse(&format!("{LINE} {rest}")).unwrap().1.loses_children
+        };
+        assert_eq!([of(0), of(1 << 16), of(0x1000), of((1 << 16) | 1)], [false, true, false, true]);
+        assert!(!ProcStat::read(std::process::id()).unwrap().loses_children);
     }
 
     #[test]

@@ -126,6 +126,14 @@ impl Program {
     }
 }
 
+/// The end of a program that outlives the measurement for which it was started.
+pub(crate) fn ended_with(measurement: &str) -> String {
+    format!(
+        "The program still ran at the end of the {measurement} and is ended with it (SIGTERM, after 3 s SIGKILL): \
+         one that is to run on is started by itself, and named by --pid."
+    )
+}
+
 /// The exit code of a program: 128 and the signal when one ended it.
 fn code_of(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| Some(128 + status.signal()?))

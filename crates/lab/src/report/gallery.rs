@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -13,6 +14,12 @@ use crate::LabError;
 
 /// Folders in folders that are looked into.
 const MOST_DEPTH: usize = 8;
+
+/// Title of the page, by which one of ours is known.
+const TITLE: &str = "Runs of the laboratory";
+
+/// Bytes at the start of a page in which its title is.
+const HEAD_BYTES: u64 = 1024;
 
 /// One page of all runs below a folder, the newest first.
 #[derive(Debug, clap::Args)]
@@ -60,9 +67,29 @@ pub fn run(args: &GalleryArgs) -> Result<(), LabError> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|e| LabError::file("look at", path, e));
     let (beside, folder) = (real(beside)?, real(&folder)?);
     let base = folder.strip_prefix(&beside).map_or(folder.clone(), Path::to_path_buf);
+    refuse_foreign(&page)?;
     fs::write(&page, write(&runs, &base)).map_err(|e| LabError::file("write", &page, e))?;
     crate::say!("{}", page.display());
     Ok(())
+}
+
+/// Refuses to write over a file with something in it that is no gallery.
+fn refuse_foreign(page: &Path) -> Result<(), LabError> {
+    if !fs::metadata(page).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    let read = fs::File::open(page).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    read.map_err(|e| LabError::file("look at", page, e))?;
+    let head = String::from_utf8_lossy(&head);
+    if head.starts_with("<!doctype html>") && head.contains(&format!("<title>{TITLE}</title>")) {
+        return Ok(());
+    }
+    Err(LabError::refused(
+        page.display(),
+        "is there already, and no gallery of this laboratory",
+        "name another file with --out",
+    ))
 }
 
 /// Runs in a folder and below. What a run has in its folder belongs to it.
@@ -89,7 +116,7 @@ fn collect(top: &Path, at: &Path, depth: usize, runs: &mut Vec<Shown>) -> Result
 
 fn write(runs: &[Shown], base: &Path) -> String {
     let doubtful = runs.iter().filter(|run| !run.report.doubts.is_empty()).count();
-    let mut out = html::head("Runs of the laboratory");
+    let mut out = html::head(TITLE);
     let _ = writeln!(
         out,
         "<section class=\"summary\"><p>{} runs, {doubtful} of them in doubt, the newest first.</p></section>\n\
@@ -198,5 +225,25 @@ mod tests {
         );
         let error = run(dir.path(), Some(dir.path().join("missing/all.html"))).unwrap_err().to_string();
         assert!(error.contains("missing: No such file"), "{error}");
+    }
+
+    #[test]
+    fn only_a_gallery_is_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        keep(&dir.path().join("run"), "a run", "2026-01-01T00:00:00Z", &[]);
+        let run = |out: Option<PathBuf>| run(&GalleryArgs { folder: dir.path().into(), out });
+        for (name, text) in [("index.html", "<!doctype html>\n<title>My page</title>"), ("thesis.tex", "x")] {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            let out = Some(path.clone()).filter(|_| name != "index.html");
+            let error = run(out).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("no gallery"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            fs::write(&path, "").unwrap();
+        }
+        run(None).unwrap();
+        keep(&dir.path().join("run2"), "a later run", "2026-02-01T00:00:00Z", &[]);
+        run(None).unwrap();
+        assert!(fs::read_to_string(dir.path().join("index.html")).unwrap().contains("a later run"));
     }
 }

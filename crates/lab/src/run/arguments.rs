@@ -2,6 +2,7 @@
 //! switches stand on the command line, so that one without an effect is refused.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -143,6 +144,33 @@ impl EngineName {
     }
 }
 
+/// Refuses words of a command line that are no text: names of files in run folders and in the
+/// journal of changes are.
+///
+/// # Errors
+/// The first such word.
+pub fn check_text<'a>(mut words: impl Iterator<Item = &'a OsStr>) -> Result<(), LabError> {
+    words.find(|word| word.to_str().is_none()).map_or(Ok(()), |word| {
+        Err(LabError::refused(
+            format!("{:?}", word.to_string_lossy()),
+            "is not UTF-8, and results and the journal of changes keep names as text",
+            "give the file or folder another name, or a link of another name",
+        ))
+    })
+}
+
+/// Seconds above 0 and up to a year: a clock may count them.
+///
+/// # Errors
+/// The text is anything else.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    const YEAR_S: f64 = 365.0 * 86_400.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= YEAR_S => Ok(seconds),
+        _ => Err(format!("{text:?} is no time: write seconds above 0 and up to {YEAR_S}")),
+    }
+}
+
 /// A pattern as said on the command line: `random`, `sequential`, `stride:1m`.
 pub fn parse_pattern(text: &str) -> Result<Pattern, String> {
     match text.split_once(':') {
@@ -192,6 +220,33 @@ mod tests {
         }
         let error = "libaio".parse::<EngineName>().unwrap_err();
         assert!(error.contains("libaio") && error.contains("uring"), "{error}");
+    }
+
+    #[test]
+    fn names_are_text() {
+        use std::os::unix::ffi::OsStrExt;
+        let check = |words: &[&[u8]]| check_text(words.iter().map(|word| OsStr::from_bytes(word)));
+        assert!(check(&[b"read", "f\u{e4}".as_bytes()]).is_ok());
+        let error = check(&[b"read", b"f\xff\x1b[2J"]).unwrap_err().to_string();
+        assert!(error.contains("is not UTF-8") && !error.contains(char::is_control), "{error:?}");
+    }
+
+    #[test]
+    fn seconds_are_those_that_a_clock_counts() {
+        for (text, is_taken) in [
+            ("0.2", true),
+            ("1", true),
+            ("1e3", true),
+            ("0", false),
+            ("-1", false),
+            ("nan", false),
+            ("inf", false),
+            ("1e30", false),
+            ("1 s", false),
+            ("", false),
+        ] {
+            assert_eq!(seconds(text).is_ok(), is_taken, "{text}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Sweep<'_> {
         let table = self.table(setup)?;
         let mut doubts = Vec::new();
         if let Some(command) = &self.args.before {
-            self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop, &mut doubts)?;
+            self.shell(&fill_in(command, dop, setup.queue, &table.files[0]), stop)?;
         }
         let command = self.args.command();
         let cached_pages = self.cold(&table, setup, command.is_some())?;
@@ -124,7 +124,7 @@ impl Sweep<'_> {
         let (before, io) = (counts(&self.targets)?, ProcessIo::own());
         let ticks = CpuTicks::now();
         let begun = Instant::now();
-        let (scanned, read_beside) = self.scanned(setup, dop, &table, stop, &mut doubts)?;
+        let (scanned, read_beside) = self.scanned(setup, dop, &table, stop)?;
         let span_s = begun.elapsed().as_secs_f64();
         let cpu = CpuTicks::now().since(&ticks);
         let after = counts(&self.targets)?;
@@ -180,14 +180,13 @@ impl Sweep<'_> {
         dop: u32,
         table: &ScanTable,
         stop: &Stop,
-        doubts: &mut Vec<String>,
     ) -> Result<(Scanned, u64), LabError> {
         let scratch = self.scratch.as_deref();
         let Some(command) = self.args.command() else {
             return Ok((scan(table, setup, dop, scratch, stop.flag())?, 0));
         };
         let command = fill_in(&command, dop, setup.queue, &table.files[0]);
-        let work = || self.shell(&command, stop, doubts);
+        let work = || self.shell(&command, stop);
         let (elapsed_s, beside) = with_beside(table, setup, scratch, work)?;
         let scanned =
             Scanned { elapsed_s, user_s: vec![elapsed_s], beside: beside.times, ..Scanned::default() };
@@ -217,13 +216,12 @@ impl Sweep<'_> {
             touches: Touches::WriteBack,
             snoop: Snoop::Silent,
         };
-        let start = |target: &TraceTarget| Session::start(target.clone(), options.clone(), &self.undo);
+        let start = |target: &TraceTarget| {
+            let mut session = Session::start(target.clone(), options.clone(), &self.undo)?;
+            session.follow(Some(std::process::id())).map(|()| session)
+        };
         match self.targets.iter().map(start).collect::<Result<Vec<Session>, LabError>>() {
-            Ok(mut sessions) => {
-                let own = std::process::id();
-                sessions.retain_mut(|session| session.follow(Some(own)).is_ok());
-                sessions
-            }
+            Ok(sessions) => sessions,
             Err(e) => {
                 doubts.push(format!("seeks and depth were not traced: {e}"));
                 Vec::new()
@@ -231,17 +229,21 @@ impl Sweep<'_> {
         }
     }
 
-    /// Runs a command to its end; seconds.
-    fn shell(&self, command: &str, stop: &Stop, doubts: &mut Vec<String>) -> Result<f64, LabError> {
+    /// Runs a command to its end; seconds. One that fails has scanned nothing, or emptied nothing.
+    fn shell(&self, command: &str, stop: &Stop) -> Result<f64, LabError> {
         let shell = ["sh".to_string(), "-c".to_string(), command.to_string()];
         let program = Program::start(&shell, &self.undo)?;
         program.wait(Duration::from_millis(2), &mut || !stop.requested());
         let ended = program.end();
-        if ended.code != Some(0) {
-            let code = ended.code.map_or("a signal".to_string(), |code| format!("code {code}"));
-            doubts.push(format!("`{command}` ended with {code}"));
+        match ended.code {
+            Some(0) => Ok(ended.elapsed_s),
+            None if stop.requested() => Ok(ended.elapsed_s), // the cell is dropped
+            code => {
+                let code = code.map_or("no code".to_owned(), |code| format!("code {code}"));
+                let why = format!("it ended with {code}, so there is no scan to be measured");
+                Err(LabError::refused(format!("`{command}`"), why, "see what it says above, or run it alone"))
+            }
         }
-        Ok(ended.elapsed_s)
     }
 }
 

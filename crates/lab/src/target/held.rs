@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::LabError;
+use crate::machine::stacked::loop_file;
 use crate::machine::{BlockDevice, whole_disk};
-use crate::undo::{Step, Undo, leftovers, processes_below, state_dir};
+use crate::undo::{Leftover, Step, Undo, left_by_root, leftovers, processes_below, state_dirs};
 
 /// How often a command that waits looks again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -33,6 +34,12 @@ pub struct Busy {
 }
 
 impl Busy {
+    /// Waits, whatever the command line says.
+    #[cfg(test)]
+    pub(crate) fn patient() -> Busy {
+        Busy { waits: true }
+    }
+
     /// Holds the disks of some devices until `undo` has undone everything. What is known of their
     /// settings must be looked at after that.
     ///
@@ -45,7 +52,7 @@ impl Busy {
             let mut told = String::new();
             while !undo.hold(disk)? {
                 let name = name_of(disk);
-                let holder = holder(disk).map_or("another command".into(), |holder| holder.show());
+                let holder = shown_holder(disk);
                 if !self.waits {
                     return Err(LabError::refused(
                         name,
@@ -63,13 +70,22 @@ impl Busy {
                 std::thread::sleep(LOOK);
             }
         }
-        refuse_leftovers(&disks, &state_dir())
+        refuse_leftovers(&disks, &all_leftovers()?)
     }
 }
 
+/// Leftovers of this user and of root.
+pub(crate) fn all_leftovers() -> Result<Vec<Leftover>, LabError> {
+    let mut all = left_by_root();
+    for dir in state_dirs() {
+        all.extend(leftovers(&dir)?);
+    }
+    Ok(all)
+}
+
 /// Refuses a disk whose settings are those of a command that was killed.
-fn refuse_leftovers(disks: &BTreeSet<PathBuf>, journals: &Path) -> Result<(), LabError> {
-    for leftover in leftovers(journals)?.iter().filter(|leftover| !leftover.kept) {
+fn refuse_leftovers(disks: &BTreeSet<PathBuf>, leftovers: &[Leftover]) -> Result<(), LabError> {
+    for leftover in leftovers.iter().filter(|leftover| !leftover.kept) {
         for step in leftover.steps() {
             let Step::Set { path, old, .. } = step else { continue };
             let real = fs::canonicalize(path).unwrap_or_default();
@@ -81,7 +97,7 @@ fn refuse_leftovers(disks: &BTreeSet<PathBuf>, journals: &Path) -> Result<(), La
                     leftover.command.join(" "),
                     path.display()
                 ),
-                "`snowmelt-lab restore` sets them back",
+                "`snowmelt-lab restore` sets them back, of a command of root as root",
             ));
         }
     }
@@ -148,11 +164,15 @@ fn with_parts(device: &Path) -> Vec<PathBuf> {
 
 /// The disk that has the file of a loop device.
 fn behind_loop(device: &Path) -> Option<BlockDevice> {
-    let text = fs::read_to_string(device.join("loop/backing_file")).ok()?;
+    let file = loop_file(device)?;
     // Of a file that was removed since, and is called so, the folder tells as well.
-    let file = Path::new(text.trim_end());
     let place = file.ancestors().find(|place| place.exists())?;
     BlockDevice::find(place).ok()?
+}
+
+/// The command that holds a disk or a control group, by its command line.
+pub(crate) fn shown_holder(held: &Path) -> String {
+    holder(held).map_or("another command".into(), |holder| holder.show())
 }
 
 /// The process that holds a disk.
@@ -219,7 +239,7 @@ mod tests {
         let undo = || Undo::open_in(dir.path(), "test").unwrap();
         let (first, second, third) = (undo(), undo(), undo());
         let stop = AtomicBool::new(false);
-        let patient = Busy { waits: true };
+        let patient = Busy::patient();
         // Another test of this machine may measure it.
         patient.hold(&[disk.clone(), disk.clone()], &first, &stop).unwrap();
         let refused = Busy::default().hold(std::slice::from_ref(&disk), &second, &stop).unwrap_err();
@@ -275,14 +295,15 @@ mod tests {
         undo.set(&setting, "bfq").unwrap();
         let text = fs::read_to_string(undo.path()).unwrap();
         let disks = BTreeSet::from([disk]);
-        refuse_leftovers(&disks, &journals).unwrap(); // it lives
+        refuse_leftovers(&disks, &leftovers(&journals).unwrap()).unwrap(); // it lives
         undo.undo().unwrap();
         let dead = text.replace(&format!("\"pid\":{}", std::process::id()), "\"pid\":4294967295");
         assert_ne!(dead, text);
         fs::write(journals.join("dead.journal"), dead).unwrap();
-        let error = refuse_leftovers(&disks, &journals).unwrap_err().to_string();
+        let found = leftovers(&journals).unwrap();
+        let error = refuse_leftovers(&disks, &found).unwrap_err().to_string();
         assert!(error.contains("was killed") && error.contains("restore"), "{error}");
-        refuse_leftovers(&BTreeSet::from([dir.path().join("sdy")]), &journals).unwrap();
+        refuse_leftovers(&BTreeSet::from([dir.path().join("sdy")]), &found).unwrap();
     }
 
     #[test]
@@ -294,7 +315,7 @@ mod tests {
         let devices = [disk];
         let dir = tempfile::tempdir().unwrap();
         let undo = Undo::open_in(dir.path(), "test").unwrap();
-        Busy { waits: true }.hold(&devices, &undo, &AtomicBool::new(false)).unwrap();
+        Busy::patient().hold(&devices, &undo, &AtomicBool::new(false)).unwrap();
         let it = format!("(process {}) measures {} meanwhile", std::process::id(), devices[0].name);
         let names_it = |neighbours: Neighbours| neighbours.doubts().any(|doubt| doubt.contains(&it));
         let is_foreign = Neighbours { disks: disks_of(&devices), own: Vec::new(), seen: BTreeSet::new() };

@@ -88,7 +88,9 @@ impl BlktraceFiles {
         }
         let split = event.split_at.to_be_bytes();
         let (sectors, payload): (u32, &[u8]) = match event.action {
-            Action::Split => (event.split_at.saturating_sub(event.sector) as u32, &split),
+            Action::Split => {
+                (u32::try_from(event.split_at.saturating_sub(event.sector)).unwrap_or(u32::MAX), &split)
+            }
             _ => (event.sectors, &[]),
         };
         self.record(&event.into(), action(event), event.sector, sectors, payload)
@@ -152,7 +154,7 @@ impl BlktraceFiles {
         put(&sequence.to_ne_bytes());
         put(&event.time_ns.to_ne_bytes());
         put(&sector.to_ne_bytes());
-        put(&(sectors << 9).to_ne_bytes());
+        put(&bytes_of(sectors).to_ne_bytes());
         put(&action.to_ne_bytes());
         put(&event.pid.to_ne_bytes());
         put(&self.device.to_ne_bytes());
@@ -173,6 +175,12 @@ impl BlktraceFiles {
         }
         Ok(self.files.len())
     }
+}
+
+/// Of more than the field holds (a discard of 4 GiB), the most whole sectors that it does.
+fn bytes_of(sectors: u32) -> u32 {
+    const MOST: u32 = u32::MAX / 512;
+    sectors.min(MOST) * 512
 }
 
 fn action(event: &BlockEvent) -> u32 {
@@ -205,4 +213,15 @@ fn flags(op: Operation) -> u32 {
         | flag(op.flush, FLUSH)
         | flag(op.fua, FUA);
     direction | others | FS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_discard_of_4_gib_is_not_one_of_nothing() {
+        assert_eq!([0, 1, 8, 1 << 22].map(bytes_of), [0, 512, 4096, 1 << 31]);
+        assert_eq!([1 << 23, u32::MAX].map(bytes_of), [u32::MAX - 511; 2]);
+    }
 }

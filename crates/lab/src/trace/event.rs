@@ -21,10 +21,8 @@
 //! Other events tell the file that a thread works on, and who made a file dirty ([`Touch`]).
 //! Events of the devices below the traced one are [`Decoded::Below`].
 
+use super::device_number;
 use super::format::{Field, Format};
-
-/// Bits of the minor number in the kernel's device numbers.
-pub const MINOR_BITS: u32 = 20;
 
 /// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -213,11 +211,13 @@ pub enum Touch {
     End,
     /// The file was clean, and is to be written back because of the thread.
     Dirty,
+    /// The thread gave a page of the file new data, which is to be written back.
+    Written,
 }
 
 impl Touch {
     /// Events, with the names of the fields of device and inode. A kernel may lack any.
-    pub const EVENTS: [(Touch, &'static str, &'static str, &'static str); 7] = [
+    pub const EVENTS: [(Touch, &'static str, &'static str, &'static str); 8] = [
         (Touch::Dirty, "writeback/writeback_dirty_inode_enqueue", "dev", "ino"),
         (Touch::Begin, "writeback/writeback_single_inode_start", "name", "ino"),
         (Touch::End, "writeback/writeback_single_inode", "name", "ino"),
@@ -225,6 +225,7 @@ impl Touch {
         (Touch::Begin, "iomap/iomap_writeback_folio", "dev", "ino"),
         (Touch::Begin, "iomap/iomap_dio_rw_begin", "dev", "ino"),
         (Touch::Begin, "filemap/mm_filemap_add_to_page_cache", "s_dev", "i_ino"),
+        (Touch::Written, "writeback/writeback_dirty_folio", "name", "ino"),
     ];
 
     /// How many of them, from the first, tell of writing back only: they are rare.
@@ -253,6 +254,9 @@ pub struct OtherFormats {
     pub remap: Option<Format>,
     /// Of [`Touch::EVENTS`], with their place there.
     pub touches: Vec<(usize, Format)>,
+    /// File systems whose write-back is not named by the number of a disk: its name, and their
+    /// number.
+    pub file_systems: Vec<(String, u32)>,
     /// The traced device; events of other ones are [`Decoded::Below`]. 0: of none.
     pub dev: u32,
     /// `sched_process_fork`.
@@ -309,6 +313,7 @@ pub struct Decoder {
     formats: Vec<(u16, BlockFormat)>,
     remap: Option<RemapFormat>,
     touches: Vec<TouchFormat>,
+    file_systems: Vec<(String, u32)>,
     dev: u32,
     fork: Option<(u16, Field, Field)>,
     plug: Option<u16>,
@@ -374,6 +379,7 @@ impl Decoder {
             formats,
             remap: others.remap.as_ref().map(RemapFormat::new).transpose()?,
             touches: others.touches.iter().map(TouchFormat::new).collect::<Result<_, _>>()?,
+            file_systems: others.file_systems.clone(),
             dev: others.dev,
             fork,
             plug,
@@ -415,8 +421,12 @@ impl Decoder {
 
     fn touch(&self, id: u16, time_ns: u64, event: &[u8]) -> Option<Decoded> {
         let format = self.touches.iter().find(|format| format.id == id)?;
+        let named = |name: &[u8]| self.file_systems.iter().find(|(of, _)| of.as_bytes() == name);
         let dev = match format.is_text {
-            true => disk_number(format.dev.text(event))?,
+            true => {
+                let name = format.dev.text(event);
+                disk_number(name).or_else(|| named(name).map(|(_, dev)| *dev))?
+            }
             false => format.dev.number(event) as u32,
         };
         let (pid, ino) = (self.pid.number(event) as u32, format.ino.number(event) as u64);
@@ -489,8 +499,7 @@ impl TouchFormat {
 
 /// The number of a disk by the name of its write-back: `7:0`.
 fn disk_number(name: &[u8]) -> Option<u32> {
-    let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
-    Some(major.parse::<u32>().ok()? << MINOR_BITS | minor.parse::<u32>().ok()?)
+    device_number::parse(std::str::from_utf8(name).ok()?)
 }
 
 /// A flush has no sector: it is issued with 0 and completed with -1.

@@ -4,6 +4,9 @@
 //! 2. The words of its command line that are paths, also behind a `=`: a short program has ended
 //!    before anything else can be asked.
 //! 3. At the end, the other files in the folders of those known by then.
+//!
+//! The files of a btrfs have another device number in events than for programs, which see one for
+//! each subvolume: of such a file system the number is found by the mount of the file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -11,7 +14,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::event::MINOR_BITS;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use super::device_number::{of_dev, of_mount, parted};
 
 /// A file, as events name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,15 +32,10 @@ impl FileId {
     fn of(meta: &Metadata) -> Option<FileId> {
         let kind = meta.file_type();
         if kind.is_block_device() {
-            return Some(FileId { dev: kernel_number(meta.rdev()), ino: 0 });
+            return Some(FileId { dev: of_dev(meta.rdev()), ino: 0 });
         }
-        kind.is_file().then(|| FileId { dev: kernel_number(meta.dev()), ino: meta.ino() })
+        kind.is_file().then(|| FileId { dev: of_dev(meta.dev()), ino: meta.ino() })
     }
-}
-
-/// The kernel's own form of a device number.
-fn kernel_number(dev: u64) -> u32 {
-    rustix::fs::major(dev) << MINOR_BITS | rustix::fs::minor(dev)
 }
 
 /// Names known so far.
@@ -44,7 +44,14 @@ pub struct FileNames {
     names: HashMap<FileId, String>,
     /// Processes whose command line was read.
     read: HashSet<u32>,
+    /// File systems with numbers of their own.
+    file_systems: HashSet<u32>,
+    /// Numbers of the file systems by their mounts, where there are such.
+    mounts: HashMap<u64, u32>,
 }
+
+/// Names that are kept.
+const MOST_NAMES: usize = 1 << 18;
 
 /// Entries of folders that are looked through for a name at the end.
 const MOST_ENTRIES: usize = 20_000;
@@ -55,24 +62,50 @@ impl FileNames {
         self.names.get(&file).map(String::as_str)
     }
 
+    /// A file system has this number in events.
+    pub fn add_file_system(&mut self, dev: u32) {
+        self.file_systems.insert(dev);
+    }
+
+    /// The number of a process is another's from now on.
+    pub fn forget(&mut self, pid: u32) {
+        self.read.remove(&pid);
+    }
+
     /// Learns the files that process `pid` has open, and those its command line names; answers
-    /// the open ones.
+    /// those that are open for writing.
     pub fn look(&mut self, pid: u32) -> Vec<FileId> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         if self.read.insert(pid) {
             self.look_at_words(&proc);
         }
-        let mut open = Vec::new();
+        let mut writable = Vec::new();
         for entry in fs::read_dir(proc.join("fd")).into_iter().flatten().flatten() {
-            let Some(file) = fs::metadata(entry.path()).ok().and_then(|meta| FileId::of(&meta)) else {
-                continue;
-            };
+            let Some(file) = self.number(&entry.path()) else { continue };
             if let (false, Ok(name)) = (self.names.contains_key(&file), fs::read_link(entry.path())) {
-                self.names.insert(file, name.to_string_lossy().into_owned());
+                self.insert(file, name.to_string_lossy().into_owned());
             }
-            open.push(file);
+            // The link itself has the rights that the file was opened with.
+            let is_writable = entry.metadata().is_ok_and(|link| link.mode() & 0o200 != 0);
+            writable.extend(Some(file).filter(|_| is_writable));
         }
-        open
+        writable
+    }
+
+    /// The file at `path`, as events name it.
+    fn number(&mut self, path: &Path) -> Option<FileId> {
+        let file = FileId::of(&fs::metadata(path).ok()?)?;
+        let has_own = parted(file.dev).0 == 0 && !self.file_systems.is_empty();
+        let dev = if has_own { self.number_by_mount(path) } else { None };
+        Some(FileId { dev: dev.unwrap_or(file.dev), ..file })
+    }
+
+    fn number_by_mount(&mut self, path: &Path) -> Option<u32> {
+        let mount = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?.stx_mnt_id;
+        if !self.mounts.contains_key(&mount) {
+            self.mounts = numbers_of_mounts(&fs::read_to_string("/proc/self/mountinfo").ok()?);
+        }
+        self.mounts.get(&mount).copied().filter(|dev| self.file_systems.contains(dev))
     }
 
     /// The command line of a program that is about to run, or runs.
@@ -89,13 +122,15 @@ impl FileNames {
 
     /// A name that is known otherwise.
     pub fn insert(&mut self, file: FileId, name: String) {
-        self.names.insert(file, name);
+        if self.names.len() < MOST_NAMES {
+            self.names.insert(file, name);
+        }
     }
 
     /// Learns the name of the file at `path`, if there is one.
     fn learn(&mut self, path: &Path) {
-        if let Some(file) = fs::metadata(path).ok().and_then(|meta| FileId::of(&meta)) {
-            self.names.entry(file).or_insert_with(|| path.to_string_lossy().into_owned());
+        if let Some(file) = self.number(path).filter(|file| !self.names.contains_key(file)) {
+            self.insert(file, path.to_string_lossy().into_owned());
         }
     }
 
@@ -109,7 +144,9 @@ impl FileNames {
             if missing == 0 {
                 return;
             }
-            let Some(file) = entry.metadata().ok().and_then(|meta| FileId::of(&meta)) else { continue };
+            // Not through links, which are files of their own.
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let Some(file) = self.number(&entry.path()).filter(|_| !is_link) else { continue };
             if wanted.contains(&file) && !self.names.contains_key(&file) {
                 self.names.insert(file, entry.path().to_string_lossy().into_owned());
                 missing -= 1;
@@ -118,9 +155,41 @@ impl FileNames {
     }
 }
 
+/// Numbers of the file systems in a table of mounts, by mount.
+fn numbers_of_mounts(table: &str) -> HashMap<u64, u32> {
+    let of = |line: &str| Some((line.split(' ').next()?.parse().ok()?, of_mount(line)?));
+    table.lines().filter_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::device_number::joined;
     use super::*;
+
+    #[test]
+    fn files_open_for_reading_are_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let [read, written] = ["read", "written"].map(|name| dir.path().join(name));
+        let id = |path: &Path| FileId::of(&fs::metadata(path).unwrap()).unwrap();
+        fs::write(&read, "x").unwrap();
+        let kept = (fs::File::create(&written).unwrap(), fs::File::open(&read).unwrap());
+        let mut names = FileNames::default();
+        let writable = names.look(std::process::id());
+        assert!(writable.contains(&id(&written)) && !writable.contains(&id(&read)), "{writable:?}");
+        assert!(names.get(id(&read)).is_some(), "the name of one that is only read is known, too");
+        drop(kept);
+    }
+
+    #[test]
+    fn mounts_have_the_numbers_of_their_file_systems() {
+        let table = "22 1 253:0 / / rw - ext4 /dev/vda rw\n\
+                     40 22 0:40 /sub /mnt/a\\040b rw shared:3 - btrfs /dev/loop1 rw\n";
+        let numbers = numbers_of_mounts(table);
+        assert_eq!((numbers[&22], numbers[&40], numbers.len()), (joined(253, 0), 40, 2));
+        // By the kernel's own table: the mount of this folder is in it.
+        let here = statx(CWD, ".", AtFlags::empty(), StatxFlags::MNT_ID).unwrap().stx_mnt_id;
+        assert!(numbers_of_mounts(&fs::read_to_string("/proc/self/mountinfo").unwrap()).contains_key(&here));
+    }
 
     #[test]
     fn files_are_known_by_descriptors_words_and_neighbours() {
@@ -144,7 +213,7 @@ mod tests {
         let begun = std::time::Instant::now();
         while names.get(named).is_none() && begun.elapsed().as_secs() < 10 {
             names.read.clear(); // until the child has become tail
-            assert!(names.look(child.id()).contains(&open));
+            names.look(child.id());
         }
         child.kill().and_then(|()| child.wait()).expect("it ends");
         let path = |path: &Path| Some(path.to_string_lossy().into_owned());

@@ -169,7 +169,7 @@ impl Pairing {
 
     /// A request that the device refused for now.
     pub fn requeued(&mut self, event: &BlockEvent) {
-        if self.take(event.sector, event.op.kind).is_some() {
+        if self.take(event).is_some() {
             self.outstanding -= 1;
             *self.refused.entry((event.sector, event.op.kind)).or_default() += 1;
         }
@@ -182,7 +182,7 @@ impl Pairing {
         event: &BlockEvent,
         bio_done: &mut dyn FnMut(BioDone),
     ) -> Option<RequestDone> {
-        let found = self.take(event.sector, event.op.kind);
+        let found = self.take(event);
         let issued_ns = found.map_or(0, |issued| issued.issued_ns);
         let mut first = self.complete_bios(event, issued_ns, bio_done);
         if event.sectors == 0 && event.op.kind == RequestKind::Write {
@@ -244,13 +244,16 @@ impl Pairing {
         self.outstanding
     }
 
-    fn take(&mut self, sector: u64, kind: RequestKind) -> Option<Issued> {
-        let queue = self.issued.get_mut(&(sector, kind))?;
-        let first = queue.pop_front();
+    /// The request of a place that an event tells of: of several the first of its length.
+    fn take(&mut self, event: &BlockEvent) -> Option<Issued> {
+        let place = (event.sector, event.op.kind);
+        let queue = self.issued.get_mut(&place)?;
+        let alike = queue.iter().position(|issued| issued.left == event.sectors);
+        let taken = queue.remove(alike.unwrap_or(0));
         if queue.is_empty() {
-            self.issued.remove(&(sector, kind));
+            self.issued.remove(&place);
         }
-        first
+        taken
     }
 
     /// Takes the sectors of a completion off the bios in its range; answers who asked for the
@@ -265,9 +268,13 @@ impl Pairing {
         let mut to_complete = event.sectors;
         let mut asked = None;
         let mut emptied = Vec::new();
-        let lowest = start.saturating_sub(u64::from(self.longest));
+        // One that is this request alone, although others read the same sectors now.
+        let is_alone = |bio: &Bio| bio.op.kind == event.op.kind && bio.left == event.sectors;
+        let alone = self.bios.get(&start).and_then(|queue| queue.iter().position(is_alone));
+        let lowest = if alone.is_some() { start } else { start.saturating_sub(u64::from(self.longest)) };
         for (first, queue) in self.bios.range_mut(lowest..end) {
-            for bio in queue.iter_mut().filter(|bio| bio.op.kind == event.op.kind) {
+            let skipped = alone.unwrap_or(0);
+            for bio in queue.iter_mut().skip(skipped).filter(|bio| bio.op.kind == event.op.kind) {
                 let overlap = (first + u64::from(bio.sectors)).min(end).saturating_sub(start.max(*first));
                 let part = (overlap as u32).min(bio.left).min(to_complete);
                 if part == 0 {
@@ -392,6 +399,33 @@ mod tests {
         assert_eq!((done.expect("over").issued_ns, bios), (11, vec![20]));
         let (done, bios) = complete(&mut pairing, 40, 64, 8);
         assert_eq!((done.expect("over").issued_ns, bios), (21, vec![20]));
+    }
+
+    /// Two programs read one place at a time, in other lengths: each request is its own program's,
+    /// in whatever order they are issued and completed.
+    #[test]
+    fn requests_of_one_place_are_told_apart_by_length() {
+        let other = Asker { pid: 8, ours: false, ..ASKER };
+        for (second, order) in
+            [64, 72].into_iter().flat_map(|second| (0..8).map(move |order| (second, order)))
+        {
+            let both = [(64, 16, ASKER), (second, 8, other)];
+            let turned = |bit: u8| if order >> bit & 1 == 1 { [both[1], both[0]] } else { both };
+            let mut pairing = Pairing::default();
+            for (sector, sectors, asker) in turned(0) {
+                pairing.queued(&event(Action::Queue, 10, sector, sectors), asker);
+            }
+            for (sector, sectors, _) in turned(1) {
+                pairing.issued(&event(Action::Issue, 20, sector, sectors));
+            }
+            for (sector, sectors, asker) in turned(2) {
+                let (done, bios) = complete(&mut pairing, 30, sector, sectors);
+                let done = done.expect("over");
+                let found = (done.sectors, done.asker, bios);
+                assert_eq!(found, (sectors, Some(asker), vec![20]), "{second}, order {order}");
+            }
+            assert_eq!((pairing.outstanding(), pairing.unmatched), (0, 0));
+        }
     }
 
     #[test]

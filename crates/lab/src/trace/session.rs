@@ -3,8 +3,9 @@
 //! 1. The instance is made, events and filters are set, nothing is written yet.
 //! 2. Tracing is switched on at a moment when diskstats does not change, so that both count the
 //!    same requests.
-//! 3. The thread begins when it is told which program to follow, and reads 20 times a second.
-//!    The kernel's buffers hold the events from before.
+//! 3. When it is told which program to follow, the buffers are opened by a thread that reads them
+//!    20 times a second. They hold the events from before. Open, they keep the instance: so not
+//!    earlier, and a signal has the thread let go of them.
 //! 4. Tracing is switched off at a quiet moment again, what is left is read, and the instance
 //!    is removed.
 
@@ -33,7 +34,7 @@ use crate::LabError;
 use crate::device::Behind;
 use crate::machine::diskstats::DiskCounts;
 use crate::undo::signals;
-use crate::undo::{StepId, Undo};
+use crate::undo::{Undo, Untouched};
 
 /// Settings of a trace.
 #[derive(Debug, Clone)]
@@ -81,25 +82,82 @@ const QUIET: Duration = Duration::from_secs(2);
 
 /// Tracing that is switched on.
 pub struct Session {
+    /// Goes before `undo`: its open files would keep the instance.
+    reader: Reader,
+    /// Before it is followed.
+    decoder: Option<Decoder>,
     instance: Instance,
-    instance_step: StepId,
     undo: Undo,
     target: TraceTarget,
     options: Options,
-    collector: Option<Collector>,
     start_ns: u64,
     before: DiskCounts,
     quiet_start: bool,
     absent: Vec<&'static str>,
     /// The emulated device, and how often it had split requests.
     emulated: Option<(Behind, u64)>,
+}
+
+/// Reads the kernel's buffers in a thread, until it is asked for the answer or dropped.
+#[derive(Default)]
+struct Reader {
     stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<Result<Read, LabError>>>,
+    /// Once it has begun.
+    thread: Option<JoinHandle<Result<Read, LabError>>>,
+}
+
+impl Reader {
+    fn begin(&mut self, mut collector: Collector, mut consumer: Consumer) -> Result<(), LabError> {
+        let stop = self.stop.clone();
+        let read = move || {
+            let failed = |e| LabError::system("read the trace buffers", e);
+            let mut looked = Instant::now();
+            while !stop.load(Ordering::Acquire) {
+                if signals::ending() {
+                    // And lets go of the instance, which is being removed.
+                    return Err(LabError::Stopped);
+                }
+                let read = collector.round(&mut |event| consumer.take(event)).map_err(failed)?;
+                if looked.elapsed() >= LOOK {
+                    consumer.users.look();
+                    looked = Instant::now();
+                }
+                if read < 4 << 20 {
+                    std::thread::sleep(ROUND);
+                }
+            }
+            collector.finish(&mut |event| consumer.take(event)).map_err(failed)?;
+            let (event_bytes, pages_after_loss) = (collector.bytes, collector.pages_after_loss);
+            drop(collector); // its open files would keep the instance from a signal
+            consumer.users.finish();
+            Ok(Read { event_bytes, pages_after_loss, consumer })
+        };
+        let thread = std::thread::Builder::new().name("trace".into()).spawn(read);
+        self.thread = Some(thread.map_err(|e| LabError::system("start a thread", e))?);
+        Ok(())
+    }
+
+    /// Reads the rest.
+    fn end(&mut self) -> Result<Read, LabError> {
+        self.stop.store(true, Ordering::Release);
+        let thread = self.thread.take().expect("it has begun");
+        thread.join().expect("the reading thread does not panic")
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join()); // of a session that failed, and does not ask for its answer
+        }
+    }
 }
 
 /// The answer of the reading thread.
 struct Read {
-    collector: Collector,
+    event_bytes: u64,
+    pages_after_loss: u64,
     consumer: Consumer,
 }
 
@@ -134,27 +192,26 @@ impl Session {
     /// Tracing is not permitted here, or the trace instance cannot be made.
     pub fn start(target: TraceTarget, options: Options, undo: &Undo) -> Result<Session, LabError> {
         let tracefs = find_tracefs(undo)?;
-        let (instance, instance_step) = Instance::create(&tracefs, undo, options.buffer_kb)?;
+        let instance = Instance::create(&tracefs, undo, options.buffer_kb)?;
         let mut absent = Vec::new();
-        let decoder = enable(&instance, &target, &options, &mut absent)?;
-        let collector = Collector::new(instance.readers()?, decoder);
+        let decoder =
+            undo.standing(|standing| enable(&instance, &target, &options, &mut absent, standing))?;
         let emulated =
             Behind::find(&target.device.name).and_then(|behind| behind.splits().map(|n| (behind, n)));
-        let (before, quiet_start) = quietly(&target, || instance.switch(TraceSwitch::On))?;
+        let (before, quiet_start) =
+            quietly(&target, || undo.standing(|standing| instance.switch(TraceSwitch::On, standing)))?;
         Ok(Session {
             instance,
-            instance_step,
             undo: undo.clone(),
             target,
             options,
-            collector: Some(collector),
+            reader: Reader::default(),
+            decoder: Some(decoder),
             start_ns: monotonic_ns(),
             before,
             quiet_start,
             absent,
             emulated,
-            stop: Arc::default(),
-            reader: None,
         })
     }
 
@@ -163,34 +220,10 @@ impl Session {
     /// # Errors
     /// A file of the trace cannot be made, or a thread cannot be started.
     pub fn follow(&mut self, program: Option<u32>) -> Result<(), LabError> {
-        let collector = self.collector.take().expect("a session is followed once");
-        let mut consumer = Consumer::new(&self.options, &self.target, self.start_ns, program)?;
-        let stop = self.stop.clone();
-        let read = move || {
-            let mut collector = collector;
-            let failed = |e| LabError::system("read the trace buffers", e);
-            let mut looked = Instant::now();
-            while !stop.load(Ordering::Acquire) {
-                if signals::ending() {
-                    // And lets go of the instance, which is being removed.
-                    return Err(LabError::Stopped);
-                }
-                let read = collector.round(&mut |event| consumer.take(event)).map_err(failed)?;
-                if looked.elapsed() >= LOOK {
-                    consumer.users.look();
-                    looked = Instant::now();
-                }
-                if read < 4 << 20 {
-                    std::thread::sleep(ROUND);
-                }
-            }
-            collector.finish(&mut |event| consumer.take(event)).map_err(failed)?;
-            consumer.users.finish();
-            Ok(Read { collector, consumer })
-        };
-        let thread = std::thread::Builder::new().name("trace".into()).spawn(read);
-        self.reader = Some(thread.map_err(|e| LabError::system("start a thread", e))?);
-        Ok(())
+        let consumer = Consumer::new(&self.options, &self.target, self.start_ns, program)?;
+        let readers = self.undo.standing(|standing| self.instance.readers(standing))?;
+        let decoder = self.decoder.take().expect("a session is followed once");
+        self.reader.begin(Collector::new(readers, decoder), consumer)
     }
 
     /// Switches tracing off and adds up.
@@ -198,20 +231,19 @@ impl Session {
     /// # Errors
     /// The rest of the trace cannot be read, or a signal ended it.
     pub fn finish(mut self) -> Result<Traced, LabError> {
-        if self.reader.is_none() {
+        if self.reader.thread.is_none() {
             self.follow(None)?;
         }
-        let (after, quiet_end) = quietly(&self.target, || self.instance.switch(TraceSwitch::Off))?;
+        let (after, quiet_end) = quietly(&self.target, || {
+            self.undo.standing(|standing| self.instance.switch(TraceSwitch::Off, standing))
+        })?;
         let end_ns = monotonic_ns();
-        self.stop.store(true, Ordering::Release);
-        let reader = self.reader.take().expect("started above");
-        let Read { collector, mut consumer } = reader.join().expect("the reading thread does not panic")?;
-        let lost = self.instance.stats()?.lost.max(collector.pages_after_loss);
-        let event_bytes = collector.bytes;
-        drop(collector); // its open files would keep the instance
+        let Read { event_bytes, pages_after_loss, mut consumer } = self.reader.end()?;
+        let stats = self.undo.standing(|standing| self.instance.stats(standing))?;
+        let lost = stats.lost.max(pages_after_loss);
         consumer.close()?;
         consumer.tally.finish(end_ns);
-        self.undo.undo_one(self.instance_step)?;
+        self.instance.remove()?;
         let splits =
             self.emulated.as_ref().and_then(|(behind, before)| behind.splits()?.checked_sub(*before));
         Ok(Traced {
@@ -229,12 +261,15 @@ impl Session {
     }
 }
 
+const FORK: &str = "sched/sched_process_fork";
+
 /// Turns on the events that are traced, and adds those that this kernel lacks to `absent`.
 fn enable(
     instance: &Instance,
     target: &TraceTarget,
     options: &Options,
     absent: &mut Vec<&'static str>,
+    standing: &Untouched,
 ) -> Result<Decoder, LabError> {
     let filter = &target.filter();
     let mut formats = Vec::new();
@@ -242,12 +277,12 @@ fn enable(
         // Only blktrace's tools want these two; every event costs the traced program time.
         let extra = matches!(action, Action::GetRequest | Action::Insert);
         if !extra || options.blktrace.is_some() {
-            formats.push((action, instance.enable(event, filter)?));
+            formats.push((action, instance.enable(event, filter, standing)?));
         }
     }
     let mut optional = |event: &'static str, filter: &str| -> Result<Option<Format>, LabError> {
         if instance.has(event) {
-            return instance.enable(event, filter).map(Some);
+            return instance.enable(event, filter, standing).map(Some);
         }
         absent.push(event.trim_start_matches("block/"));
         Ok(None)
@@ -259,15 +294,18 @@ fn enable(
     let plug = optional(OtherFormats::PLUG, "")?;
     let unplug = optional(OtherFormats::UNPLUG, "")?;
     let remap = optional(OtherFormats::REMAP, &target.remap_filter())?;
-    let touches = touches(instance, target, options.touches)?;
+    let touches = touches(instance, target, options.touches, standing)?;
     if options.touches == Touches::All && touches.is_empty() {
         absent.push("of files (iomap, filemap, writeback)");
     }
+    // Also without a program: numbers of processes are used again.
     let fork = match options.follow {
-        Follow::Program => Some(instance.enable("sched/sched_process_fork", "")?),
-        Follow::Nobody => None,
+        Follow::Nobody if !instance.has(FORK) => None,
+        _ => Some(instance.enable(FORK, "", standing)?),
     };
-    Decoder::new(&formats, &OtherFormats { fork, plug, unplug, remap, touches, dev: target.dev })
+    let file_systems = target.file_systems.clone();
+    let others = OtherFormats { fork, plug, unplug, remap, touches, file_systems, dev: target.dev };
+    Decoder::new(&formats, &others)
         .map_err(|why| LabError::refused("this kernel's block events", why, "please report its version"))
 }
 
@@ -276,12 +314,13 @@ fn touches(
     instance: &Instance,
     target: &TraceTarget,
     which: Touches,
+    standing: &Untouched,
 ) -> Result<Vec<(usize, Format)>, LabError> {
     let most = if which == Touches::All { Touch::EVENTS.len() } else { Touch::OF_WRITE_BACK };
     let mut formats = Vec::new();
     for (place, (_, event, dev, ino)) in Touch::EVENTS.into_iter().enumerate().take(most) {
         if instance.has(event) {
-            formats.push((place, instance.enable(event, &target.touch_filter(dev, ino))?));
+            formats.push((place, instance.enable(event, &target.touch_filter(dev, ino), standing)?));
         }
     }
     Ok(formats)
@@ -313,7 +352,7 @@ struct Consumer {
     tally: Tally,
     users: Users,
     levels: Levels,
-    device: String,
+    target: TraceTarget,
     snoop: Snoop,
     blktrace: Option<BlktraceFiles>,
     requests: Option<std::io::BufWriter<std::fs::File>>,
@@ -355,17 +394,18 @@ impl Consumer {
             }
         };
         let mut users = Users::new(
-            program.map(Family::new),
+            program.map(|program| Family::new(program, monotonic_ns())),
             &target.devs,
             (!target.mounted).then_some(target.dev),
             options.touches,
         );
         users.name_device(target.dev, &target.name);
+        target.file_systems.iter().for_each(|(_, dev)| users.add_file_system(*dev));
         Ok(Consumer {
             tally: Tally::new(start_ns, options.interval.as_nanos() as u64),
             users,
             levels: Levels::default(),
-            device: target.name.clone(),
+            target: target.clone(),
             snoop: options.snoop,
             blktrace: options.blktrace.as_ref().map(|base| BlktraceFiles::create(base, target.dev)),
             requests,
@@ -376,9 +416,12 @@ impl Consumer {
 
     fn take(&mut self, event: Decoded) {
         match event {
-            Decoded::Fork { parent, child, .. } => self.users.forked(parent, child),
+            Decoded::Fork { time_ns, parent, child } => self.users.forked(time_ns, parent, child),
             Decoded::Touch(event) => self.users.touched(&event),
+            // A filter of many devices lets others' events through.
+            Decoded::Below(dev, event) if !self.target.is_below(dev, event.sector) => {}
             Decoded::Below(dev, event) => self.levels.below(dev, &event),
+            Decoded::Remap(event) if !self.target.has_part_in(&event) => {}
             Decoded::Remap(event) => {
                 self.levels.remapped(&event);
                 if let Some(files) = &mut self.blktrace {
@@ -414,7 +457,7 @@ impl Consumer {
         let Some(request) = self.tally.add(event, Some(&mut self.users)) else { return Ok(()) };
         if self.snoop == Snoop::Print {
             let of = request.asker.map(|asker| (asker, self.users.file(asker.user)));
-            crate::say!("{}", snoop::line(&request, of, &self.device, self.start_ns));
+            crate::say!("{}", snoop::line(&request, of, &self.target.name, self.start_ns));
         }
         if self.requests.is_some() {
             let line = self.request_line(&request);
@@ -544,12 +587,14 @@ mod tests {
             device: crate::machine::BlockDevice::default(),
             name: "x".into(),
             dev: 7,
-            sectors: None,
             devs: vec![7],
-            below: Vec::new(),
-            mounted: false,
+            ..TraceTarget::default()
         };
-        let enable = |absent: &mut _| enable(&Instance::at(dir.path()), &target, &options, absent).map(drop);
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let enable = |absent: &mut _| {
+            let instance = Instance::at(dir.path());
+            undo.standing(|standing| enable(&instance, &target, &options, absent, standing)).map(drop)
+        };
         let mut absent = Vec::new();
         enable(&mut absent).expect("enough events");
         assert_eq!(absent, ["block_bio_complete", "block_unplug", "block_bio_remap"]);

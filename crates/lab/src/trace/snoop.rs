@@ -1,5 +1,7 @@
 //! A line per request on the screen, with the columns of biosnoop and the file.
 
+use snowmelt_base::printable;
+
 use super::event::RequestKind;
 use super::pairing::{Asker, RequestDone};
 use super::users::trimmed;
@@ -22,7 +24,9 @@ pub fn line(request: &RequestDone, of: Option<(Asker, String)>, disk: &str, star
         RequestKind::Flush => 'F',
         RequestKind::Other => 'N',
     };
+    // Names may hold anything, also what a terminal obeys.
     let comm = of.as_ref().map_or("?".into(), |(asker, _)| String::from_utf8_lossy(trimmed(&asker.comm)));
+    let (comm, file) = (printable::line(&comm), of.as_ref().map_or("-", |(_, file)| file));
     let pid = of.as_ref().map_or("-".into(), |(asker, _)| asker.pid.to_string());
     format!(
         "{:<11.6} {:<16} {:<8} {:<8} {} {:>12} {:>8} {:>9} {:>9} {}",
@@ -35,7 +39,7 @@ pub fn line(request: &RequestDone, of: Option<(Asker, String)>, disk: &str, star
         u64::from(request.sectors) * 512,
         ms(request.queue_ns()),
         ms(request.device_ns()),
-        of.as_ref().map_or("-", |(_, file)| file),
+        printable::line(file),
     )
 }
 
@@ -69,5 +73,11 @@ mod tests {
         assert_eq!(place(&heading(), "LAT(ms)"), place(&line, "2.250"));
         let unknown = super::line(&RequestDone { queued_ns: 0, ..request }, None, "vda", 0);
         assert!(unknown.contains(" ?  ") && unknown.ends_with("     2.250 -"), "{unknown}");
+        let mut comm = [0; 16];
+        comm[..8].copy_from_slice(b"a\x1b[2J\nb\0");
+        let hostile = Some((Asker { comm, ..asker }, "/data/\u{1b}]0;x\u{7}\u{202e}y".to_owned()));
+        let hostile = super::line(&request, hostile, "vda", 0);
+        assert!(!hostile.contains(char::is_control) && !hostile.contains('\u{202e}'), "{hostile:?}");
+        assert!(hostile.contains(r"\u{1b}[2J\nb") && hostile.ends_with(r"\u{202e}y"), "{hostile}");
     }
 }

@@ -1,6 +1,7 @@
 //! A trace in few words: one JSON object, and the text on the screen.
 
 use serde::Serialize;
+use snowmelt_base::printable;
 
 use super::KINDS;
 use super::event::RequestKind;
@@ -293,7 +294,7 @@ pub(crate) fn print_users(traced: &Traced) {
             about(line.writes.bytes as f64),
             time(line.mean_ns),
             time(line.p99_ns as f64),
-            line.file
+            printable::line(&line.file)
         );
     }
     if users.len() > MOST_USERS {

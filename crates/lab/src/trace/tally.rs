@@ -95,6 +95,9 @@ pub struct Dot {
     pub kind: RequestKind,
 }
 
+/// Names of threads that are told apart.
+const MOST_ASKERS: usize = 1000;
+
 /// Requests kept for the picture.
 const DOTS: usize = 6000;
 
@@ -240,9 +243,11 @@ impl Tally {
             *sum = (sum.0 + 1, sum.1 + u64::from(event.sectors));
         }
         let name = String::from_utf8_lossy(trimmed(&event.comm));
+        let has_room = self.askers.len() < MOST_ASKERS;
         match self.askers.get_mut(name.as_ref()) {
             Some(n) => *n += 1,
-            None => drop(self.askers.insert(name.into_owned(), 1)),
+            None if has_room => drop(self.askers.insert(name.into_owned(), 1)),
+            None => *self.askers.entry("other threads".into()).or_default() += 1,
         }
         if event.sectors > 0 {
             self.sizes.entry((event.op.kind, event.sectors)).or_default().0 += 1;
@@ -499,7 +504,7 @@ mod tests {
     #[test]
     fn counts_depth_and_order_of_a_small_trace() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut users = Users::new(Some(Family::new(5)), &[7], None, Touches::WriteBack);
+        let mut users = Users::new(Some(Family::new(5, 0)), &[7], None, Touches::WriteBack);
         for (action, ms, sector, sectors) in [
             (Action::Queue, 0, 0, 8),
             (Action::Issue, 0, 0, 8),
@@ -534,6 +539,18 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_any_number_of_names_are_so_many_rows() {
+        let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
+        for n in 0..3 * MOST_ASKERS {
+            let mut bio = event(Action::Queue, 0, 0, 8);
+            bio.comm[..8].copy_from_slice(format!("t{n:07}").as_bytes());
+            tally.add(&bio, None);
+        }
+        assert_eq!(tally.askers.len(), MOST_ASKERS + 1);
+        assert_eq!(tally.askers.values().sum::<u64>(), 3 * MOST_ASKERS as u64);
+    }
+
+    #[test]
     fn a_request_refused_and_issued_again_is_one() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
         for (action, ms, sector, sectors) in [
@@ -562,7 +579,7 @@ mod tests {
     #[test]
     fn a_bio_that_would_not_wait_and_is_asked_again_is_one() {
         let mut tally = Tally::new(BEGIN_NS, 1_000_000_000);
-        let mut users = Users::new(Some(Family::new(5)), &[7], None, Touches::WriteBack);
+        let mut users = Users::new(Some(Family::new(5, 0)), &[7], None, Touches::WriteBack);
         for (action, ms, error) in [
             (Action::Queue, 0, 0),
             (Action::BioComplete, 1, AGAIN),

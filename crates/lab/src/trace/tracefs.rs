@@ -2,7 +2,8 @@
 //! buffers read as raw pages.
 //!
 //! Removing the instance takes everything in it away, so it is the only thing journalled (and
-//! the mount, where tracefs was not mounted).
+//! the mount, where tracefs was not mounted). Its files are used while nothing takes it down
+//! ([`Untouched`]): a kernel (6.18) failed when an instance was removed just then.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,13 +12,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use rustix::mount::{MountFlags, mount};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use super::format::Format;
 use crate::LabError;
-use crate::undo::{Step, StepId, Undo, state_dir};
+use crate::undo::{Step, StepId, Undo, UndoError, Untouched, state_dir};
 
 const WITHOUT: &str = "`snowmelt-lab watch` needs neither root nor tracefs and shows diskstats";
 
@@ -26,6 +28,9 @@ const WITHOUT: &str = "`snowmelt-lab watch` needs neither root nor tracefs and s
 /// # Errors
 /// There is none, and it cannot be mounted.
 pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
+    /// Of two threads one mounts it.
+    static MOUNTING: Mutex<()> = Mutex::new(());
+    let _mounting = MOUNTING.lock();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let own = state_dir().join(format!("tracefs-{}", std::process::id()));
     // Another command's mount goes when that command ends.
@@ -53,12 +58,31 @@ pub fn find_tracefs(undo: &Undo) -> Result<PathBuf, LabError> {
 /// One per traced device.
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// Our instance, removed by its step in the journal.
+/// Our instance, removed by its step in the journal; when it is dropped, at the latest.
 pub struct Instance {
     dir: PathBuf,
     /// Bytes of one page of the ring buffer.
     pub page_bytes: usize,
     processors: Vec<usize>,
+    made: Option<Made>,
+}
+
+/// The step that made it.
+struct Made {
+    step: StepId,
+    undo: Undo,
+}
+
+impl Made {
+    fn undo(&self) -> Result<(), UndoError> {
+        self.undo.undo_one(self.step)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        drop(self.undo()); // else it is undone with all steps
+    }
 }
 
 /// Statistics of a processor's buffer.
@@ -73,12 +97,26 @@ impl Instance {
     ///
     /// # Errors
     /// The instance cannot be made: most often a lack of rights.
-    pub fn create(tracefs: &Path, undo: &Undo, buffer_kb: u64) -> Result<(Instance, StepId), LabError> {
+    pub fn create(tracefs: &Path, undo: &Undo, buffer_kb: u64) -> Result<Instance, LabError> {
         let number = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let name = format!("snowmelt-lab-{}-{number}", std::process::id());
         let dir = tracefs.join("instances").join(name);
-        let step = undo.make_dir(&dir)?;
-        let instance = Instance { page_bytes: page_bytes(&dir), processors: processors(&dir)?, dir };
+        let made = Made { step: undo.make_dir(&dir)?, undo: undo.clone() };
+        let instance = undo.standing(|standing| Instance::set_up(dir, buffer_kb, standing))?;
+        Ok(Instance { made: Some(made), ..instance })
+    }
+
+    /// Removes it now.
+    ///
+    /// # Errors
+    /// It is in use.
+    pub fn remove(&mut self) -> Result<(), UndoError> {
+        self.made.take().map_or(Ok(()), |made| made.undo())
+    }
+
+    fn set_up(dir: PathBuf, buffer_kb: u64, _: &Untouched) -> Result<Instance, LabError> {
+        let (page_bytes, processors) = (page_bytes(&dir), processors(&dir)?);
+        let instance = Instance { page_bytes, processors, dir, made: None };
         instance.write("tracing_on", "0")?;
         // The clock of CLOCK_MONOTONIC, the same on all processors.
         instance.write("trace_clock", "mono")?;
@@ -89,13 +127,13 @@ impl Instance {
         if instance.dir.join("options/record-cmd").exists() {
             instance.write("options/record-cmd", "0")?;
         }
-        Ok((instance, step))
+        Ok(instance)
     }
 
     /// One at a folder that looks like one.
     #[cfg(test)]
     pub fn at(dir: &Path) -> Instance {
-        Instance { dir: dir.to_path_buf(), page_bytes: 4096, processors: Vec::new() }
+        Instance { dir: dir.to_path_buf(), page_bytes: 4096, processors: Vec::new(), made: None }
     }
 
     /// True when this kernel has the event.
@@ -108,7 +146,7 @@ impl Instance {
     ///
     /// # Errors
     /// This kernel has no such event, or refuses the filter.
-    pub fn enable(&self, event: &str, filter: &str) -> Result<Format, LabError> {
+    pub fn enable(&self, event: &str, filter: &str, _: &Untouched) -> Result<Format, LabError> {
         let folder = format!("events/{event}");
         let path = self.dir.join(&folder).join("format");
         let text = std::fs::read_to_string(&path).map_err(|e| LabError::file("read", &path, e))?;
@@ -125,7 +163,7 @@ impl Instance {
     ///
     /// # Errors
     /// The switch cannot be set.
-    pub fn switch(&self, on: TraceSwitch) -> Result<(), LabError> {
+    pub fn switch(&self, on: TraceSwitch, _: &Untouched) -> Result<(), LabError> {
         self.write("tracing_on", if on == TraceSwitch::On { "1" } else { "0" })
     }
 
@@ -133,7 +171,7 @@ impl Instance {
     ///
     /// # Errors
     /// A buffer cannot be opened.
-    pub fn readers(&self) -> Result<Vec<PageReader>, LabError> {
+    pub fn readers(&self, _: &Untouched) -> Result<Vec<PageReader>, LabError> {
         self.processors.iter().map(|cpu| PageReader::open(&self.dir, *cpu, self.page_bytes)).collect()
     }
 
@@ -141,7 +179,7 @@ impl Instance {
     ///
     /// # Errors
     /// The statistics cannot be read.
-    pub fn stats(&self) -> Result<BufferStats, LabError> {
+    pub fn stats(&self, _: &Untouched) -> Result<BufferStats, LabError> {
         let mut sum = BufferStats::default();
         for cpu in &self.processors {
             let path = self.dir.join(format!("per_cpu/cpu{cpu}/stats"));
@@ -252,6 +290,21 @@ fn parse_lost(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In a folder that is no tracefs: nothing can be set up.
+    #[test]
+    fn an_instance_that_is_not_used_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("instances")).unwrap();
+        let undo = Undo::open_in(&dir.path().join("state"), "test").unwrap();
+        let left = || std::fs::read_dir(dir.path().join("instances")).unwrap().count();
+        assert!(Instance::create(dir.path(), &undo, 64).is_err());
+        assert_eq!(left(), 0, "the journal is still there");
+        let step = undo.make_dir(&dir.path().join("instances/other")).unwrap();
+        let made = Some(Made { step, undo: undo.clone() });
+        drop(Instance { made, ..Instance::at(dir.path()) });
+        assert_eq!(left(), 0);
+    }
 
     #[test]
     fn every_way_of_losing_events_counts() {

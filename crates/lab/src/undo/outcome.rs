@@ -7,4 +7,8 @@ pub enum Outcome {
     Undone,
     /// There was nothing left to take back.
     Gone,
+    /// It is gone, and another has its name by now, which was left alone.
+    Another,
+    /// The one of its name may be another's by now, and was left alone.
+    Unknown,
 }

@@ -1,8 +1,9 @@
 //! One change, and the way it is taken back.
 //!
 //! Undoing is careful about identity: a loop device is freed only while it still shows our
-//! file, a process is stopped only while its start time is the one recorded. What is gone
-//! already counts as undone.
+//! file, a process is stopped only while its start time is the one recorded, a file or folder is
+//! removed only while it is the one that was made (see [`super::made`]). What is gone already
+//! counts as undone.
 //!
 //! Undoing ends: calls that a hung device could hold are made apart (see
 //! [`snowmelt_io::apart`]), each with a deadline, and the error says what was waited for.
@@ -19,6 +20,7 @@ use snowmelt_io::{ApartCall, apart};
 use super::fuse::abort;
 use super::groups::{disable_controller, move_back, remove_group, return_group};
 use super::limit::IoLimit;
+use super::made::real_place;
 use super::mounts::mounts_of;
 use super::outcome::Outcome;
 use super::process::process_start;
@@ -31,9 +33,10 @@ pub const UNMOUNT_PATIENCE: Duration = Duration::from_secs(180);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// A disk is measured by this command alone; free again with its end.
+    /// A disk is measured, or the caps of a control group are set, by this command alone; free
+    /// again with its end.
     Hold {
-        /// `/sys/block/NAME`.
+        /// `/sys/block/NAME`, or the folder of the group.
         disk: PathBuf,
     },
     /// A control file gets a new value; undone by writing the old one.
@@ -153,11 +156,12 @@ pub enum Step {
 }
 
 impl Step {
-    /// Takes the change back.
+    /// Takes the change back. Of a step that makes a file or folder it must be known to be that
+    /// one.
     ///
     /// # Errors
     /// The change could not be taken back.
-    pub fn undo(&self) -> io::Result<Outcome> {
+    pub(super) fn undo(&self) -> io::Result<Outcome> {
         match self {
             Step::Hold { .. } => Ok(Outcome::Gone),
             Step::Set { path, old, .. } => restore_value(path, old),
@@ -217,6 +221,52 @@ impl Step {
         }
     }
 
+    /// The file or folder that it makes.
+    pub(super) fn makes(&self) -> Option<&Path> {
+        match self {
+            Step::RemoveFile { path }
+            | Step::RemoveDir { path }
+            | Step::RemoveTree { path }
+            | Step::RemoveGroup { path }
+            | Step::ReturnGroup { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// True when what it makes has bytes that could be a user's: removing it would lose them.
+    pub(super) fn makes_data(&self) -> bool {
+        matches!(self, Step::RemoveFile { .. } | Step::RemoveTree { .. })
+    }
+
+    /// With paths that lead to the same places from any folder.
+    pub(super) fn at_real_places(mut self) -> Step {
+        for path in self.paths() {
+            *path = real_place(path);
+        }
+        self
+    }
+
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Step::Hold { disk: path }
+            | Step::Set { path, .. }
+            | Step::UnmountAll { device: path }
+            | Step::QueueDepth { queue: path, .. }
+            | Step::Unmount { target: path }
+            | Step::Serve { target: path }
+            | Step::RemoveDir { path }
+            | Step::RemoveGroup { path }
+            | Step::IoCap { group: path, .. }
+            | Step::Controller { folder: path, .. }
+            | Step::RemoveFile { path }
+            | Step::RemoveTree { path } => vec![path],
+            Step::LoopDetach { device, backing } => vec![device, backing],
+            Step::ReturnGroup { path, home } => vec![path, home],
+            Step::MoveProcess { from, to, .. } => vec![from, to],
+            Step::Stop { .. } => Vec::new(),
+        }
+    }
+
     /// True when what it is about lies in the mount or directory that `other` is about.
     pub(super) fn lies_below(&self, other: &Step) -> bool {
         let (Step::Unmount { target: above } | Step::RemoveDir { path: above }) = other else { return false };
@@ -253,6 +303,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Hold { disk } => write!(f, "give {} free", disk.display()),
+            Step::Set { path, old, new } if old == new => write!(f, "set {} back to {old:?}", path.display()),
             Step::Set { path, old, new } => write!(f, "set {} from {new:?} back to {old:?}", path.display()),
             Step::LoopDetach { device, backing } => {
                 write!(f, "detach {} from {}", device.display(), backing.display())
@@ -292,7 +343,7 @@ pub(crate) fn selected(text: &str) -> String {
     chosen.unwrap_or(text.trim()).to_string()
 }
 
-fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
+pub(super) fn restore_value(path: &Path, old: &str) -> io::Result<Outcome> {
     match read_setting(path) {
         Ok(now) if selected(&now) == old => Ok(Outcome::Gone),
         Ok(_) => write_setting(path, old).map(|()| Outcome::Undone),
@@ -330,20 +381,9 @@ fn detach(device: &Path, backing: &Path) -> io::Result<Outcome> {
 
 fn shows(device: &Path, backing: &Path) -> bool {
     let Some(now) = snowmelt_io::loop_backing(device) else { return false };
-    // The kernel shows the path as resolved, and marks a file that was removed.
+    // The kernel shows the real path, as the journal does, and marks a file that was removed.
     let shown = now.to_string_lossy();
-    shown.trim_end_matches(" (deleted)") == resolved(backing).to_string_lossy()
-}
-
-/// The path as the kernel shows it. The file itself and the folder it is in are not looked at:
-/// they may be served by a process that does not answer.
-fn resolved(backing: &Path) -> PathBuf {
-    let parts = || {
-        let folder = backing.parent()?;
-        let above = std::fs::canonicalize(folder.parent()?).ok()?;
-        Some(above.join(folder.file_name()?).join(backing.file_name()?))
-    };
-    parts().unwrap_or_else(|| backing.to_path_buf())
+    shown.trim_end_matches(" (deleted)") == backing.to_string_lossy()
 }
 
 /// Sets how many requests a block device itself takes at once: `nr_requests`, written while no

@@ -107,7 +107,7 @@ pub fn layers(total: &Total, traced: Option<&Traced>, beside: &[(String, u64)]) 
 
 fn device_sums(total: &Total) -> DeviceSums {
     let mut sums = DeviceSums::default();
-    for device in total.devices.values() {
+    for device in total.counted_once() {
         let times = |rate: f64| (rate * total.seconds).round() as u64;
         sums.reads.count += times(device.r_s);
         sums.reads.bytes += times(device.rkb_s * 1024.0);
@@ -347,6 +347,7 @@ pub fn section(all: &[Layers]) -> Option<Section> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::iostat::DeviceSecond;
     use super::*;
 
     fn io(syscr: u64, rchar: u64, read_bytes: u64) -> ProcessIo {
@@ -390,6 +391,16 @@ mod tests {
         // From memory in the main: the number of requests says nothing of the calls.
         let cached = reads(&io(calls, bytes, 4096), None, Transfers { count: 1, bytes: 4096 }, None);
         assert!(!cached.differences.join("\n").contains("for each"), "{:?}", cached.differences);
+    }
+
+    #[test]
+    fn a_read_through_a_loop_device_counts_once() {
+        let reads = DeviceSecond { r_s: 100.0, rkb_s: 400.0, ..DeviceSecond::default() };
+        let devices = ["loop0", "vda"].map(|name| (name.to_owned(), reads));
+        let mut total = Total { devices: devices.into(), seconds: 2.0, ..Total::default() };
+        assert_eq!(device_sums(&total).reads, Transfers { count: 400, bytes: 1600 << 10 });
+        total.counted_elsewhere = vec!["loop0".into()];
+        assert_eq!(device_sums(&total).reads, Transfers { count: 200, bytes: 800 << 10 });
     }
 
     /// Ten calls of a program that sleeps, while another one reads: no ratio, and a row of others.

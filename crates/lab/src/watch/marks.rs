@@ -5,10 +5,14 @@
 //! unless its writer holds its lines back: programs buffer what they write into a pipe.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -24,6 +28,7 @@ pub struct Marks {
     log: Option<LogFile>,
     fifos: Vec<Fifo>,
     output: Option<Receiver<String>>,
+    passing: Vec<PassingOn>,
 }
 
 /// Lines of a file from where it ended when the watch began; of a file that comes later, or
@@ -32,6 +37,13 @@ struct LogFile {
     path: PathBuf,
     open: Option<(File, u64)>,
     rest: Lines,
+}
+
+/// A thread that copies the program's output to ours.
+struct PassingOn {
+    thread: JoinHandle<()>,
+    /// It has passed on everything there was.
+    waits: Arc<AtomicBool>,
 }
 
 struct Fifo {
@@ -49,6 +61,11 @@ impl Lines {
         let Some(end) = self.0.iter().rposition(|b| *b == b'\n') else { return Vec::new() };
         let whole: Vec<u8> = self.0.drain(..=end).collect();
         String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+    }
+
+    /// The last line, which has no end.
+    fn rest(self) -> Option<String> {
+        (!self.0.is_empty()).then(|| String::from_utf8_lossy(&self.0).into_owned())
     }
 }
 
@@ -76,13 +93,32 @@ impl Marks {
     pub fn listen_to(&mut self, program: &mut Program) {
         let (tell, told) = channel();
         let (out, err) = program.take_output();
-        if let Some(out) = out {
-            pass_on(out, std::io::stdout(), tell.clone());
-        }
-        if let Some(err) = err {
-            pass_on(err, std::io::stderr(), tell);
-        }
+        self.passing.extend(out.map(|out| pass_on(out, std::io::stdout(), tell.clone())));
+        self.passing.extend(err.map(|err| pass_on(err, std::io::stderr(), tell)));
         self.output = Some(told);
+    }
+
+    /// Waits a moment for the last lines of a program that has ended.
+    pub fn settle(&self) {
+        let begun = Instant::now();
+        self.pass_on_rest(&|| begun.elapsed() < SETTLED);
+    }
+
+    /// Passes on all that the program has written, to a reader that may be slow, as long as
+    /// `goes_on`. Programs that it has left behind may still have its output open: for what they
+    /// will write nothing waits.
+    pub fn pass_on_rest(&self, goes_on: &dyn Fn() -> bool) {
+        let mut waiting_since = Instant::now();
+        while goes_on() && !self.passing.iter().all(|passing| passing.thread.is_finished()) {
+            let is_at_rest =
+                |passing: &PassingOn| passing.thread.is_finished() || passing.waits.load(Ordering::Acquire);
+            if !self.passing.iter().all(is_at_rest) {
+                waiting_since = Instant::now();
+            } else if waiting_since.elapsed() >= AT_REST {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Marks written into the FIFO at `path`, which is made when it is not there.
@@ -124,6 +160,11 @@ impl Marks {
         marks
     }
 }
+
+/// How long the end of a watch waits for marks in the last lines.
+const SETTLED: Duration = Duration::from_millis(100);
+/// How long nothing comes through a pipe that has nothing more in it.
+const AT_REST: Duration = Duration::from_millis(30);
 
 fn read_all(file: &mut File, rest: &mut Lines) -> Vec<String> {
     let mut lines = Vec::new();
@@ -174,19 +215,35 @@ impl LogFile {
     }
 }
 
-/// Copies lines to our own output, and tells them. The thread ends with the pipe.
-fn pass_on(from: impl Read + Send + 'static, mut to: impl Write + Send + 'static, tell: Sender<String>) {
+/// Copies bytes to our own output as they come, and tells their lines. The thread ends with the
+/// pipe.
+fn pass_on(
+    mut from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+    tell: Sender<String>,
+) -> PassingOn {
+    let waits = Arc::new(AtomicBool::new(false));
+    let at_rest = waits.clone();
     let copy = move || {
-        let mut from = BufReader::new(from);
-        let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            let _ = to.write_all(&line).and_then(|()| to.flush()); // its reader may be gone
-            let _ = tell.send(String::from_utf8_lossy(&line).trim_end().to_owned());
-            line.clear();
+        let (mut buffer, mut lines) = (vec![0; 64 << 10], Lines::default());
+        loop {
+            at_rest.store(true, Ordering::Release);
+            let read = from.read(&mut buffer);
+            at_rest.store(false, Ordering::Release);
+            let bytes = match read {
+                Ok(n @ 1..) => &buffer[..n],
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                _ => break,
+            };
+            // First the marks: the reader of our output may be slow, or gone.
+            lines.take(bytes).into_iter().for_each(|line| drop(tell.send(line)));
+            let _ = to.write_all(bytes).and_then(|()| to.flush());
         }
+        lines.rest().into_iter().for_each(|line| drop(tell.send(line)));
     };
     // Without a thread the program would wait for its pipe for ever.
-    std::thread::Builder::new().name("output".into()).spawn(copy).expect("a thread can be started");
+    let thread = std::thread::Builder::new().name("output".into()).spawn(copy);
+    PassingOn { thread: thread.expect("a thread can be started"), waits }
 }
 
 #[cfg(test)]
@@ -199,6 +256,38 @@ mod tests {
         assert_eq!(of("^query (Q[0-9]+)", "query Q17 begins"), Some("Q17".into()));
         assert_eq!(of("phase .*", "now phase two"), Some("phase two".into()));
         assert_eq!(of("phase", "none"), None);
+    }
+
+    /// A writer that takes a while for each byte, and may be looked at.
+    struct Slow(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            std::thread::sleep(Duration::from_millis(20));
+            self.0.lock().push(bytes[0]);
+            Ok(1)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_output_reaches_a_slow_reader() {
+        let passed = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let (from, mut program) = std::io::pipe().unwrap();
+        let left_open = program.try_clone().unwrap(); // by a process that was left behind
+        let (tell, told) = channel();
+        let marks = Marks { passing: vec![pass_on(from, Slow(passed.clone()), tell)], ..Marks::default() };
+        program.write_all(b"first\nwithout an end").unwrap();
+        drop(program);
+        marks.pass_on_rest(&|| true);
+        assert_eq!(*passed.lock(), b"first\nwithout an end");
+        assert_eq!(told.try_recv().as_deref(), Ok("first"));
+        drop(left_open);
+        marks.pass_on_rest(&|| true);
+        assert_eq!(told.recv().as_deref(), Ok("without an end"));
     }
 
     #[test]

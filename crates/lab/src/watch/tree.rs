@@ -183,6 +183,7 @@ mod tests {
             threads: 3,
             start,
             rss_pages: 10,
+            loses_children: false,
         }
     }
 

@@ -23,6 +23,20 @@ pub struct SizedTarget {
 }
 
 impl SizedTarget {
+    /// Refuses to write `bytes` into the holes of a file that was there where they find no room:
+    /// one that is mapped would end by a signal.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn check_holes(&self, bytes: u64) -> Result<(), LabError> {
+        let path = &self.target.path;
+        if self.sparse || !path.is_file() {
+            return Ok(()); // there was room for it when it was made, or a device has no holes
+        }
+        let holes = self.target.len.saturating_sub(room::bytes_of(path));
+        room::check_more(path, bytes.min(holes), "make less of --writes, or name a file without holes")
+    }
+
     /// Takes out of a sparse file what the rung before has written.
     ///
     /// # Errors

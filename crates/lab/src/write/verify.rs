@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use snowmelt_io::{AlignedBuf, Job, JobFile, StampFault, check_stamp};
+use snowmelt_io::{AlignedBuf, Job, JobFile, Places, StampFault, check_stamp};
 
 use crate::LabError;
 use crate::target::Target;
@@ -43,50 +43,110 @@ pub fn verify(
     stop: &AtomicBool,
 ) -> Result<Option<Verified>, LabError> {
     let Some(seed) = job.verify else { return Ok(None) };
-    let mut offsets: Vec<u64> = (0..written).map(|i| job.places.at(i)).collect();
-    offsets.sort_unstable();
-    offsets.dedup();
+    let blocks = WrittenBlocks::of(&job.places, written);
     let file = target.open(false, rung.direct)?;
     let cached_pages = make_cold(file.file(), &target.path)?;
     let began = Instant::now();
-    let faults = read_back(&file, target, &offsets, job, seed, stop)?;
+    let wrong = read_back(&file, target, &blocks, job, seed, stop)?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None); // the rung is dropped
     }
-    if let Some(first) = faults.iter().min_by_key(|fault| fault.at) {
+    if let Some(first) = &wrong.first {
         return Err(LabError::refused(
             target.path.display(),
-            format!("{} of {} blocks read back are wrong: {first}", faults.len(), offsets.len()),
+            format!("{} of {} blocks read back are wrong: {first}", wrong.count, blocks.count()),
             format!(
                 "written by {}: the device, its driver or the file system lost or changed them",
                 name_of(rung)
             ),
         ));
     }
-    let (blocks, seconds) = (offsets.len() as u64, began.elapsed().as_secs_f64());
-    Ok(Some(Verified { blocks, seconds, cached_pages }))
+    Ok(Some(Verified { blocks: blocks.count(), seconds: began.elapsed().as_secs_f64(), cached_pages }))
+}
+
+/// The different blocks that the first requests of a job wrote, by rising offsets; in whichever
+/// form takes less memory.
+enum WrittenBlocks {
+    /// Their offsets.
+    Few(Vec<u64>),
+    /// A bit for each place of the job.
+    Many(Vec<u64>, Places),
+}
+
+impl WrittenBlocks {
+    fn of(places: &Places, written: u64) -> WrittenBlocks {
+        let words = places.count().div_ceil(64);
+        if written <= words {
+            let mut offsets: Vec<u64> = (0..written).map(|i| places.at(i)).collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+            return WrittenBlocks::Few(offsets);
+        }
+        let mut bits = vec![0; words as usize];
+        for place in (0..written).map(|i| places.place(i)) {
+            bits[(place / 64) as usize] |= 1 << (place % 64);
+        }
+        WrittenBlocks::Many(bits, *places)
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            WrittenBlocks::Few(offsets) => offsets.len() as u64,
+            WrittenBlocks::Many(bits, _) => bits.iter().map(|word: &u64| u64::from(word.count_ones())).sum(),
+        }
+    }
+
+    /// The offsets of a portion; nothing behind the last one.
+    fn portion(&self, number: usize) -> Option<Vec<u64>> {
+        match self {
+            WrittenBlocks::Few(offsets) => offsets.get(number).map(|offset| vec![*offset]),
+            WrittenBlocks::Many(bits, places) => bits.get(number).map(|word| {
+                let of_word = (0..64).filter(|bit| word >> bit & 1 == 1);
+                of_word.map(|bit| places.offset(number as u64 * 64 + bit)).collect()
+            }),
+        }
+    }
+}
+
+/// Blocks that are not what was written.
+#[derive(Default)]
+struct WrongBlocks {
+    count: u64,
+    /// That with the lowest offset.
+    first: Option<StampFault>,
+}
+
+impl WrongBlocks {
+    fn add(&mut self, fault: StampFault) {
+        self.count += 1;
+        if self.first.as_ref().is_none_or(|first| fault.at < first.at) {
+            self.first = Some(fault);
+        }
+    }
 }
 
 fn read_back(
     file: &JobFile,
     target: &Target,
-    offsets: &[u64],
+    blocks: &WrittenBlocks,
     job: &Job,
     seed: u64,
     stop: &AtomicBool,
-) -> Result<Vec<StampFault>, LabError> {
+) -> Result<WrongBlocks, LabError> {
     let next = AtomicUsize::new(0);
-    let faults = Mutex::new(Vec::new());
+    let wrong = Mutex::new(WrongBlocks::default());
     let read = || -> Result<(), LabError> {
         let mut buf = AlignedBuf::new(job.bs as usize);
-        while let Some(offset) = offsets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let read = file.file().read_exact_at(&mut buf, *offset);
-            read.map_err(|e| LabError::file(&format!("read back offset {offset} of"), &target.path, e))?;
-            if let Err(fault) = check_stamp(&buf, *offset, seed) {
-                faults.lock().expect("readers do not panic").push(fault);
+        while let Some(offsets) = blocks.portion(next.fetch_add(1, Ordering::Relaxed)) {
+            for offset in offsets {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let read = file.file().read_exact_at(&mut buf, offset);
+                read.map_err(|e| LabError::file(&format!("read back offset {offset} of"), &target.path, e))?;
+                if let Err(fault) = check_stamp(&buf, offset, seed) {
+                    wrong.lock().expect("readers do not panic").add(fault);
+                }
             }
         }
         Ok(())
@@ -95,14 +155,14 @@ fn read_back(
         let readers: Vec<_> = (0..job.iodepth.clamp(1, MOST_THREADS)).map(|_| scope.spawn(read)).collect();
         readers.into_iter().try_for_each(|reader| reader.join().expect("readers do not panic"))
     })?;
-    Ok(faults.into_inner().expect("readers do not panic"))
+    Ok(wrong.into_inner().expect("readers do not panic"))
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use snowmelt_io::{JobDirection, JobEngine, Pattern, Places, Policy, run_job};
+    use snowmelt_io::{JobDirection, JobEngine, Pattern, Policy, run_job};
 
     use super::*;
     use crate::run::load::LoadFields;
@@ -141,6 +201,23 @@ mod tests {
             prefetch: false,
             sync: SyncPolicy::End,
             scheduler: None,
+        }
+    }
+
+    #[test]
+    fn blocks_take_no_more_memory_than_a_bit_for_each_place() {
+        let places = Places::new(Pattern::Random, 4096, 4096, 8192, 1000 * 4096, 1).unwrap();
+        for places in [places, places.by_zipf(1.1)] {
+            for written in [0, 1, 15, 16, 17, 500, 1000, 100_000] {
+                let blocks = WrittenBlocks::of(&places, written);
+                let mut expected: Vec<u64> = (0..written).map(|i| places.at(i)).collect();
+                expected.sort_unstable();
+                expected.dedup();
+                let offsets: Vec<u64> = (0..).map_while(|n| blocks.portion(n)).flatten().collect();
+                assert_eq!((&offsets, blocks.count()), (&expected, expected.len() as u64), "{written}");
+                let (WrittenBlocks::Few(words) | WrittenBlocks::Many(words, _)) = blocks;
+                assert!(words.len() <= 16, "{written}: {} words", words.len());
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 /// The turn of one test: a device that hangs on purpose is in the way of all others, and a
 /// restore is for all, also for those of another run.
+#[allow(dead_code, reason = "not each program of tests needs it")]
 pub fn turn() -> File {
     let folder = snowmelt_lab::undo::state_dir();
     std::fs::create_dir_all(&folder).expect("the state folder");
@@ -20,10 +21,12 @@ pub fn program() -> PathBuf {
     here.parent().and_then(std::path::Path::parent).expect("target/PROFILE/deps").join("examples/lab")
 }
 
+#[allow(dead_code, reason = "not each program of tests needs it")]
 pub fn lab(words: &[&str]) -> Output {
     Command::new(program()).args(words).output().expect("`cargo test -p snowmelt-lab` builds examples/lab")
 }
 
+#[allow(dead_code, reason = "not each program of tests needs it")]
 pub fn ok(words: &[&str]) -> String {
     let output = lab(words);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

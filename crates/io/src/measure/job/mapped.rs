@@ -1,8 +1,9 @@
 //! A job on mapped memory: the device is reached by page faults, and by write-back when the
 //! kernel likes.
 //!
-//! A read copies the block out of the map, a write copies it in. A device error becomes a
-//! SIGBUS that ends the process: so do all programs that map files.
+//! A read copies the block out of the map, a write copies it in. A page that the kernel cannot
+//! have, of a device that fails or a hole on a full disk, is an error (see [`super::faults`]),
+//! where other programs that map files end by SIGBUS.
 
 #![allow(unsafe_code)]
 
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::buffers::Buffers;
+use super::faults::FaultWatch;
 use super::tally::Start;
 use super::{Job, JobFile, JobResult};
 use crate::error::{IoError, Operation};
@@ -40,8 +42,13 @@ impl Drop for Map {
     }
 }
 
+const NO_PAGE: &str = "the kernel could not have a page of the map: the disk is full, the device failed, or the \
+                       file was cut short";
+
 pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobResult, IoError> {
     let map = Map::new(file, job.rw.any_write())?;
+    let watch = FaultWatch::begin(map.start, map.len)
+        .map_err(|e| IoError::os(&file.name, Operation::Open, 0, file.len, &e))?;
     let mut buffers = Buffers::new(job, 1);
     let mut buffer = buffers.each().next().expect("one was asked for");
     let start = Start::now(job.runtime, job.interval);
@@ -63,6 +70,11 @@ pub(super) fn run(file: &JobFile, job: &Job, stop: &AtomicBool) -> Result<JobRes
             }
         }
         std::hint::black_box(&*buf);
+        if watch.is_faulty() {
+            let (operation, len) = (if write { Operation::Write } else { Operation::Read }, buf.len() as u64);
+            let why = std::io::Error::other(NO_PAGE);
+            return Err(IoError::os(&file.name, operation, at, len, &why));
+        }
         let began_ns = now_ns;
         now_ns = start.elapsed_ns();
         tally.add(write, began_ns, now_ns);

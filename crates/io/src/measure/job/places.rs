@@ -93,7 +93,17 @@ impl Places {
 
     /// Offset of request number `i`.
     pub fn at(&self, i: u64) -> u64 {
-        let slot = match self.pattern {
+        self.offset(self.place(i))
+    }
+
+    /// Offset of the place of this number, in order of offsets.
+    pub fn offset(&self, place: u64) -> u64 {
+        self.from + place * self.step
+    }
+
+    /// Number of the place of request number `i`, below [`count`](Self::count).
+    pub fn place(&self, i: u64) -> u64 {
+        match self.pattern {
             Pattern::Sequential => i % self.count,
             Pattern::Random => match self.zipf {
                 None => self.shuffled(i % self.count, i / self.count),
@@ -104,8 +114,7 @@ impl Places {
                 let per_round = self.count.div_ceil(stride);
                 (i % per_round * stride + i / per_round % stride) % self.count
             }
-        };
-        self.from + slot * self.step
+        }
     }
 
     fn shuffled(&self, i: u64, round: u64) -> u64 {

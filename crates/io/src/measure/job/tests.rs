@@ -278,3 +278,24 @@ fn direct_jobs_keep_to_the_grid() {
         assert_eq!(run_job(&opened, &job(engine, 4 * KIB, 256 * KIB), &stop).unwrap().total_ios, 64);
     }
 }
+
+/// As on a full disk: the file has no page there any more. Other maps go on.
+#[test]
+fn a_map_without_a_page_fails_and_does_not_end_the_process() {
+    let len = 1 << 20;
+    let file = file_of(len);
+    let other = file_of(len);
+    for rw in [JobDirection::Write, JobDirection::Read] {
+        file.as_file().set_len(len).unwrap();
+        let open = |file: &tempfile::NamedTempFile| JobFile::open(file.path(), true, false).unwrap();
+        let (cut, whole) = (open(&file), open(&other));
+        file.as_file().set_len(0).unwrap();
+        let job = Job { rw, ..job(JobEngine::Mmap, 4096, len) };
+        let stop = AtomicBool::new(false);
+        for _ in 0..3 {
+            let error = run_job(&cut, &job, &stop).unwrap_err().to_string();
+            assert!(error.contains("could not have a page"), "{error}");
+            assert_eq!(run_job(&whole, &job, &stop).unwrap().total_ios, 256);
+        }
+    }
+}
