@@ -78,6 +78,7 @@ fn decode(session: &mut snowmelt_graph::Session, batch: &[TermId]) {
         bytes += match term {
             TermRef::Iri(text) | TermRef::Blank(text) => text.len(),
             TermRef::Literal { lexical, .. } => lexical.len(),
+            TermRef::Triple(_) => 0,
         }
     };
     session.decode(batch, count).expect("decoded");

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn StdError>> {
     });
 
     match db.query("SELECT ?s { ?s ?p }") {
-        Err(Error::Syntax { line, column, message }) => println!("{line}:{column}: {message}"),
+        Err(Error::Syntax { faults, .. }) => println!("{faults}"),
         other => println!("unexpected: {:?}", other.is_ok()),
     }
     Ok(())

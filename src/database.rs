@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oxrdf::Quad;
-use snowmelt_graph::{CheckReport, CompactOptions, DumpFormat, Stats};
+use snowmelt_graph::{CheckReport, CompactOptions, DumpFormat, NamespaceFault, Stats};
 
 use crate::Meters;
 use crate::error::{Error, Result};
@@ -273,6 +273,51 @@ impl Database {
     /// A load with options: several inputs, readers, graph, format, progress.
     pub fn loader(&self) -> Loader<'_> {
         Loader::new(&self.open)
+    }
+
+    /// The prefixes that are kept with the database, by name, with their IRIs. Loads add those that
+    /// their documents declare, where the names are free; dumps are written with them, and a query
+    /// may use them after [`Prepared::assume_prefixes`].
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let text: &[u8] = b"@prefix p: <urn:people:> . p:ann p:age 30 .";
+    /// db.loader().reader("text", text).format(snowmelt::Format::Turtle).run()?;
+    /// assert_eq!(db.prefixes(), [("p".to_owned(), "urn:people:".to_owned())]);
+    /// assert!(db.prepare("ASK { p:ann p:age 30 }").assume_prefixes().ask()?);
+    /// db.set_prefix("q", "urn:people:")?;
+    /// assert!(db.remove_prefix("p")? && !db.remove_prefix("p")?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn prefixes(&self) -> Vec<(String, String)> {
+        let all = self.open.graph().namespaces();
+        all.iter().map(|(name, iri)| (name.to_owned(), iri.to_owned())).collect()
+    }
+
+    /// Keeps a prefix with the database; `name` is without colon. One of that name gets the IRI.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if it can be no prefix or there are too many; those of the commit.
+    pub fn set_prefix(&self, name: &str, iri: &str) -> Result<()> {
+        self.open.may_wait()?;
+        self.open.graph().change_namespaces(|all| {
+            let fault = |fault: NamespaceFault| Error::Setting { name: "prefix", message: fault.to_string() };
+            all.set(name, iri).map_err(fault)
+        })
+    }
+
+    /// Removes a prefix; whether it was there.
+    ///
+    /// # Errors
+    /// Those of the commit.
+    pub fn remove_prefix(&self, name: &str) -> Result<bool> {
+        self.open.may_wait()?;
+        let mut was_there = false;
+        self.open.graph().change_namespaces(|all| {
+            was_there = all.remove(name);
+            Ok::<_, Error>(())
+        })?;
+        Ok(was_there)
     }
 
     /// Writes all quads. In a format without graphs (N-Triples, Turtle) a triple that is in several

@@ -1,5 +1,6 @@
 //! Errors by the way a program can act on them.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use snowmelt_graph::GraphError;
 use snowmelt_graph::load::LoadError;
 use snowmelt_sparql::{QueryError, SparqlLanguage};
 use snowmelt_store::StoreError;
+use snowmelt_syntax::SyntaxError;
+use snowmelt_syntax_help::{Report, likely_cause};
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -24,15 +27,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not SPARQL 1.1. The place counts from 1; 0 where it is unknown.
+    /// The text is not SPARQL. The place counts from 1; 0 where it is unknown.
     #[error("line {line}, column {column}: {message}")]
     Syntax {
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// The fault at that place.
+        /// The fault at that place, with its likely cause.
         message: String,
+        /// All faults of the text.
+        faults: SyntaxFaults,
     },
     /// SPARQL that is not supported.
     #[error("line {line}, column {column}: {construct} is not supported")]
@@ -157,9 +162,10 @@ pub enum Error {
     /// A step of the transaction failed before.
     #[error("a step of the transaction failed, so nothing of it is done")]
     TransactionFailed,
-    /// This thread has a transaction open, and would wait for its end.
+    /// This thread has a transaction open, and would wait for its end; or it runs a function that a
+    /// query or update called, which cannot change a database.
     #[error(
-        "this thread has a transaction open on the database: make the change through it, or end it first"
+        "this thread has a transaction or a call of a query's function open: make the change through the transaction, or end it first"
     )]
     InTransaction,
     /// The database is in memory: there are no files to copy. Dump it instead.
@@ -170,17 +176,69 @@ pub enum Error {
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// All faults of a text. As text, each is its place, what is wrong, the likely cause, the line of
+/// the text, and a mark below the place:
+///
+/// ```text
+/// line 1, column 30: found "LIMT", expected "LIMIT", …; is LIMIT meant?
+///   SELECT * { ?s ?p ?o . } LIMT 3
+///                           ^^^^
+/// ```
+///
+/// It is empty where the text was read in pieces, and where it is an update in place of a query or
+/// the other way round.
+#[derive(Clone, Debug, Default)]
+pub struct SyntaxFaults(Option<Box<SyntaxError>>);
+
+impl fmt::Display for SyntaxFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |error| Report::new(error, &[]).fmt(f))
+    }
+}
+
+impl Error {
+    fn syntax(line: usize, column: usize, message: String) -> Self {
+        Error::Syntax { line, column, message, faults: SyntaxFaults::default() }
+    }
+
+    fn of_syntax(error: Box<SyntaxError>) -> Self {
+        let cause = likely_cause(&error, &[]).map(|cause| format!("; {cause}"));
+        let message = format!("{}{}", error.message, cause.unwrap_or_default());
+        Error::Syntax { line: error.line, column: error.column, message, faults: SyntaxFaults(Some(error)) }
+    }
+
+    /// The error with its place in `text`, where the text that was run had `head` before it, such
+    /// as declarations of prefixes in one line.
+    #[must_use]
+    pub fn without_head(self, head: &str, text: &str) -> Self {
+        let chars = head.chars().count();
+        let moved =
+            |line, column: usize| if line == 1 { column.saturating_sub(chars).max(1) } else { column };
+        match self {
+            Error::Syntax { faults: SyntaxFaults(Some(error)), .. } => {
+                Error::of_syntax(error.without_head(head, text))
+            }
+            Error::Syntax { line, column, message, .. } => Error::syntax(line, moved(line, column), message),
+            Error::Unsupported { construct, line, column } => {
+                Error::Unsupported { construct, line, column: moved(line, column) }
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<QueryError> for Error {
     fn from(error: QueryError) -> Self {
         use QueryError as E;
         match error {
-            E::Parse { line, column, message } => Error::Syntax { line, column, message },
+            E::Parse { syntax: Some(error), .. } => Error::of_syntax(error),
+            E::Parse { line, column, message, .. } => Error::syntax(line, column, message),
             E::WrongLanguage { found, line, column } => {
                 let message = match found {
                     SparqlLanguage::Query => "this is a query, not an update; run it with `query`",
                     SparqlLanguage::Update => "this is an update, not a query; run it with `update`",
                 };
-                Error::Syntax { line, column, message: message.to_owned() }
+                Error::syntax(line, column, message.to_owned())
             }
             E::Unsupported { construct, line, column } => Error::Unsupported { construct, line, column },
             E::Parameter { name, why } => Error::Parameter { name, why },

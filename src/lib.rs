@@ -25,6 +25,8 @@
 //!   ([`Prepared::bind`]), limits and a base IRI. Its plan is kept for the next call.
 //! * [`Database::update`] is one transaction: durable when it returns, or nothing has changed.
 //!   [`Database::transaction`] makes one of several steps.
+//! * [`Prepared::function`] and [`Options::function`] bring functions of the program along, as
+//!   closures on terms.
 //! * [`Database::load`] reads N-Triples, N-Quads, Turtle, TriG, RDF/XML and JSON-LD, plain or
 //!   compressed, in bulk; [`Database::loader`] has the options.
 //! * [`Rows::activity`] and [`Database::meters`] tell where reads went.
@@ -39,6 +41,7 @@
 
 mod database;
 mod error;
+mod functions;
 mod load;
 mod open;
 mod options;
@@ -54,7 +57,7 @@ mod value;
 struct Readme;
 
 pub use database::Database;
-pub use error::{Error, Result};
+pub use error::{Error, Result, SyntaxFaults};
 pub use load::{Format, LoadProgress, Loaded, Loader};
 pub use options::Options;
 pub use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
@@ -64,5 +67,6 @@ pub use rows::{Answer, Row, Rows, Triples};
 pub use snowmelt_database::Priority;
 pub use snowmelt_database::meters::{Activity, Report as Meters};
 pub use snowmelt_graph::{CheckReport, Stats};
+pub use snowmelt_sparql::DescribeForm;
 pub use transaction::{Changes, Transaction};
 pub use value::{FromTerm, IntoTerm};

@@ -4,14 +4,17 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use snowmelt_graph::GraphDatabase as Graph;
-use snowmelt_sparql::QueryEngine;
+use snowmelt_sparql::{CustomFunctions, QueryEngine};
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
+use crate::functions;
 
 /// An open database. The engine closes before its directory goes: fields are dropped in order.
 pub(crate) struct Open {
     pub engine: QueryEngine,
+    /// of the program, for all of its queries and updates
+    pub functions: Arc<CustomFunctions>,
     /// the directory of a database in memory
     pub in_memory: Option<TempDir>,
     /// who has the transaction under way
@@ -57,12 +60,16 @@ impl Drop for Writing {
 }
 
 impl Open {
-    pub fn new(graph: Arc<Graph>, in_memory: Option<TempDir>) -> Arc<Self> {
-        Arc::new(Open { engine: QueryEngine::new(graph), in_memory, writer: Mutex::default() })
+    pub fn new(graph: Arc<Graph>, functions: Arc<CustomFunctions>, in_memory: Option<TempDir>) -> Arc<Self> {
+        Arc::new(Open { engine: QueryEngine::new(graph), functions, in_memory, writer: Mutex::default() })
     }
 
-    /// Refuses to wait for a writer when that is this thread.
+    /// Refuses to wait for a writer when that is this thread, or may be the update that calls the
+    /// function which this thread runs.
     pub fn may_wait(&self) -> Result<()> {
+        if functions::is_called() {
+            return Err(Error::InTransaction);
+        }
         let me = Some(std::thread::current().id());
         let writer = self.writer.lock().expect("no holder panics");
         if writer.user == me || writer.caller == me { Err(Error::InTransaction) } else { Ok(()) }

@@ -1,13 +1,18 @@
 //! Settings with which a database is opened.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use oxrdf::Term;
 use snowmelt_database::OpenOptions;
 use snowmelt_graph::GraphDatabase as Graph;
+use snowmelt_sparql::CustomFunctions;
 use snowmelt_store::{DiskHints, FileOpener, Mode, ReadAhead};
+use tempfile::TempDir;
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::functions::custom;
 use crate::open::Open;
 
 /// How to open or make a database.
@@ -22,6 +27,7 @@ use crate::open::Open;
 pub struct Options {
     store: OpenOptions,
     stripes: Vec<PathBuf>,
+    functions: CustomFunctions,
 }
 
 impl Default for Options {
@@ -33,7 +39,7 @@ impl Default for Options {
 impl Options {
     /// The defaults: half of the machine's (or cgroup's) memory, reading and writing.
     pub fn new() -> Self {
-        Options { store: OpenOptions::default(), stripes: Vec::new() }
+        Options { store: OpenOptions::default(), stripes: Vec::new(), functions: CustomFunctions::default() }
     }
 
     /// The memory budget in bytes, for cached pages, queries and loads together. It is a bound,
@@ -94,12 +100,35 @@ impl Options {
         self
     }
 
+    /// Adds a function for all queries and updates of the database: see
+    /// [`Prepared::function`](crate::Prepared::function).
+    ///
+    /// ```
+    /// use snowmelt::{Literal, Term};
+    /// let half = |args: &[Term]| match args {
+    ///     [Term::Literal(n)] => Some(Literal::from(n.value().parse::<f64>().ok()? / 2.0).into()),
+    ///     _ => None,
+    /// };
+    /// let db = snowmelt::Database::options().function("urn:half", half).in_memory()?;
+    /// assert!(db.ask("ASK { FILTER(<urn:half>(5) = 2.5) }")?);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    #[must_use]
+    pub fn function(
+        mut self,
+        iri: &str,
+        function: impl Fn(&[Term]) -> Option<Term> + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.add(iri, custom(function, true));
+        self
+    }
+
     /// Opens the database in a directory.
     ///
     /// # Errors
     /// As [`Database::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
-        Ok(Database::from_open(Open::new(Graph::open(path.as_ref(), &self.store)?, None)))
+        Ok(self.opened(Graph::open(path.as_ref(), &self.store)?, None))
     }
 
     /// Makes an empty database in a directory.
@@ -107,7 +136,7 @@ impl Options {
     /// # Errors
     /// As [`Database::create`].
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
-        Ok(Database::from_open(Open::new(Graph::create(path.as_ref(), &self.stripes, &self.store)?, None)))
+        Ok(self.opened(Graph::create(path.as_ref(), &self.stripes, &self.store)?, None))
     }
 
     /// Opens the database in a directory, or makes one if there is none.
@@ -130,6 +159,10 @@ impl Options {
         let dir = made.map_err(|error| Error::Other(Box::new(error)))?;
         let mut store = self.store.clone();
         store.seams.files = Some(FileOpener::in_memory());
-        Ok(Database::from_open(Open::new(Graph::create(dir.path(), &[], &store)?, Some(dir))))
+        Ok(self.opened(Graph::create(dir.path(), &[], &store)?, Some(dir)))
+    }
+
+    fn opened(&self, graph: Arc<Graph>, in_memory: Option<TempDir>) -> Database {
+        Database::from_open(Open::new(graph, Arc::new(self.functions.clone()), in_memory))
     }
 }

@@ -4,10 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use oxrdf::Term;
 use snowmelt_database::{Account, Priority};
-use snowmelt_sparql::{QueryKind, QueryOptions, QueryResult, UpdateOptions};
+use snowmelt_sparql::{CustomFunctions, DescribeForm, QueryKind, QueryOptions, QueryResult, UpdateOptions};
 
 use crate::error::{Error, Result};
+use crate::functions::custom;
 use crate::open::Open;
 use crate::rows::{Answer, Rows, Triples};
 use crate::transaction::{Changes, Transaction};
@@ -52,6 +54,8 @@ pub struct Prepared<'a> {
     target: Target<'a>,
     text: &'a str,
     options: QueryOptions,
+    functions: CustomFunctions,
+    has_prefixes: bool,
     priority: Priority,
 }
 
@@ -67,7 +71,14 @@ impl Target<'_> {
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(target: Target<'a>, text: &'a str) -> Self {
-        Prepared { target, text, options: QueryOptions::default(), priority: Priority::Normal }
+        Prepared {
+            target,
+            text,
+            options: QueryOptions::default(),
+            functions: CustomFunctions::default(),
+            has_prefixes: false,
+            priority: Priority::Normal,
+        }
     }
 
     /// Gives a variable a value, as if it stood in the text in the variable's place. `name` is
@@ -148,6 +159,70 @@ impl<'a> Prepared<'a> {
         self
     }
 
+    /// Gives the text a function, which it calls by IRI. The closure gets the terms of the
+    /// arguments; it gives a term, or `None`, which is an error of the expression. A call with an
+    /// argument that is unbound or an error is an error, too, and the closure is not called.
+    ///
+    /// Equal arguments give equal results: calls may be left out, repeated, and made by several
+    /// threads at once. A function cannot change a database: [`Error::InTransaction`].
+    ///
+    /// ```
+    /// use snowmelt::{Literal, Term};
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:name> 'Ann' }")?;
+    /// let initial = |args: &[Term]| match args {
+    ///     [Term::Literal(name)] => Some(Literal::from(&name.value()[..1]).into()),
+    ///     _ => None,
+    /// };
+    /// let text = "SELECT ?i { ?s <urn:name> ?n BIND(<urn:initial>(?n) AS ?i) }";
+    /// for row in db.prepare(text).function("urn:initial", initial).query()? {
+    ///     assert_eq!(row?.get::<String>("i")?, "A");
+    /// }
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn function(
+        mut self,
+        iri: &str,
+        function: impl Fn(&[Term]) -> Option<Term> + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.add(iri, custom(function, true));
+        self
+    }
+
+    /// As [`Prepared::function`], for a function whose results may differ from call to call: it is
+    /// called for each row.
+    pub fn varying_function(
+        mut self,
+        iri: &str,
+        function: impl Fn(&[Term]) -> Option<Term> + Send + Sync + 'static,
+    ) -> Self {
+        self.functions.add(iri, custom(function, false));
+        self
+    }
+
+    /// The triples by which DESCRIBE describes a resource.
+    ///
+    /// ```
+    /// use snowmelt::DescribeForm;
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// # db.update("INSERT DATA { <urn:ann> <urn:knows> <urn:bob> }")?;
+    /// let bob = db.prepare("DESCRIBE <urn:bob>");
+    /// assert_eq!(bob.clone().construct()?.count(), 0);
+    /// assert_eq!(bob.describe(DescribeForm::Symmetric).construct()?.count(), 1);
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn describe(mut self, form: DescribeForm) -> Self {
+        self.options.describe = form;
+        self
+    }
+
+    /// Lets a query use the prefixes that are kept with the database without declaring them: see
+    /// [`Database::prefixes`](crate::Database::prefixes).
+    pub fn assume_prefixes(mut self) -> Self {
+        self.has_prefixes = true;
+        self
+    }
+
     /// Runs a query of any form: see [`Database::query`](crate::Database::query).
     ///
     /// # Errors
@@ -212,10 +287,11 @@ impl<'a> Prepared<'a> {
     /// Nothing has changed then.
     pub fn update(self) -> Result<Changes> {
         let account = self.account("update");
+        let functions = self.whole_options().functions;
         let QueryOptions { base, timeout, memory, cancel, bindings, .. } = self.options;
         let (using_graphs, using_named_graphs) = (self.options.default_graphs, self.options.named_graphs);
         let options = UpdateOptions { base, timeout, memory, cancel, bindings, ..UpdateOptions::default() };
-        let options = UpdateOptions { using_graphs, using_named_graphs, ..options };
+        let options = UpdateOptions { using_graphs, using_named_graphs, functions, ..options };
         let changed = match self.target {
             Target::Database(open) => {
                 open.may_wait()?;
@@ -238,8 +314,8 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Those of the text.
     pub fn explain(self) -> Result<String> {
-        let text = self.text;
-        self.target.on(|open| Ok(open.engine.explain(text, &self.options)?))
+        let (text, options) = (self.text, self.whole_options());
+        self.target.on(|open| Ok(open.engine.explain(text, &options)?))
     }
 
     /// Runs a query to its end, throws its rows away, and gives the plan with rows, time and
@@ -248,7 +324,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// Those of running it.
     pub fn analyze(self) -> Result<String> {
-        let options = QueryOptions { account: Some(self.account("query")), ..self.options.clone() };
+        let options = QueryOptions { account: Some(self.account("query")), ..self.whole_options() };
         self.target.on(|open| Ok(open.engine.analyze(self.text, &options)?))
     }
 
@@ -258,8 +334,23 @@ impl<'a> Prepared<'a> {
         Account::prioritized(&named, &[], self.priority, None)
     }
 
+    /// The options with what the database adds to them.
+    fn whole_options(&self) -> QueryOptions {
+        self.target.on(|open| {
+            let functions = match self.functions.is_empty() {
+                true => open.functions.clone(),
+                false => Arc::new(open.functions.with(&self.functions)),
+            };
+            let prefixes = match self.has_prefixes {
+                true => Arc::new(open.graph().namespaces()),
+                false => Arc::default(),
+            };
+            QueryOptions { functions, prefixes, ..self.options.clone() }
+        })
+    }
+
     fn begin(self) -> Result<QueryResult> {
-        let options = QueryOptions { account: Some(self.account("query")), ..self.options };
+        let options = QueryOptions { account: Some(self.account("query")), ..self.whole_options() };
         Ok(match self.target {
             Target::Database(open) => open.engine.query(self.text, &options)?,
             Target::Transaction(tx) => {

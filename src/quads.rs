@@ -293,5 +293,6 @@ fn quad_of(terms: &mut impl Iterator<Item = Term>, has_name: bool) -> Option<Qua
 fn text_bytes(term: TermRef<'_>) -> usize {
     match term {
         TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. } => text.len(),
+        TermRef::Triple(triple) => triple.to_string().len(),
     }
 }

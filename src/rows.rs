@@ -28,6 +28,7 @@ use crate::value::{FromTerm, to_oxrdf};
 pub struct Rows {
     source: RowSource,
     columns: Arc<[String]>,
+    warnings: Box<[String]>,
 }
 
 enum RowSource {
@@ -45,11 +46,25 @@ impl Rows {
             QueryKind::Boolean => ["answer".to_owned()].into(),
             QueryKind::Graph => ["subject", "predicate", "object"].map(str::to_owned).into(),
         };
+        let warnings = result.warnings().into();
         let source = match result.kind() {
             QueryKind::Boolean => RowSource::Answer(Box::new(result)),
             _ => RowSource::Rows(Box::new(result.into_rows())),
         };
-        Rows { source, columns }
+        Rows { source, columns, warnings }
+    }
+
+    /// Functions that the query calls and that are not there: a sentence for each. Each call of one
+    /// is an error, which leaves its value unbound.
+    ///
+    /// ```
+    /// # let db = snowmelt::Database::in_memory()?;
+    /// let rows = db.query("SELECT ?x { BIND(<urn:shout>('a') AS ?x) }")?;
+    /// assert!(rows.warnings()[0].starts_with("there is no function <urn:shout> of one argument"));
+    /// # Ok::<(), snowmelt::Error>(())
+    /// ```
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The names of the columns, in the order of SELECT.
@@ -194,6 +209,11 @@ pub struct Triples {
 impl Triples {
     pub(crate) fn new(result: QueryResult) -> Self {
         Triples { rows: Rows::new(result) }
+    }
+
+    /// Functions that are not there: see [`Rows::warnings`].
+    pub fn warnings(&self) -> &[String] {
+        self.rows.warnings()
     }
 
     /// The query's counters so far.

@@ -332,14 +332,34 @@ fn terms_of(quad: &Quad) -> impl Iterator<Item = TermRef<'_>> {
 fn batch_quad(batch: &mut QuadBatch, session: &mut Session, quad: &Quad) -> Result<[BatchTerm; 4]> {
     let mut cells = [batch.id(TermId::DEFAULT_GRAPH); 4];
     for (cell, term) in cells.iter_mut().zip(terms_of(quad)) {
-        let stored = match term {
-            TermRef::Blank(_) => session.resolve_one(term)?,
-            _ => None,
-        };
-        *cell = match stored {
-            Some(id) => batch.id(id),
-            None => batch.term(term),
-        };
+        *cell = batch_term(batch, session, term)?;
     }
     Ok(cells)
+}
+
+/// A term of a batch. A blank node that is stored is that one, within a triple term, too.
+fn batch_term(batch: &mut QuadBatch, session: &mut Session, term: TermRef<'_>) -> Result<BatchTerm> {
+    let (mut levels, mut within) = (Vec::new(), term);
+    while let TermRef::Triple(triple) = within {
+        levels.push(triple);
+        within = triple.object.as_ref().into();
+    }
+    let mut object = batch_node(batch, session, within)?;
+    for triple in levels.into_iter().rev() {
+        let subject = batch_node(batch, session, triple.subject.as_ref().into())?;
+        let predicate = batch.term(triple.predicate.as_ref().into());
+        object = batch.triple([subject, predicate, object]);
+    }
+    Ok(object)
+}
+
+fn batch_node(batch: &mut QuadBatch, session: &mut Session, term: TermRef<'_>) -> Result<BatchTerm> {
+    let stored = match term {
+        TermRef::Blank(_) => session.resolve_one(term)?,
+        _ => None,
+    };
+    Ok(match stored {
+        Some(id) => batch.id(id),
+        None => batch.term(term),
+    })
 }

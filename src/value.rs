@@ -99,8 +99,7 @@ impl FromTerm for String {
             Term::NamedNode(iri) => iri.as_str().to_owned(),
             Term::BlankNode(node) => node.as_str().to_owned(),
             Term::Literal(literal) => literal.value().to_owned(),
-            #[allow(unreachable_patterns, reason = "a feature of oxrdf adds triple terms")]
-            other => other.to_string(),
+            triple @ Term::Triple(_) => triple.to_string(),
         })
     }
 }
@@ -167,12 +166,16 @@ pub(crate) fn to_oxrdf(term: StoredTerm) -> Term {
     match term {
         StoredTerm::Iri(iri) => NamedNode::new_unchecked(iri).into(),
         StoredTerm::Blank(label) => BlankNode::new_unchecked(label).into(),
+        StoredTerm::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
+            Literal::new_directional_language_tagged_literal_unchecked(lexical, lang, direction).into()
+        }
         StoredTerm::Literal { lexical, lang: Some(lang), .. } => {
             Literal::new_language_tagged_literal_unchecked(lexical, lang).into()
         }
         StoredTerm::Literal { lexical, datatype, .. } => {
             Literal::new_typed_literal(lexical, NamedNode::new_unchecked(datatype)).into()
         }
+        StoredTerm::Triple(triple) => Term::Triple(triple),
     }
 }
 

@@ -247,7 +247,27 @@ fn threads_write_and_read_together() {
 #[test]
 fn errors_are_of_the_caller_or_the_world() {
     let db = people();
-    assert!(matches!(db.query("SELECT {").map(drop), Err(Error::Syntax { line: 1, .. })));
+    let Err(error @ Error::Syntax { line: 1, .. }) = db.query("SELECT * { ?é foaf:name ?o }").map(drop)
+    else {
+        panic!("a prefix is not declared")
+    };
+    let told = "line 1, column 15: the prefix foaf: is not declared; \
+                begin with PREFIX foaf: <http://xmlns.com/foaf/0.1/>";
+    assert_eq!(error.to_string(), told);
+    let Error::Syntax { faults, .. } = error else { unreachable!() };
+    let shown = |mark: usize| format!("{told}\n  SELECT * {{ ?é foaf:name ?o }}\n{:mark$}^^^^^", "");
+    assert_eq!(faults.to_string(), shown(16));
+    // declarations before a text are not a part of it
+    let head = "PREFIX ex: <urn:> ";
+    let text = "SELECT * { ?é ex:name ?o } LIMT 3";
+    let Err(error) = db.query(&format!("{head}{text}")).map(drop) else { panic!("LIMT") };
+    let Error::Syntax { line, column, faults, .. } = error.without_head(head, text) else { panic!("syntax") };
+    assert_eq!((line, column), (1, 28));
+    let shown = faults.to_string();
+    assert!(
+        shown.contains("is LIMIT meant?\n  SELECT * {") && shown.ends_with(&format!("\n{:29}^^^^", "")),
+        "{shown}"
+    );
     let blank = db.prepare("SELECT * { ?s ?p ?o }").bind("s", BlankNode::default()).query().map(drop);
     assert!(matches!(blank, Err(Error::Parameter { .. })));
     assert!(matches!(Database::options().read_ahead("sometimes"), Err(Error::Setting { .. })));

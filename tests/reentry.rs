@@ -1,10 +1,10 @@
 //! Calls of a thread that has a transaction or an answer open: each of them ends. Calls that would
 //! wait for the thread itself fail with a typed error.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use snowmelt::{Database, Error, Format, GraphName, NamedNode, Quad, QuadPattern, Result};
+use snowmelt::{Database, Error, Format, GraphName, NamedNode, Quad, QuadPattern, Result, Term};
 
 /// Every call of the façade on an open database, and whether it changes the database.
 type Call = (&'static str, bool, fn(&Database) -> Result<()>);
@@ -38,6 +38,12 @@ const CALLS: &[Call] = &[
     ("transaction", true, |db| db.transaction(|tx| tx.update("CLEAR ALL").map(drop))),
     ("begin", true, |db| db.begin()?.commit()),
     ("begin_while", true, |db| db.begin_while(&|| true).map(drop)),
+    ("prefixes", false, |db| {
+        db.prefixes();
+        Ok(())
+    }),
+    ("set_prefix", true, |db| db.set_prefix("p", "urn:p:")),
+    ("remove_prefix", true, |db| db.remove_prefix("p").map(drop)),
     ("compact", true, |db| db.compact()),
     ("load", true, |db| {
         let text: &[u8] = b"<urn:loaded> <urn:p> 1 .";
@@ -120,6 +126,32 @@ fn within_a_transaction_of_a_handle_too() {
             done
         });
         assert!(*changes && matches!(done, Err(Error::InTransaction)), "{name}: {done:?}");
+    }
+}
+
+#[test]
+fn within_a_function_of_an_update_changes_are_refused() {
+    for (name, changes, call) in CALLS {
+        let done = ends(name, move || {
+            let (_dir, db) = filled();
+            let told = Arc::new(Mutex::new(None));
+            let (inner, tell) = (db.clone(), told.clone());
+            let function = move |_: &[Term]| {
+                let done = call(&inner);
+                tell.lock().unwrap().get_or_insert(done);
+                None
+            };
+            let text = "DELETE { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(<urn:f>(?o)) }";
+            db.prepare(text).function("urn:f", function).update().unwrap();
+            // Afterwards all is as usual.
+            call(&db).unwrap();
+            let done = told.lock().unwrap().take();
+            done.expect("the function was called")
+        });
+        match changes {
+            true => assert!(matches!(done, Err(Error::InTransaction)), "{name}: {done:?}"),
+            false => done.unwrap_or_else(|error| panic!("{name}: {error}")),
+        }
     }
 }
 

@@ -12,12 +12,14 @@
 //! | `interrupt`  | how long work is asked to end                                     |
 //! | `varint`     | whole numbers in few bytes                                        |
 //! | `iri`        | what a relative IRI means, what Turtle takes for an IRI           |
+//! | `prefixes`   | well-known prefixes of IRIs                                       |
 //!
 //! Nothing here knows of devices, stores or queries.
 
 mod interrupt;
 pub mod iri;
 pub mod output;
+pub mod prefixes;
 pub mod printable;
 pub mod random;
 mod seed;

@@ -3,7 +3,32 @@
 use std::io::Write;
 
 use anyhow::bail;
-use snowmelt_sparql::{QueryKind, QueryResult, ResultFormat, TableStyle};
+use snowmelt_graph::Namespaces;
+use snowmelt_sparql::{DescribeForm, QueryKind, QueryResult, RdfVersion, ResultFormat, TableStyle};
+
+/// The form of descriptions.
+#[derive(Clone, Copy, clap::Args)]
+pub struct DescribeArgs {
+    /// The triples by which DESCRIBE describes a thing: cbd, those that it is the subject of, and
+    /// of blank nodes among their objects; symmetric, also those that it is the object of;
+    /// labelled, cbd and the rdfs:label of each IRI in it
+    #[arg(long, value_name = "FORM", value_parser = form, default_value = "cbd")]
+    describe: DescribeForm,
+}
+
+impl DescribeArgs {
+    /// The form.
+    pub fn form(self) -> DescribeForm {
+        self.describe
+    }
+}
+
+fn form(name: &str) -> Result<DescribeForm, String> {
+    DescribeForm::named(name).ok_or_else(|| {
+        let names = DescribeForm::NAMES.map(|(name, _)| name);
+        format!("use {}", names.join(", "))
+    })
+}
 
 /// A format of answers by its short name.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -27,7 +52,7 @@ impl AnswerFormat {
         <Self as clap::ValueEnum>::from_str(name, true).ok()
     }
 
-    /// Writes an answer; a table in the style that is given.
+    /// Writes an answer; a table in the style that is given, Turtle and TriG with these prefixes.
     ///
     /// # Errors
     /// A format that does not fit the kind of answer; those of running the query and of writing.
@@ -35,11 +60,12 @@ impl AnswerFormat {
         format: Option<Self>,
         result: QueryResult,
         style: TableStyle,
+        prefixes: &Namespaces,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
         match Self::choose(format, result.kind())? {
             ResultFormat::Table => result.write_table(&style, out)?,
-            other => result.write(other, out)?,
+            other => result.write_with(other, RdfVersion::default(), prefixes, out)?,
         };
         Ok(())
     }

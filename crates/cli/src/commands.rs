@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod dump;
 pub mod lab;
 pub mod load;
+pub mod prefix;
 pub mod probe;
 pub mod query;
 pub mod restore;

@@ -18,8 +18,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use snowmelt_switches::program;
 
 use commands::{
-    backup, check, compact, config, demo, doctor, dump, lab, load, probe, query, restore, serve, stats,
-    token, update,
+    backup, check, compact, config, demo, doctor, dump, lab, load, prefix, probe, query, restore, serve,
+    stats, token, update,
 };
 
 const NAME: &str = "snowmelt";
@@ -68,6 +68,8 @@ enum Command {
     Compact(compact::CompactArgs),
     /// Write all quads as RDF
     Dump(dump::DumpArgs),
+    /// List, add and remove the prefixes that are kept with a database
+    Prefix(prefix::PrefixArgs),
     /// Measure what a device costs per request and per byte, read-only
     Probe(probe::ProbeArgs),
     /// Run snowmelt-lab, which measures devices, schedulers and databases
@@ -105,6 +107,7 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
         Command::Restore(args) => restore::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Dump(args) => dump::run(args),
+        Command::Prefix(args) => prefix::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Lab(args) => return lab::run(&args, cli.config.as_deref()),
     }?;

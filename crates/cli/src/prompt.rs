@@ -2,14 +2,13 @@
 //!
 //! 1. The editor reads lines until an input is whole ([`input::is_whole`]): it begins with a
 //!    backslash, its braces are closed, or it ends with a semicolon or an empty line.
-//! 2. Prefixes that the input uses and does not declare are declared for it: those of `\prefix`,
-//!    then well-known ones. They take one line before it, which places in errors leave out.
+//! 2. Prefixes that the input uses and does not declare are those of `\prefix`, then those kept
+//!    with the database, then well-known ones.
 //! 3. Ctrl-C ends a query under way, or drops the line; Ctrl-D ends the prompt.
 
 mod complete;
 mod input;
 
-use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +19,11 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 use snowmelt_base::output::Stdout;
-use snowmelt_sparql::{
-    QueryEngine, QueryError, QueryOptions, Shortener, TableStyle, declared_prefixes, known_namespace,
-};
-use snowmelt_switches::advice::Told;
+use snowmelt_base::prefixes::known_namespace;
+use snowmelt_base::printable;
+use snowmelt_graph::Namespaces;
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, Shortener, TableStyle, prefixes_for};
+use snowmelt_switches::advice::faults;
 use snowmelt_switches::program;
 
 use crate::answer::AnswerFormat;
@@ -124,7 +124,9 @@ impl Prompt {
                 writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
             }
             Entry::Prefixes => {
-                for (name, iri) in &self.prefixes {
+                let is_own = |name: &str| self.prefixes.iter().any(|(own, _)| own == name);
+                let own = self.prefixes.iter().map(|(name, iri)| (name.as_str(), iri.as_str()));
+                for (name, iri) in own.chain(self.options.prefixes.iter().filter(|(name, _)| !is_own(name))) {
                     writeln!(out, "{name}: <{iri}>")?;
                 }
             }
@@ -146,12 +148,11 @@ impl Prompt {
 
     fn query(&mut self, query: &str, out: &mut dyn Write) -> std::io::Result<()> {
         let begun = Instant::now();
-        let (text, lines) = self.with_prefixes(query);
         self.stop.store(false, Ordering::Relaxed);
-        let done = self.answer(&text, out);
+        let done = self.answer(query, out);
         self.stop.store(false, Ordering::Relaxed);
         if let Err(error) = done {
-            writeln!(out, "{}", said(&error, lines))?;
+            writeln!(out, "{}", said(error))?;
         }
         if self.is_timing {
             let took = Duration::from_millis(begun.elapsed().as_millis() as u64);
@@ -161,9 +162,15 @@ impl Prompt {
     }
 
     fn answer(&self, text: &str, out: &mut dyn Write) -> anyhow::Result<()> {
-        let result = self.engine.query(text, &self.options)?;
-        let prefixes = Some(Shortener::new(declared_prefixes(text)));
-        AnswerFormat::write(self.format, result, TableStyle { width: self.width, prefixes }, out)
+        let options = self.options_for(text);
+        let result = self.engine.query(text, &options)?;
+        for warning in result.warnings() {
+            writeln!(out, "warning: {warning}")?;
+        }
+        let prefixes = prefixes_for(text, &options.prefixes);
+        let shortener = Some(Shortener::of_namespaces(&prefixes));
+        let style = TableStyle { width: self.width, prefixes: shortener };
+        AnswerFormat::write(self.format, result, style, &prefixes, out)
     }
 
     fn report(
@@ -172,50 +179,42 @@ impl Prompt {
         out: &mut dyn Write,
         report: impl Fn(&QueryEngine, &str, &QueryOptions) -> Result<String, QueryError>,
     ) -> std::io::Result<()> {
-        let (text, lines) = self.with_prefixes(query);
         self.stop.store(false, Ordering::Relaxed);
-        let report = report(&self.engine, &text, &self.options);
+        let report = report(&self.engine, query, &self.options_for(query));
         self.stop.store(false, Ordering::Relaxed);
         match report {
             Ok(report) => write!(out, "{report}"),
-            Err(error) => writeln!(out, "{}", said(&error.into(), lines)),
+            Err(error) => writeln!(out, "{}", said(error.into())),
         }
     }
 
-    /// A query after the declarations it lacks, and how many lines these take.
-    fn with_prefixes(&self, query: &str) -> (String, usize) {
-        let declared = declared_prefixes(query);
-        let mut text = String::new();
+    /// The options of a query: it may use the prompt's prefixes, those that are kept with the
+    /// database, and well-known ones.
+    fn options_for(&self, query: &str) -> QueryOptions {
+        let mut prefixes = Namespaces::default();
+        self.prefixes.iter().for_each(|(name, iri)| prefixes.offer(name, iri));
+        prefixes.join(&self.options.prefixes);
         for name in input::used_prefixes(query) {
-            if declared.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let own = self.prefixes.iter().find(|(known, _)| known == name).map(|(_, iri)| iri.as_str());
-            if let Some(iri) = own.or_else(|| known_namespace(name)) {
-                let _ = write!(text, "PREFIX {name}: <{iri}> ");
+            if let Some(iri) = known_namespace(name) {
+                prefixes.offer(name, iri);
             }
         }
-        let lines = usize::from(!text.is_empty());
-        if lines > 0 {
-            text.push('\n');
-        }
-        (text + query, lines)
+        QueryOptions { prefixes: Arc::new(prefixes), ..self.options.clone() }
     }
 }
 
-/// An error in one line; its place is that in what was typed.
-fn said(error: &anyhow::Error, lines: usize) -> String {
-    match error.downcast_ref::<QueryError>() {
-        Some(QueryError::Parse { line, column, message }) => {
-            format!("line {}, column {column}: {message}", line.saturating_sub(lines))
+/// An error, with the lines of faults in a text.
+fn said(error: anyhow::Error) -> String {
+    match error.downcast::<QueryError>() {
+        Ok(QueryError::Cancelled) => "Cancelled.".to_owned(),
+        Ok(error) => {
+            let error = error.into();
+            match faults(&error) {
+                Some(faults) => printable::lines(&faults).into_owned(),
+                None => program::one_line(&error),
+            }
         }
-        Some(QueryError::WrongLanguage { found, line, column }) => {
-            let (found, line, column) = (*found, line.saturating_sub(lines), *column);
-            let Told { text, advice } = Told::from_query(&QueryError::WrongLanguage { found, line, column });
-            text + &advice
-        }
-        Some(QueryError::Cancelled) => "Cancelled.".to_owned(),
-        _ => program::one_line(error),
+        Err(error) => program::one_line(&error),
     }
 }
 
@@ -270,7 +269,11 @@ mod tests {
         let own = says(&mut prompt, "PREFIX foaf: <urn:> SELECT ?n { ?s foaf:age ?n }");
         assert!(own.contains("30"), "{own}");
         let wrong = says(&mut prompt, "SELECT ?n {\n ?s foaf:name ?n . }} LIMIT");
-        assert!(wrong.starts_with("line 2, column "), "{wrong}");
+        let [said, typed, mark] = wrong.lines().collect::<Vec<_>>()[..] else { panic!("{wrong}") };
+        assert!(said.starts_with("line 2, column 21: "), "{wrong}");
+        assert_eq!((typed, mark), ("   ?s foaf:name ?n . }} LIMIT", "                      ^"), "{wrong}");
+        let explained = says(&mut prompt, "\\explain SELECT ?n { ?s foaf:name ?n . } LIMT 3");
+        assert!(explained.contains("is LIMIT meant?") && explained.contains("^^^^"), "{explained}");
     }
 
     #[test]

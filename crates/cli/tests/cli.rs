@@ -32,6 +32,49 @@ fn load_then_ask_in_every_format() {
 }
 
 #[test]
+fn prefixes_are_kept_listed_changed_and_used() {
+    let bench = Bench::loaded();
+    assert_eq!(bench.ok(&["prefix", "db"]), "ex: <http://example.org/>\n");
+    assert_eq!(bench.ok(&["prefix", "db", "p:", "<urn:p:>"]), "");
+    bench.ok(&["prefix", "db", "", "urn:none:"]);
+    assert_eq!(bench.ok(&["prefix", "db", "p"]), "p: <urn:p:>\n");
+    assert_eq!(bench.ok(&["prefix", "db"]).lines().count(), 3);
+    // a query has them without declaring them, and errors keep their places
+    let query = "SELECT ?a { ex:anna ex:age ?a }";
+    assert_eq!(bench.ok(&["query", "db", query, "--format", "csv"]).replace('\r', ""), "a\n31\n");
+    has(&bench.error(&["query", "db", "SELECT ?a { ex:anna none:age ?a }"]), &["line 1, column 21"]);
+    has(&bench.ok(&["query", "db", "SELECT ?s { ?s ex:age 7 }"]), &["ex:ben"]);
+    let turtle = ["query", "db", "CONSTRUCT { ?s ex:n ?n } WHERE { ?s ex:name ?n }", "--format", "ttl"];
+    has(&bench.ok(&turtle), &["@prefix ex: <http://example.org/> .", "ex:anna ex:n \"Anna\""]);
+    has(&bench.ok(&["dump", "db", "--format", "ttl"]), &["ex:anna ex:name \"Anna\""]);
+    bench.ok(&["prefix", "db", "--remove", "p", "--remove", ""]);
+    assert_eq!(bench.ok(&["prefix", "db"]).lines().count(), 1);
+    has(&bench.error(&["prefix", "db", "--remove", "p"]), &["keeps no prefix p:"]);
+    has(&bench.error(&["prefix", "db", "p"]), &["keeps no prefix p:"]);
+    has(&bench.error(&["prefix", "db", "a b", "urn:x"]), &["cannot be kept", "no name of a prefix"]);
+    has(&bench.error(&["prefix", "db", "a", "x"]), &["no absolute IRI"]);
+}
+
+#[test]
+fn things_are_described_in_the_form_that_is_asked_for() {
+    let bench = Bench::loaded();
+    let lines =
+        |form: &str| bench.ok(&["query", "db", "DESCRIBE ex:ben", "--describe", form]).lines().count();
+    assert_eq!((lines("cbd"), lines("symmetric"), lines("labelled")), (2, 3, 2));
+    assert_eq!(bench.run(&["query", "db", "ASK {}", "--describe", "all"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_function_that_is_not_there_is_told_on_standard_error() {
+    let bench = Bench::loaded();
+    let [out, told] = bench.both(&["query", "db", "ASK { FILTER(<urn:f>(1)) }", "--format", "csv"]);
+    assert_eq!(out.trim(), "false");
+    assert_eq!(told, "warning: there is no function <urn:f> of one argument: each call of it is an error\n");
+    let update = "DELETE { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(<urn:f>(?o)) }";
+    has(&bench.both(&["update", "db", update])[1], &["warning: there is no function <urn:f>", "0 deleted"]);
+}
+
+#[test]
 fn the_doctor_looks_at_a_database_and_at_a_server() {
     let bench = Bench::loaded();
     let looked = |name: &str, switches: &[&str]| -> (Option<i32>, serde_json::Value) {
@@ -178,7 +221,8 @@ fn errors_say_what_where_and_what_next() {
     has(&bench.error(&["load", "new", "missing.nt"]), &["missing.nt"]);
     has(&bench.error(&["query", "nowhere", "ASK {}"]), &["nowhere", "snowmelt load"]);
     has(&bench.error(&["query", "db", "SELECT * {\n ?s ?p"]), &["line 2"]);
-    has(&bench.error(&["query", "db", "SELECT * { SERVICE <urn:x> { ?s ?p ?o } }"]), &["SERVICE", "line 1"]);
+    let service = "SELECT * { SERVICE <urn:x> { ?s ?p ?o } }";
+    has(&bench.error(&["query", "db", service]), &["SERVICE", "<urn:x>", "--allow-service"]);
     has(&bench.error(&["query", "db", "ASK {}", "--memory", "1KiB"]), &["pool"]);
     has(&bench.error(&["serve", "db", "--listen", "0.0.0.0:7878"]), &["loopback"]);
     std::fs::create_dir(bench.path("empty")).unwrap();
@@ -256,7 +300,7 @@ fn updates_are_all_or_nothing_and_stay() {
     has(&refused, &["file:///etc/hostname", "--allow-load"]);
     has(&count(&bench), &["7"]);
     let wrong = bench.error(&["update", "db", "INSERT DATA { ?s <urn:p> 1 }"]);
-    has(&wrong, &["line 1", "ariables are not allowed"]);
+    has(&wrong, &["line 1", "INSERT DATA can have no variables"]);
     let folder = bench.path("").canonicalize().unwrap();
     let load = format!("LOAD <file://{}/data.ttl> INTO GRAPH <urn:g>", folder.display());
     bench.ok(&["update", "db", &load, "--allow-load", "."]);

@@ -101,7 +101,8 @@ fn serving_an_empty_folder_makes_a_database_on_a_bare_port() {
 fn a_broken_pattern_is_told_with_its_place() {
     let bench = Bench::loaded();
     let told = bench.error(&["query", "db", "SELECT ?s {\n ?s ?p }"]);
-    has(&told, &["line 2, column 8: a triple pattern needs an object here"]);
+    let cause = "; a triple is a subject, a predicate and an object";
+    has(&told, &["line 2, column 8: found \"}\", expected ", cause, "\n   ?s ?p }\n         ^\n"]);
     assert!(!told.contains("LATERAL"), "{told}");
 }
 

@@ -136,6 +136,11 @@ impl Database {
         &self.store.upper_waits().parsing
     }
 
+    /// The tally of waits for endpoints elsewhere.
+    pub fn endpoint_waits(&self) -> &WaitTally {
+        &self.store.upper_waits().endpoint
+    }
+
     /// Times of reading absent pages, all devices together.
     pub fn page_times(&self) -> PageTimes {
         self.store.page_times()

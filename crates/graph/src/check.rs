@@ -8,8 +8,10 @@
 //! 3. *trees*: rows strictly ascending, as many as the catalog says, distinct prefixes as the
 //!    catalog says;
 //! 4. *indexes*: POSG holds the quads of PSOG, and SP, OP, GS are their distinct pairs;
-//! 5. *terms*: every id in the indexes stands for a term (`check_dict`);
-//! 6. *dictionary*: every string is found by its hash, and every hash leads to a string that
+//! 5. *triple terms*: the four orders hold the same, each of them numbered and made of stored terms
+//!    (`check_triple_terms`);
+//! 6. *terms*: every id in the indexes stands for a term (`check_dict`);
+//! 7. *dictionary*: every string is found by its hash, and every hash leads to a string that
 //!    has it (`check_dict`).
 //!
 //! Pages that are only in the journal are read from it. The check sees all trees as of one commit;
@@ -20,6 +22,7 @@
 
 mod dict;
 mod trees;
+mod triple_terms;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -148,6 +151,7 @@ impl GraphDatabase {
         let sums = check_indexes(&mut session, &mut report, progress)?;
         compare(&session.state.clone(), &sums, &mut report);
         check_graph_subjects(&mut session, &sums, &mut report, progress)?;
+        crate::check::triple_terms::check_triple_terms(&mut session, &mut report, progress)?;
         crate::check::dict::check_dictionary(&mut session, &mut report, progress)?;
         Ok(report)
     }

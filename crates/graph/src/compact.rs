@@ -7,8 +7,10 @@
 //! 2. *front*: the new trees lie behind the old ones. If the old ones left enough room, the new
 //!    ones are written once more, to the front, so that the files can be truncated.
 //! 3. *pages*: scattered leaves are moved into key order ([`GraphDatabase::relocate`]) as far as
-//!    there are free extents, so that no file grows; then all pages are written back, and free
-//!    space at the end is given back to the system.
+//!    there are free extents, so that no file grows.
+//! 4. *end*: sparse extents are merged, and the last ones move to free ones before them
+//!    ([`snowmelt_store::Consolidation`]). Then all pages are written back, and free space at the
+//!    end is given back to the system.
 //!
 //! Readers of the old generation keep its trees: its ids mean nothing in the new one. Caches keyed
 //! by id compare [`crate::GraphState::dictionary`].
@@ -34,6 +36,7 @@ use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::input::error::LoadError;
 use crate::interrupt::go_on;
 use crate::load::LoadSizes;
@@ -43,6 +46,9 @@ use crate::transaction::relocate::Growth;
 
 /// Terms are reclaimed when dead ones take at least this percentage of the dictionary's pages.
 const DEAD_PERCENT: f64 = 10.0;
+
+/// Most trees of a generation.
+const TREES: u32 = (2 * Tree::ALL.len() + Index::ALL.len() + TripleIndex::ALL.len()) as u32;
 
 /// Name under which memory is reserved, and the bytes left to others if there is more.
 const ASKER: &str = "reclaiming terms";
@@ -115,6 +121,8 @@ pub enum CompactStep {
     CatchingUp(u64),
     /// Number of leaves moved so far.
     Moved(u64),
+    /// Number of pages moved towards the begin of the files so far.
+    Consolidated(u64),
     /// Free space is about to be given back.
     WritingBack,
     /// Waiting for writers or for a checkpoint.
@@ -132,6 +140,7 @@ impl CompactStep {
             CompactStep::Rewriting { step, done, total } => (format!("rewriting: {step}"), done, total),
             CompactStep::CatchingUp(changes) => ("catching up with commits".into(), 0, changes),
             CompactStep::Moved(leaves) => ("moving pages into order".into(), leaves, 0),
+            CompactStep::Consolidated(pages) => ("moving pages to the front".into(), pages, 0),
             CompactStep::WritingBack => ("writing back".into(), 0, 0),
             CompactStep::Waiting(what) => (format!("waiting for {}", what.name()), 0, 0),
         }
@@ -147,8 +156,10 @@ pub struct Compacted {
     pub after_bytes: u64,
     /// Reclaimed terms, or why none were.
     pub terms: TermsCompacted,
-    /// Leaves moved.
+    /// Leaves moved into key order.
     pub leaves: u64,
+    /// Pages moved towards the begin of the files.
+    pub consolidated: u64,
     /// The shortage of space that ended the moving early, if any. Moved leaves stay moved.
     pub shortage: Option<StoreError>,
 }
@@ -204,8 +215,9 @@ fn waiting<R>(told: Told<'_>, f: impl FnOnce(&Waiter<'_>) -> R) -> R {
 }
 
 impl GraphDatabase {
-    /// Reclaims terms without quads, moves all shuffled subtrees into key order, then gives free
-    /// space back to the system: the files shrink to about the size of a fresh load. Readers and
+    /// Reclaims terms without quads, moves all shuffled subtrees into key order and all pages
+    /// towards the begin of the files, then gives free space back to the system: the files shrink
+    /// to about the size of a fresh load. Readers and
     /// writers go on. `told` receives the progress.
     ///
     /// # Errors
@@ -230,7 +242,14 @@ impl GraphDatabase {
             told(CompactStep::Moved(moved))
         };
         let relocated = waiting(told, |waiter| self.relocate_until(moved, Growth::Never, waiter));
-        let shortage = match relocated {
+        let mut pages = 0;
+        let moved = |moved| {
+            pages = moved;
+            told(CompactStep::Consolidated(moved))
+        };
+        let consolidated =
+            relocated.and_then(|_| waiting(told, |waiter| self.consolidate_until(moved, waiter)));
+        let shortage = match consolidated {
             Ok(_) => None,
             // Giving space back needs no free space.
             Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
@@ -238,7 +257,7 @@ impl GraphDatabase {
         };
         self.give_back(told)?;
         let after_bytes = self.database().store().stripe_bytes()?;
-        Ok(Compacted { before_bytes, after_bytes, terms, leaves, shortage })
+        Ok(Compacted { before_bytes, after_bytes, terms, leaves, consolidated: pages, shortage })
     }
 
     /// Gives free space back to the system.
@@ -290,10 +309,11 @@ impl GraphDatabase {
                     + state.hashes(tree).map_or(0, |t| pages(t.id()))
             })
             .sum();
-        let indexes: u64 =
-            Index::ALL.into_iter().filter_map(|index| state.index(index)).map(|t| pages(t.id())).sum();
+        let triples = TripleIndex::ALL.into_iter().filter_map(|index| state.triple(index));
+        let indexes = Index::ALL.into_iter().filter_map(|index| state.index(index)).chain(triples);
+        let indexes: u64 = indexes.map(|t| pages(t.id())).sum();
         // The last extent of each tree is not full.
-        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u64;
+        let trees = u64::from(TREES);
         let slack = trees * self.database().store().geometry().extent_bytes();
         let written = ((terms as f64 * live_share) as u64 + indexes) * PAGE_BYTES as u64 + slack;
         let (free_inside, _) = self.database().store().unused_bytes();
@@ -365,9 +385,8 @@ impl GraphDatabase {
         options: &CompactOptions,
         told: Told<'_>,
     ) -> Result<()> {
-        let trees = (2 * Tree::ALL.len() + Index::ALL.len()) as u32;
         let begun =
-            waiting(told, |waiter| self.database().store().begin_build_beside(trees, NEXT, place, waiter))?;
+            waiting(told, |waiter| self.database().store().begin_build_beside(TREES, NEXT, place, waiter))?;
         let build = begun.ok_or(GraphError::Stopped)?;
         let cancel = AtomicBool::new(false);
         let listener = Listener { told, cancel: &cancel };

@@ -21,13 +21,16 @@ use crate::dict::Tree;
 use crate::dict::prefix::PrefixEncoder;
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::term::TermId;
 
-/// The names of the trees of a database: quad indexes, strings of terms, hashes of them.
+/// The names of the trees of a database: quad indexes, strings of terms, hashes of them, triple
+/// terms.
 pub fn tree_names() -> Vec<&'static str> {
     let strings = Tree::ALL.map(Tree::name).into_iter();
     let indexes = Index::ALL.map(Index::name).into_iter();
-    indexes.chain(strings).chain(Tree::ALL.map(Tree::hash_name)).collect()
+    let triples = TripleIndex::ALL.map(TripleIndex::name);
+    indexes.chain(strings).chain(Tree::ALL.map(Tree::hash_name)).chain(triples).collect()
 }
 
 /// The graphs of an open database.

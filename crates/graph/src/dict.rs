@@ -10,8 +10,8 @@
 //! The [`GraphFormat`] defines the longest short form.
 //!
 //! In the two literal trees the annotation is in the id ([`Codes`]). If it has no code
-//! ([`IN_STRING`]), it precedes the lexical form: `@` or `^`, varint length, language tag or
-//! datatype IRI.
+//! ([`IN_STRING`]), it precedes the lexical form: `@`, `>`, `<` or `^`, varint length, language tag
+//! or datatype IRI.
 //!
 //! Numbers are dense from 0 per string tree, assigned by first occurrence. Each string tree has a
 //! hash tree of rows (hash, number) for IRIs and (hash, number, code) for literals. The hash is
@@ -23,6 +23,7 @@ pub mod code;
 mod format;
 pub mod prefix;
 
+use oxrdf::Triple;
 use snowmelt_base::varint;
 use twox_hash::XxHash3_64;
 
@@ -108,6 +109,8 @@ pub enum Place<'a> {
     Entry(Entry<'a>),
     /// The code source does not know its language or datatype, so no stored term equals it.
     Unknown,
+    /// The term is a triple term.
+    Triple(&'a Triple),
 }
 
 /// A term as stored in the dictionary, except for the prefixes of IRIs.
@@ -173,13 +176,14 @@ pub fn place<'a>(
     match *term {
         TermRef::Iri(iri) => Place::Entry(Entry { kind: TermKind::Iri, code: 0, string: iri.as_bytes() }),
         TermRef::Blank(label) => Place::Blank(label),
-        TermRef::Literal { lexical, lang: Some(lang), .. } => {
+        TermRef::Literal { lexical, lang: Some(lang), direction, .. } => {
             let kind = format.kind_by_length(TermKind::Literal, lexical.len());
-            annotated(kind, lexical, Annotation::Language(lang), codes, scratch)
+            annotated(kind, lexical, Annotation::of_tag(lang, direction), codes, scratch)
         }
-        TermRef::Literal { lexical, lang: None, datatype } => {
+        TermRef::Literal { lexical, lang: None, datatype, .. } => {
             typed(lexical, datatype, format, codes, scratch)
         }
+        TermRef::Triple(triple) => Place::Triple(triple),
     }
 }
 
@@ -239,7 +243,7 @@ pub fn literal<'a>(id: TermId, string: &'a [u8], codes: &'a Codes) -> Result<Ter
         (codes.annotation_of(code).ok_or_else(|| damaged("its annotation code is not in the table"))?, string)
     };
     let lexical = std::str::from_utf8(lexical).map_err(|_| damaged("it is not UTF-8"))?;
-    Ok(TermRef::Literal { lexical, lang: annotation.lang(), datatype: annotation.datatype() })
+    Ok(annotation.literal(lexical))
 }
 
 /// Annotation and lexical form of a string with code [`IN_STRING`].
@@ -319,7 +323,7 @@ impl GraphMeta {
 }
 
 fn other_format(number: u32) -> GraphError {
-    GraphError::Format { found: number, newest: GraphFormat::default().number() }
+    GraphError::Format { found: number, newest: GraphFormat::NEWEST.number() }
 }
 
 /// The number in a blank node's display label, `b` and digits as [`blank_label`] writes them.
@@ -341,6 +345,7 @@ pub fn blank_label(number: u64, out: &mut String) -> &str {
 mod tests {
     use super::*;
     use crate::Lexical;
+    use crate::term::BaseDirection;
     use proptest::prelude::*;
 
     fn terms() -> impl Strategy<Value = crate::Term> {
@@ -355,6 +360,8 @@ mod tests {
             "http://[a-c]/[a-c/#]{0,5}".prop_map(crate::Term::Iri),
             (literal.clone(), "[a-d]{2}")
                 .prop_map(|(lexical, lang)| TermRef::tagged(&lexical, &lang).to_owned()),
+            (literal.clone(), "[ab]{2}", prop::sample::select(vec![BaseDirection::Ltr, BaseDirection::Rtl]))
+                .prop_map(|(lexical, lang, to)| TermRef::directed(&lexical, &lang, to).to_owned()),
             (literal, datatype)
                 .prop_map(|(lexical, datatype)| TermRef::typed(&lexical, &datatype).to_owned()),
         ]
@@ -453,7 +460,12 @@ mod tests {
 
     #[test]
     fn meta_round_trips_in_every_format() {
-        for (number, short_bytes, format) in [(1, 64, GraphFormat::One), (2, 256, GraphFormat::Two)] {
+        for (number, short_bytes, format) in [
+            (1, 64, GraphFormat::One),
+            (2, 256, GraphFormat::Two),
+            (3, 64, GraphFormat::Three),
+            (4, 256, GraphFormat::Four),
+        ] {
             let meta = GraphMeta { format, quads: 5, blank_nodes: u64::MAX, hash_bits: 3, plain: false };
             let bytes = meta.to_bytes();
             assert_eq!(bytes[..4], [number, 0, 0, 0]);
@@ -463,11 +475,11 @@ mod tests {
             assert_eq!(GraphMeta::from_bytes(&plain.to_bytes()).unwrap(), plain);
             assert!(GraphMeta::from_bytes(&[&plain.to_bytes()[..], &[1]].concat()).is_err());
             assert!(GraphMeta::from_bytes(&bytes[..20]).is_err());
-            for other in [0, 3, 255] {
+            for other in [0, 5, 255] {
                 let mut bytes = bytes.clone();
                 bytes[0] = other;
                 let refused = GraphMeta::from_bytes(&bytes).unwrap_err().to_string();
-                let told = format!("of format {other}, this program reads formats 1 to 2");
+                let told = format!("of format {other}, this program reads formats 1 to 4");
                 assert!(refused.contains(&told), "{refused}");
             }
         }

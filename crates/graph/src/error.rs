@@ -36,6 +36,25 @@ pub enum GraphError {
         /// The limit.
         most: usize,
     },
+    /// Triple terms are within each other too many times.
+    #[error("triple terms nest more than {most} levels, the limit")]
+    TooDeep {
+        /// The limit.
+        most: usize,
+    },
+    /// These terms make no triple term.
+    #[error("no triple term has {subject:?}, {predicate:?} and {object:?} as subject, predicate and object")]
+    NoTriple {
+        /// The subject: an IRI or blank node.
+        subject: TermId,
+        /// The predicate: an IRI.
+        predicate: TermId,
+        /// The object: any stored term.
+        object: TermId,
+    },
+    /// A triple term cannot be written as JSON-LD.
+    #[error("JSON-LD has no triple terms, and the graph has some: N-Quads and TriG have them")]
+    NotInJsonLd,
     /// A dump could not be written.
     #[error("cannot write the dump: {0}")]
     Write(#[source] std::io::Error),

@@ -9,6 +9,7 @@
 //!
 //! Loads and transactions both build on this; nothing here knows a database.
 
+pub(crate) mod bounded;
 mod chunks;
 pub(crate) mod document;
 pub(crate) mod error;

@@ -25,6 +25,7 @@ mod index;
 mod input;
 mod interrupt;
 pub mod load;
+mod namespaces;
 mod progress;
 mod repair;
 mod session;
@@ -40,17 +41,22 @@ pub use database::state::{Carried, GraphState};
 pub use database::{GraphDatabase, tree_names};
 pub use dict::{GraphFormat, GraphMeta, Tree};
 pub use error::{GraphError, Result};
+pub use index::triple::{AnyIndex, TripleIndex};
 pub use index::value_counts::ValueCounts;
 pub use index::{Column, Index};
 #[doc(hidden)]
 pub use input::fuzz;
 pub use interrupt::Interrupt;
+pub use namespaces::{MOST_NAMESPACES, NamespaceFault, Namespaces, RECORD_NAMESPACES};
 pub use progress::{ChangePhase, ChangeProgress, ChangeWatch};
 pub use repair::RepairReport;
+pub use session::decode::TermSink;
 pub use session::dump::DumpFormat;
+pub use session::newer_terms::NewerTerms;
 pub use session::stats::{Stats, Terms, TreeSize};
 pub use session::subject_quads::each_quad_of;
 pub use session::summary::{Part as SummaryPart, Summary};
+pub use session::triple_terms::TripleIds;
 pub use session::veil::{LabelSecret, Veil};
 pub use session::view::GraphView;
 pub use session::{Lookup, LookupWay, MergeWay, Scan, ScanPieces, Session};
@@ -58,13 +64,18 @@ pub use term::inline::{
     Inline, decimal_like, encode, from_boolean, from_date, from_date_time, from_derived, from_double,
     from_float, from_integer, from_micros, is_comparable_datatype, short_string,
 };
-pub use term::layout::{DECIMAL, FIRST_REGISTERED, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING};
+pub use term::layout::{
+    DECIMAL, FIRST_REGISTERED, RDF_DIR_LANG_STRING, RDF_LANG_STRING, SHORT_STRING_BYTES, XSD, XSD_STRING,
+};
 pub use term::lexical::{InlineValue, Lexical, ShortString};
 pub use term::number::{InlineNumber, MICROS};
 pub use term::range::{
     CompareOp, CompareValue, IdRanges, compare_instants, id_ranges_for_comparison, ids_of_kind,
 };
-pub use term::{NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermKind, TermRef};
+pub use term::{
+    BaseDirection, MOST_TRIPLE_LEVELS, NUMBER_BITS, PAYLOAD_BITS, Term, TermId, TermKind, TermRef,
+    UNDETERMINED, split_direction, triple_bytes, triple_levels, untagged_name,
+};
 pub use transaction::Transaction;
 pub use transaction::clear::Graphs;
 pub use transaction::document::{Document, DocumentReading};

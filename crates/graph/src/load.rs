@@ -61,6 +61,7 @@ use self::waiting::{Waiting, WaitingRows, WaitingSorters};
 use crate::database::GraphDatabase;
 use crate::dict::{self, GraphMeta};
 use crate::input::{cancelled, graph_name};
+use crate::namespaces::{Namespaces, RECORD_NAMESPACES};
 
 pub use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 pub use crate::input::left_out::LeftOut;
@@ -169,7 +170,9 @@ fn run(
     let bytes_total = sources.iter().map(Source::len_bytes).sum();
     let mut teller = Teller::new(progress, bytes_total);
     let sizes = Sizes::new(options);
-    let report = Loading { options, sizes, build, old, temp, cancel }.run(sources, &mut teller)?;
+    let namespaces = kept_namespaces(store);
+    let loading = Loading { options, sizes, build, old, namespaces, temp, cancel };
+    let report = loading.run(sources, &mut teller)?;
     Ok(LoadReport {
         database_bytes: store.bytes(),
         seconds: teller.seconds,
@@ -177,6 +180,11 @@ fn run(
         meters: Some(store.report()),
         ..report
     })
+}
+
+/// The prefixes in the catalog.
+fn kept_namespaces(store: &Store) -> Namespaces {
+    store.catalog(RECORD_NAMESPACES).map_or_else(Namespaces::default, |bytes| Namespaces::from_bytes(&bytes))
 }
 
 /// Checks options and sources before anything is changed.
@@ -216,13 +224,15 @@ struct Loading<'a> {
     build: Build,
     /// existing contents, which go before the input
     old: Option<Old>,
+    /// the prefixes of before
+    namespaces: Namespaces,
     temp: Arc<TempSpace>,
     cancel: &'a AtomicBool,
 }
 
 impl Loading<'_> {
     fn run(self, sources: Vec<Source>, teller: &mut Teller<'_>) -> Result<LoadReport, LoadError> {
-        let Loading { options, sizes, build, mut old, temp, cancel } = self;
+        let Loading { options, sizes, build, mut old, mut namespaces, temp, cancel } = self;
         let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
         // Hashes are sorted by the numbering thread alone, three trees at a time.
@@ -233,12 +243,7 @@ impl Loading<'_> {
 
         let dictionary = Dictionary::new(&build, &hashes, SAMPLE_BYTES);
         let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
-            let sorters = WaitingSorters {
-                hashes: Sorter::new(run_store("waiting-hashes"), hash_rows, sizes.fan_in),
-                repeats: Sorter::new(run_store("repeats"), hash_rows, sizes.fan_in),
-                repeated_ids: Sorter::new(run_store("repeated-ids"), hash_rows, sizes.fan_in),
-                ids: run_store("waiting-ids"),
-            };
+            let sorters = WaitingSorters::new(run_store, hash_rows, sizes.fan_in);
             Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))
         });
         let mut graphs = GraphsSeen::None;
@@ -266,6 +271,7 @@ impl Loading<'_> {
         let mut indexer =
             Indexer { build: &build, sizes, threads: options.threads, store: &run_store, cancel, teller };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
+        indexer.triple_terms(&hashes.triple, terms.triple_terms)?;
         let rows = old_quads + summary.triples;
         let distinct = indexer.quads(quads, rows, graphs)?;
         assert!(distinct <= rows, "no quad was made up");
@@ -278,7 +284,8 @@ impl Loading<'_> {
             plain: graphs.is_plain(),
             ..GraphMeta::default()
         };
-        commit(build, &meta, cancel)?;
+        namespaces.join(&summary.namespaces);
+        commit(build, &meta, &namespaces, cancel)?;
         teller.end_phase();
         Ok(LoadReport {
             triples: summary.triples,
@@ -294,8 +301,16 @@ impl Loading<'_> {
 }
 
 /// Commits the built trees as the database.
-fn commit(build: Build, meta: &GraphMeta, cancel: &AtomicBool) -> Result<(), LoadError> {
+fn commit(
+    build: Build,
+    meta: &GraphMeta,
+    namespaces: &Namespaces,
+    cancel: &AtomicBool,
+) -> Result<(), LoadError> {
     build.put_record(dict::RECORD_META, RECORD_KIND, &meta.to_bytes());
+    if !namespaces.is_empty() {
+        build.put_record(RECORD_NAMESPACES, RECORD_KIND, &namespaces.to_bytes());
+    }
     cancelled(cancel)?;
     Ok(build.commit()?)
 }

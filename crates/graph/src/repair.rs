@@ -11,8 +11,11 @@
 //!    and the report lists the losses: a database that fails to answer is better than one that
 //!    answers with less.
 //!
-//! The dictionary has no twin and is not repaired. Invariant: until the commit the trees stay as
-//! they were; writers wait.
+//! Trees of triple terms are rewritten from each other likewise, in a commit of their own
+//! (`triple_terms`). The dictionary has no twin and is not repaired. Invariant: until the commit
+//! the trees stay as they were; writers wait.
+
+mod triple_terms;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -67,6 +70,19 @@ impl GraphDatabase {
     /// Fails with errors of the store other than damage, such as a full disk. The database is then
     /// as it was.
     pub fn repair(
+        self: &Arc<Self>,
+        memory_bytes: u64,
+        progress: &dyn LoadProgress,
+        cancel: &AtomicBool,
+    ) -> Result<RepairReport, LoadError> {
+        let mut report = self.repair_quads(memory_bytes, progress, cancel)?;
+        if report.lost.is_empty() {
+            triple_terms::repair(self, memory_bytes, progress, cancel, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn repair_quads(
         self: &Arc<Self>,
         memory_bytes: u64,
         progress: &dyn LoadProgress,
@@ -146,13 +162,17 @@ fn read(
         Ok(())
     })?;
     go_on(cancel)?;
-    found.fault = fault(session, tree, &found)?;
+    found.fault = fault_of(session, tree, &found.lost)?;
     Ok(found)
 }
 
 /// The reason why a tree is not sound, if it is not.
-fn fault(session: &mut Session, tree: &TupleTree, found: &Read) -> Result<Option<String>, GraphError> {
-    if let Some(lost) = found.lost.first() {
+fn fault_of(
+    session: &mut Session,
+    tree: &TupleTree,
+    lost: &[LostRows],
+) -> Result<Option<String>, GraphError> {
+    if let Some(lost) = lost.first() {
         return Ok(Some(lost.why.to_string()));
     }
     match tree.check(&mut session.reader) {

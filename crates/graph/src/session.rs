@@ -1,13 +1,16 @@
 //! A session: the database as of one moment, for one thread of a query. A thin layer over the
-//! trees; terms are resolved in `session::resolve` and decoded in `session::decode`.
+//! trees; terms are resolved in `session::resolve` and decoded in `session::decode`, triple terms
+//! in `session::triple_terms`.
 
 pub(crate) mod decode;
 pub(crate) mod dump;
+pub(crate) mod newer_terms;
 pub(crate) mod pairs;
 pub(crate) mod resolve;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
 pub(crate) mod summary;
+pub(crate) mod triple_terms;
 pub(crate) mod veil;
 pub(crate) mod view;
 
@@ -23,6 +26,7 @@ use crate::database::GraphDatabase;
 use crate::database::state::{Carried, GraphState};
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::triple::AnyIndex;
 use crate::session::decode::DecodeScratch;
 use crate::session::veil::Veil;
 use crate::term::TermId;
@@ -101,19 +105,19 @@ impl Session {
     }
 
     /// Whether all pages of an index are in memory, so that no access waits for a device.
-    pub fn is_resident(&self, index: Index) -> bool {
-        let id = self.state.index(index).map(|tree| tree.id());
+    pub fn is_resident(&self, index: impl Into<AnyIndex>) -> bool {
+        let id = self.state.any_index(index.into()).map(|tree| tree.id());
         id.is_none_or(|id| self.reader.resident(id))
     }
 
     /// Pages of an index, and how many of them are in memory.
-    pub fn residency(&self, index: Index) -> (u64, u64) {
-        self.state.index(index).map_or((0, 0), |tree| self.reader.residency(tree.id()))
+    pub fn residency(&self, index: impl Into<AnyIndex>) -> (u64, u64) {
+        self.state.any_index(index.into()).map_or((0, 0), |tree| self.reader.residency(tree.id()))
     }
 
     /// Pages of an index, and the expected share of leaf accesses that miss memory.
-    pub fn expected_absent(&self, index: Index) -> (u64, f64) {
-        self.state.index(index).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
+    pub fn expected_absent(&self, index: impl Into<AnyIndex>) -> (u64, f64) {
+        self.state.any_index(index.into()).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
     }
 
     /// Times of reading pages that are not in memory.
@@ -159,13 +163,16 @@ impl Session {
 
     /// Exact number of rows with these leading values and, if given, the next column within the
     /// range (inclusive).
-    pub fn count(&mut self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Result<u64> {
-        let Some(tree) = self.state.index(index) else { return Ok(0) };
+    pub fn count(
+        &mut self,
+        index: impl Into<AnyIndex>,
+        prefix: &[TermId],
+        range: Option<(u64, u64)>,
+    ) -> Result<u64> {
+        let Some(tree) = self.state.any_index(index.into()) else { return Ok(0) };
+        let arity = tree.arity();
         let (mut low, mut high, mut len) = ([0; 5], [0; 5], prefix.len());
-        assert!(
-            prefix.len() + usize::from(range.is_some()) <= index.arity(),
-            "a key is no longer than a row"
-        );
+        assert!(prefix.len() + usize::from(range.is_some()) <= arity, "a key is no longer than a row");
         for (place, id) in prefix.iter().enumerate() {
             (low[place], high[place]) = (id.0, id.0);
         }
@@ -178,16 +185,17 @@ impl Session {
 
     /// Whether there is a row whose first column is within the range (inclusive). Reads the row
     /// itself; counts of inner nodes are not trusted.
-    pub fn any(&mut self, index: Index, range: RangeInclusive<u64>) -> Result<bool> {
-        let Some(tree) = self.state.index(index) else { return Ok(false) };
+    pub fn any(&mut self, index: impl Into<AnyIndex>, range: RangeInclusive<u64>) -> Result<bool> {
+        let Some(tree) = self.state.any_index(index.into()) else { return Ok(false) };
         Ok(tree.has_row_between(&mut self.reader, &[*range.start()], &[*range.end()])?)
     }
 
     /// Scans rows in index order; bounds as in [`Session::count`].
-    pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
+    pub fn scan(&self, index: impl Into<AnyIndex>, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        let index: AnyIndex = index.into();
         assert!(prefix.len() <= index.arity(), "a key is no longer than a row");
-        let tree = self.state.index(index);
+        let tree = self.state.any_index(index);
         Scan { inner: tree.map(|tree| tree.scan(ScanBounds { prefix: &prefix, range })) }
     }
 
@@ -195,15 +203,16 @@ impl Session {
     /// scan. The order of pieces is free: the scan may join another one at that one's place.
     pub fn pieces(
         &self,
-        index: Index,
+        index: impl Into<AnyIndex>,
         prefix: &[TermId],
         leaves: usize,
         joins: Option<ScanPlace>,
     ) -> ScanPieces {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        let index: AnyIndex = index.into();
         assert!(prefix.len() <= index.arity(), "a key is no longer than a row");
         let bounds = ScanBounds { prefix: &prefix, range: None };
-        let tree = self.state.index(index);
+        let tree = self.state.any_index(index);
         ScanPieces { inner: tree.map(|tree| tree.pieces(bounds, leaves, joins, &self.reader)) }
     }
 
@@ -211,33 +220,43 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the index cannot be read.
-    pub fn share_before(&mut self, index: Index, prefix: &[TermId], place: ScanPlace) -> Result<f64> {
+    pub fn share_before(
+        &mut self,
+        index: impl Into<AnyIndex>,
+        prefix: &[TermId],
+        place: ScanPlace,
+    ) -> Result<f64> {
         let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
         let bounds = ScanBounds { prefix: &prefix, range: None };
-        let Some(tree) = self.state.index(index) else { return Ok(0.0) };
+        let Some(tree) = self.state.any_index(index.into()) else { return Ok(0.0) };
         Ok(tree.share_before(&mut self.reader, bounds, place)?)
     }
 
     /// Looks up the rows of many sorted keys, in key order.
-    pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
-        Lookup { inner: self.state.index(index).map(|tree| tree.lookup(keys)) }
+    pub fn lookup<'k>(&self, index: impl Into<AnyIndex>, keys: Keys<'k>) -> Lookup<'k> {
+        Lookup { inner: self.state.any_index(index.into()).map(|tree| tree.lookup(keys)) }
     }
 
     /// As [`Session::lookup`], for callers that own the keys and pass them at each call.
-    pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
-        LookupWay { inner: self.state.index(index).map(|tree| tree.lookup_way(keys)) }
+    pub fn lookup_way(&self, index: impl Into<AnyIndex>, keys: &Keys<'_>) -> LookupWay {
+        LookupWay { inner: self.state.any_index(index.into()).map(|tree| tree.lookup_way(keys)) }
     }
 
     /// Merges many dense keys that differ in one column with an index, in key order.
-    pub fn merge_way(&self, index: Index, keys: &MergeKeys<'_>) -> MergeWay {
-        MergeWay { inner: self.state.index(index).map(|tree| tree.merge_way(keys)) }
+    pub fn merge_way(&self, index: impl Into<AnyIndex>, keys: &MergeKeys<'_>) -> MergeWay {
+        MergeWay { inner: self.state.any_index(index.into()).map(|tree| tree.merge_way(keys)) }
     }
 
     /// Starts the reads that these lookups will need, level by level over all trees together;
     /// free if everything is resident. Only a hint: it waits for inner nodes at most.
-    pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)], levels: Levels) -> Result<()> {
-        let known =
-            lookups.iter().filter_map(|(index, keys)| Some((self.state.index(*index)?.into(), *keys)));
+    pub fn announce<I: Into<AnyIndex> + Copy>(
+        &mut self,
+        lookups: &[(I, Keys<'_>)],
+        levels: Levels,
+    ) -> Result<()> {
+        let known = lookups
+            .iter()
+            .filter_map(|(index, keys)| Some((self.state.any_index((*index).into())?.into(), *keys)));
         let trees: Vec<(AnyTree<'_>, Keys<'_>)> = known.collect();
         Ok(snowmelt_store::announce(&mut self.reader, &trees, levels)?)
     }

@@ -22,7 +22,11 @@
 //! | 12 date         | days since 0001-01-01, then one bit: 1 = "Z"                       |
 //! | 13 dateTime     | milliseconds since 0001-01-01T00:00:00, then one bit: 1 = "Z"      |
 //! | 14 value        | as 4: a literal with a comparable datatype that is not inline      |
-//! | 15 local        | a term a query made; never stored                                  |
+//! | 15 local        | a term a query made, below 2^59; never stored                      |
+//! | 16 triple       | number in the trees of triple terms; the id begins with five bits 1 |
+//!
+//! There are sixteen upper halves for seventeen kinds, so the last two share one: an id whose upper
+//! four bits are 15 is of a triple term if the next bit is set.
 //!
 //! Invariants: a literal is inline exactly if the payload gives back its lexical form
 //! (`term::inline` and `term::lexical` are inverse), so ids are equal exactly if terms are. Within
@@ -37,7 +41,11 @@ pub(crate) mod range;
 
 use std::fmt;
 
-/// The kind of a term id: its upper four bits. The table is at the head of this file.
+use oxrdf::Triple;
+
+pub use oxrdf::BaseDirection;
+
+/// The kind of a term id: its upper four bits, or five. The table is at the head of this file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -58,11 +66,12 @@ pub enum TermKind {
     DateTime = 13,
     Value = 14,
     Local = 15,
+    Triple = 16,
 }
 
 impl TermKind {
-    /// All kinds, by number.
-    pub const ALL: [TermKind; 16] = [
+    /// All kinds, by number. Their ids ascend in this order.
+    pub const ALL: [TermKind; 17] = [
         TermKind::Special,
         TermKind::Iri,
         TermKind::Blank,
@@ -79,6 +88,7 @@ impl TermKind {
         TermKind::DateTime,
         TermKind::Value,
         TermKind::Local,
+        TermKind::Triple,
     ];
 
     /// A short name for tables and messages.
@@ -100,6 +110,7 @@ impl TermKind {
             TermKind::DateTime => "dateTime",
             TermKind::Value => "value",
             TermKind::Local => "local",
+            TermKind::Triple => "triple term",
         }
     }
 
@@ -122,6 +133,22 @@ impl TermKind {
     pub const fn is_literal(self) -> bool {
         matches!(self as u8, 3..=14)
     }
+
+    /// The least id of this kind.
+    const fn first(self) -> u64 {
+        match self {
+            TermKind::Triple => 31 << (PAYLOAD_BITS - 1),
+            kind => (kind as u64) << PAYLOAD_BITS,
+        }
+    }
+
+    /// The largest payload of this kind.
+    pub const fn most_payload(self) -> u64 {
+        match self {
+            TermKind::Local | TermKind::Triple => SHARED_MASK,
+            _ => PAYLOAD_MASK,
+        }
+    }
 }
 
 /// Bits of the payload.
@@ -132,6 +159,19 @@ pub const NUMBER_BITS: u32 = 44;
 pub const PLAIN: u16 = 1;
 const PAYLOAD_MASK: u64 = (1 << PAYLOAD_BITS) - 1;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
+/// Of the two kinds that share their upper four bits.
+const SHARED_MASK: u64 = PAYLOAD_MASK >> 1;
+
+/// Kinds by the upper five bits of an id.
+const KINDS: [TermKind; 32] = {
+    let mut kinds = [TermKind::Triple; 32];
+    let mut upper = 0;
+    while upper < 31 {
+        kinds[upper] = TermKind::ALL[upper / 2];
+        upper += 1;
+    }
+    kinds
+};
 
 /// A term id. Zero is "unbound".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -144,11 +184,12 @@ impl TermId {
     /// The graph column of a quad in the default graph.
     pub const DEFAULT_GRAPH: TermId = TermId(1);
 
-    /// An id from its kind and payload (below 2^60, asserted).
+    /// An id from its kind and payload (asserted: below 2^60, for local and triple terms below
+    /// 2^59).
     #[inline]
     pub const fn new(kind: TermKind, payload: u64) -> TermId {
-        assert!(payload <= PAYLOAD_MASK);
-        TermId(((kind as u64) << PAYLOAD_BITS) | payload)
+        assert!(payload <= kind.most_payload());
+        TermId(kind.first() | payload)
     }
 
     /// An id that carries an annotation code: kinds literal, text and value. The number is
@@ -169,19 +210,23 @@ impl TermId {
     /// The kind.
     #[inline]
     pub const fn kind(self) -> TermKind {
-        TermKind::ALL[(self.0 >> PAYLOAD_BITS) as usize]
+        KINDS[(self.0 >> (PAYLOAD_BITS - 1)) as usize]
     }
 
-    /// The lower 60 bits.
+    /// The lower 60 bits; those of a triple term begin with a bit of its kind.
     #[inline]
     pub const fn payload(self) -> u64 {
         self.0 & PAYLOAD_MASK
     }
 
-    /// The number in the dictionary tree of the kind (or of the blank node).
+    /// The number in the dictionary tree of the kind (or of the blank node or triple term).
     #[inline]
     pub const fn number(self) -> u64 {
-        if self.kind().has_code() { self.0 & NUMBER_MASK } else { self.payload() }
+        match self.kind() {
+            TermKind::Triple => self.0 & SHARED_MASK,
+            kind if kind.has_code() => self.0 & NUMBER_MASK,
+            _ => self.payload(),
+        }
     }
 
     /// The annotation code; meaningful only if [`TermKind::has_code`].
@@ -201,11 +246,16 @@ impl TermId {
         TermId::new(TermKind::Blank, number)
     }
 
+    /// A triple term.
+    pub const fn triple(number: u64) -> TermId {
+        TermId::new(TermKind::Triple, number)
+    }
+
     /// The id of a term that needs neither dictionary nor datatype table; `None` for other terms.
     #[inline]
     pub fn inline(term: &TermRef<'_>) -> Option<TermId> {
         match *term {
-            TermRef::Literal { lexical, lang: None, datatype } => inline::encode(lexical, datatype).id(),
+            TermRef::Literal { lexical, lang: None, datatype, .. } => inline::encode(lexical, datatype).id(),
             _ => None,
         }
     }
@@ -225,7 +275,7 @@ impl fmt::Debug for TermId {
         } else if self.kind().has_code() {
             write!(f, "{}:{}", self.code(), self.number())
         } else {
-            write!(f, "{}", self.payload())
+            write!(f, "{}", self.number())
         }
     }
 }
@@ -233,14 +283,21 @@ impl fmt::Debug for TermId {
 /// A term of RDF, by reference.
 ///
 /// Blank nodes are given by their labels without `_:`. Plain literals have the datatype
-/// xsd:string, literals with a language tag rdf:langString. Language tags are in lower case, which
-/// the parsers ensure.
+/// xsd:string, literals with a language tag rdf:langString, with a base direction, too,
+/// rdf:dirLangString. Language tags are in lower case, which the parsers ensure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum TermRef<'a> {
     Iri(&'a str),
     Blank(&'a str),
-    Literal { lexical: &'a str, lang: Option<&'a str>, datatype: &'a str },
+    Literal {
+        lexical: &'a str,
+        lang: Option<&'a str>,
+        direction: Option<BaseDirection>,
+        datatype: &'a str,
+    },
+    /// A triple that is a term.
+    Triple(&'a Triple),
 }
 
 /// A term that owns its strings; otherwise as [`TermRef`].
@@ -249,23 +306,105 @@ pub enum TermRef<'a> {
 pub enum Term {
     Iri(String),
     Blank(String),
-    Literal { lexical: String, lang: Option<String>, datatype: String },
+    Literal {
+        lexical: String,
+        lang: Option<String>,
+        direction: Option<BaseDirection>,
+        datatype: String,
+    },
+    /// A triple that is a term.
+    Triple(Box<Triple>),
+}
+
+/// The language tag of texts whose language is not known (BCP 47, 4.1).
+pub const UNDETERMINED: &str = "und";
+
+/// The name of a datatype of tagged texts, which a literal without a tag cannot have.
+pub fn untagged_name(datatype: &str) -> Option<&'static str> {
+    match datatype {
+        layout::RDF_LANG_STRING => Some("rdf:langString"),
+        layout::RDF_DIR_LANG_STRING => Some("rdf:dirLangString"),
+        _ => None,
+    }
+}
+
+/// A language tag as N-Triples writes it, and the base direction that follows it: `en--ltr`.
+pub fn split_direction(tag: &str) -> (&str, Option<BaseDirection>) {
+    if let Some(language) = tag.strip_suffix("--ltr") {
+        return (language, Some(BaseDirection::Ltr));
+    }
+    match tag.strip_suffix("--rtl") {
+        Some(language) => (language, Some(BaseDirection::Rtl)),
+        None => (tag, None),
+    }
+}
+
+/// Most levels of triple terms within each other, the outermost included.
+pub const MOST_TRIPLE_LEVELS: usize = 64;
+
+/// Levels of triple terms within each other, of a triple that is a term.
+pub fn triple_levels(triple: &Triple) -> usize {
+    let (mut levels, mut object) = (1, &triple.object);
+    while let oxrdf::Term::Triple(inner) = object {
+        levels += 1;
+        object = &inner.object;
+    }
+    levels
+}
+
+/// Bytes of a triple that is a term, about.
+pub fn triple_bytes(triple: &Triple) -> usize {
+    /// Beside its texts.
+    const TRIPLE: usize = 256;
+    let (mut bytes, mut at) = (0, triple);
+    loop {
+        let subject = match &at.subject {
+            oxrdf::NamedOrBlankNode::NamedNode(node) => node.as_str().len(),
+            oxrdf::NamedOrBlankNode::BlankNode(node) => node.as_str().len(),
+        };
+        bytes += TRIPLE + subject + at.predicate.as_str().len();
+        match &at.object {
+            oxrdf::Term::Triple(inner) => at = inner,
+            oxrdf::Term::NamedNode(node) => return bytes + node.as_str().len(),
+            oxrdf::Term::BlankNode(node) => return bytes + node.as_str().len(),
+            oxrdf::Term::Literal(literal) => return bytes + literal.value().len(),
+        }
+    }
 }
 
 impl<'a> TermRef<'a> {
     /// A plain literal.
     pub const fn string(lexical: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: None, datatype: layout::XSD_STRING }
+        TermRef::typed(lexical, layout::XSD_STRING)
     }
 
     /// A literal with a datatype.
     pub const fn typed(lexical: &'a str, datatype: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: None, datatype }
+        TermRef::Literal { lexical, lang: None, direction: None, datatype }
     }
 
     /// A literal with a language tag (lower case).
     pub const fn tagged(lexical: &'a str, lang: &'a str) -> Self {
-        TermRef::Literal { lexical, lang: Some(lang), datatype: layout::RDF_LANG_STRING }
+        TermRef::Literal { lexical, lang: Some(lang), direction: None, datatype: layout::RDF_LANG_STRING }
+    }
+
+    /// A literal with a language tag (lower case) and a base direction.
+    pub const fn directed(lexical: &'a str, lang: &'a str, direction: BaseDirection) -> Self {
+        let datatype = layout::RDF_DIR_LANG_STRING;
+        TermRef::Literal { lexical, lang: Some(lang), direction: Some(direction), datatype }
+    }
+
+    /// The name of the datatype, where this is, or has in it, a literal with a datatype of tagged
+    /// texts and without a language tag. No format can say one.
+    pub fn untagged(&self) -> Option<&'static str> {
+        let mut literal = *self;
+        while let TermRef::Triple(triple) = literal {
+            literal = triple.object.as_ref().into();
+        }
+        match literal {
+            TermRef::Literal { lang: None, datatype, .. } => untagged_name(datatype),
+            _ => None,
+        }
     }
 
     /// A copy that owns its strings.
@@ -273,24 +412,38 @@ impl<'a> TermRef<'a> {
         match *self {
             TermRef::Iri(iri) => Term::Iri(iri.to_owned()),
             TermRef::Blank(label) => Term::Blank(label.to_owned()),
-            TermRef::Literal { lexical, lang, datatype } => Term::Literal {
+            TermRef::Literal { lexical, lang, direction, datatype } => Term::Literal {
                 lexical: lexical.to_owned(),
                 lang: lang.map(str::to_owned),
+                direction,
                 datatype: datatype.to_owned(),
             },
+            TermRef::Triple(triple) => Term::Triple(Box::new(triple.clone())),
         }
     }
 }
 
 impl Term {
+    /// Bytes that it takes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        /// Beside its texts.
+        const TERM: usize = size_of::<Term>() + 16;
+        TERM + match self {
+            Term::Iri(text) | Term::Blank(text) => text.len(),
+            Term::Literal { lexical, datatype, .. } => lexical.len() + datatype.len(),
+            Term::Triple(triple) => triple_bytes(triple),
+        }
+    }
+
     /// The term, borrowed.
     pub fn as_ref(&self) -> TermRef<'_> {
         match self {
             Term::Iri(iri) => TermRef::Iri(iri),
             Term::Blank(label) => TermRef::Blank(label),
-            Term::Literal { lexical, lang, datatype } => {
-                TermRef::Literal { lexical, lang: lang.as_deref(), datatype }
+            Term::Literal { lexical, lang, direction, datatype } => {
+                TermRef::Literal { lexical, lang: lang.as_deref(), direction: *direction, datatype }
             }
+            Term::Triple(triple) => TermRef::Triple(triple),
         }
     }
 }
@@ -314,6 +467,7 @@ impl<'a> From<oxrdf::LiteralRef<'a>> for TermRef<'a> {
         TermRef::Literal {
             lexical: literal.value(),
             lang: literal.language(),
+            direction: literal.direction(),
             datatype: literal.datatype().as_str(),
         }
     }
@@ -346,6 +500,7 @@ impl<'a> From<oxrdf::TermRef<'a>> for TermRef<'a> {
             oxrdf::TermRef::NamedNode(node) => node.into(),
             oxrdf::TermRef::BlankNode(node) => node.into(),
             oxrdf::TermRef::Literal(literal) => literal.into(),
+            oxrdf::TermRef::Triple(triple) => TermRef::Triple(triple),
         }
     }
 }
@@ -362,13 +517,18 @@ impl<'a> From<TermRef<'a>> for oxrdf::TermRef<'a> {
         match term {
             TermRef::Iri(iri) => oxrdf::NamedNodeRef::new_unchecked(iri).into(),
             TermRef::Blank(label) => oxrdf::BlankNodeRef::new_unchecked(label).into(),
+            TermRef::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
+                oxrdf::LiteralRef::new_directional_language_tagged_literal_unchecked(lexical, lang, direction)
+                    .into()
+            }
             TermRef::Literal { lexical, lang: Some(lang), .. } => {
                 oxrdf::LiteralRef::new_language_tagged_literal_unchecked(lexical, lang).into()
             }
-            TermRef::Literal { lexical, lang: None, datatype } => {
+            TermRef::Literal { lexical, lang: None, datatype, .. } => {
                 let datatype = oxrdf::NamedNodeRef::new_unchecked(datatype);
                 oxrdf::LiteralRef::new_typed_literal(lexical, datatype).into()
             }
+            TermRef::Triple(triple) => oxrdf::TermRef::Triple(triple),
         }
     }
 }
@@ -391,10 +551,33 @@ mod tests {
 
     #[test]
     fn kinds_are_their_numbers() {
+        let mut last = 0;
         for (number, kind) in TermKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, number);
-            let id = TermId::new(*kind, PAYLOAD_MASK);
-            assert_eq!((id.kind(), id.payload()), (*kind, PAYLOAD_MASK));
+            let most = kind.most_payload();
+            let id = TermId::new(*kind, most);
+            assert_eq!((id.kind(), id.0 & most), (*kind, most));
+            assert!(number == 0 || TermId::new(*kind, 0).0 == last + 1, "kinds follow each other");
+            last = id.0;
+        }
+        assert_eq!(last, u64::MAX);
+    }
+
+    #[test]
+    fn triple_terms_are_numbered() {
+        for number in [0, 1, SHARED_MASK] {
+            let id = TermId::triple(number);
+            assert_eq!((id.kind(), id.number()), (TermKind::Triple, number));
+        }
+        assert!(!TermKind::Triple.is_literal() && !TermKind::Triple.is_dictionary());
+    }
+
+    #[test]
+    fn directions_follow_their_tags() {
+        assert_eq!(split_direction("en--ltr"), ("en", Some(BaseDirection::Ltr)));
+        assert_eq!(split_direction("ar-x-a--rtl"), ("ar-x-a", Some(BaseDirection::Rtl)));
+        for tag in ["en", "en-ltr", "", "--", "en--LTR"] {
+            assert_eq!(split_direction(tag), (tag, None));
         }
     }
 
@@ -414,6 +597,12 @@ mod tests {
             TermRef::string("a \"quoted\" text"),
             TermRef::typed("1", "http://www.w3.org/2001/XMLSchema#integer"),
             TermRef::tagged("chat", "fr"),
+            TermRef::directed("chat", "fr", BaseDirection::Ltr),
+            TermRef::Triple(&Triple::new(
+                oxrdf::BlankNode::new_unchecked("b1"),
+                oxrdf::NamedNode::new_unchecked("http://a.example/p"),
+                oxrdf::Literal::new_simple_literal("o"),
+            )),
         ] {
             let there = oxrdf::Term::from(term);
             assert_eq!(TermRef::from(there.as_ref()), term);

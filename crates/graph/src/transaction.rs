@@ -15,13 +15,16 @@
 //! authoritative.
 
 pub(crate) mod clear;
+pub(crate) mod consolidate;
 pub(crate) mod document;
+pub(crate) mod namespaces;
 pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;
 pub(crate) mod replay;
 pub(crate) mod staged;
 pub(crate) mod terms;
+mod triple_terms;
 pub(crate) mod whole_graph;
 
 use std::sync::Arc;
@@ -37,6 +40,7 @@ use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::index::value_counts::ValueCounts;
 use crate::session::Session;
 use crate::term::TermId;
@@ -337,6 +341,11 @@ impl Transaction {
                 put(index.name(), &rows.to_bytes());
             }
         }
+        for index in TripleIndex::ALL {
+            if let Some(rows) = &state.triples[index as usize] {
+                put(index.name(), &rows.to_bytes());
+            }
+        }
         if state.values_drift == WRITE_VALUES {
             for (index, values) in [Index::Psog, Index::Posg].into_iter().zip(&state.values) {
                 put(&ValueCounts::record_name(index.name()), &values.to_bytes());
@@ -373,6 +382,7 @@ impl Transaction {
     /// Drops the old generation, and gives its names to the next one.
     fn take_names(&mut self) {
         let trees = Tree::ALL.into_iter().flat_map(|tree| [tree.name(), tree.hash_name()]);
+        let trees = trees.chain(TripleIndex::ALL.map(TripleIndex::name));
         for name in trees.chain(Index::ALL.map(Index::name)) {
             self.txn.trees().rename_tree(&format!("{name}{NEXT}"), name);
         }

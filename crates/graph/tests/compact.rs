@@ -126,6 +126,42 @@ fn no_stripe_is_longer_afterwards() {
     });
 }
 
+/// Extents that were used by trees before leave no holes, however near to the end the last live
+/// one lies, and readers of before keep what they see.
+#[test]
+fn an_extent_near_the_end_does_not_keep_the_file() {
+    over_seeds(4, |seed| {
+        let (dir, database) = database();
+        let mut world = World::new(database, seed);
+        for _ in 0..8 {
+            world.churn();
+            world.clear_all();
+        }
+        world.churn();
+        let (old, want) = (world.database.session().unwrap(), world.want());
+        (0..10).for_each(|_| world.change());
+        let asked = CompactOptions { terms: CompactTerms::Never, ..small() };
+        let compact = |world: &World| world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap();
+        compact(&world);
+        assert_eq!(lines_of(old), want);
+        world.is_right();
+        let done = compact(&world);
+        assert_eq!(done.after_bytes, stripe_bytes(&dir.path().join("db")));
+        let store = world.database.database().store();
+        let extents = store.extents();
+        let live: Vec<_> = extents.iter().filter(|(_, extent)| extent.tree.is_some()).collect();
+        let last = live.iter().map(|(id, _)| id + 1).max().unwrap();
+        assert_eq!(last, live.len() as u64, "no extent is free in front of one in use");
+        let pages = |words: &[u64]| words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+        let used: u64 = live.iter().map(|(_, extent)| pages(&extent.allocated)).sum();
+        // two neighbours have more than 7 of 16 pages in use
+        let trees = store.catalog_all().trees.len() as u64;
+        let most = ((2 * used).div_ceil(7) + 2 * trees + 4) * store.geometry().extent_bytes();
+        assert!(done.after_bytes <= most, "{} bytes for {used} pages", done.after_bytes);
+        world.is_right();
+    });
+}
+
 /// A compaction that waits for a writer reports it, and ends when asked to.
 #[test]
 fn it_can_be_stopped_while_it_waits() {

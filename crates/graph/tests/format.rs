@@ -32,7 +32,8 @@ fn the_constants_in_the_text_are_the_code_s() {
     let graph = document.split("## The graph").nth(1).expect("the graph's section");
     assert!(graph.contains(&format!("upper {} bits of XXH3-64", dict::HASH_BITS)));
     for format in GraphFormat::ALL {
-        let row = format!("| {} | above {} bytes |", format.number(), format.short_bytes());
+        let has_rdf_12 = if format.has_rdf_12() { "yes" } else { "no" };
+        let row = format!("| {} | above {} bytes | {has_rdf_12} |", format.number(), format.short_bytes());
         assert!(graph.contains(&row), "{row}");
     }
     assert_eq!((dict::code::IN_STRING, dict::code::PLAIN), (0, 1));

@@ -194,19 +194,19 @@ fn change(world: &mut World) {
 
 /// The database, closed and opened again.
 fn reopened(world: World, path: &Path) -> World {
-    let World { database, model, random, range, name } = world;
+    let World { database, model, random, range, name, levels } = world;
     drop(database);
-    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name }
+    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name, levels }
 }
 
 /// The database, closed, loaded into and opened again.
 fn loaded(mut world: World, path: &Path) -> World {
     let quads = quads(&mut world, 150);
-    let World { database, mut model, random, range, name } = world;
+    let World { database, mut model, random, range, name, levels } = world;
     drop(database);
     load(path, vec![source(&quads)], &load_options(Fill::Merge), &(), &AtomicBool::new(false)).unwrap();
     model.extend(quads.into_iter().map(|quad| (line(&quad), quad)));
-    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name }
+    World { database: GraphDatabase::open(path, &options()).unwrap(), model, random, range, name, levels }
 }
 
 fn restored(world: &World) -> (TempDir, Arc<GraphDatabase>) {

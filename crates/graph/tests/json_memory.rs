@@ -36,7 +36,8 @@ fn no_production_takes_more_than_what_is_reserved_for_it() {
                 format: Some(RdfFormat::JsonLd { profile: Default::default() }),
                 contexts: Contexts::default(),
             };
-            let into = StageInto { graph: None, base: Some("urn:base:"), is_one_graph: false };
+            let into =
+                StageInto { graph: None, base: Some("urn:base:"), is_one_graph: false, most_bytes: None };
             let (interrupt, progress) = (AtomicBool::new(false), ChangeProgress::default());
             let watch = ChangeWatch { interrupt: &interrupt, progress: &progress };
             database.stage(vec![document], into, None, watch).map(drop).map_err(|error| error.to_string())

@@ -281,3 +281,44 @@ fn json_ld_tells_what_it_leaves_out() {
         }
     }
 }
+
+/// A text with a language tag has a datatype of its own, which no other literal has.
+#[test]
+fn a_literal_without_a_tag_is_no_tagged_text() {
+    const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+    let json = RdfFormat::JsonLd { profile: Default::default() };
+    let of_format = |format: RdfFormat, name: &str| match format {
+        RdfFormat::RdfXml => format!(
+            "<rdf:RDF xmlns:rdf=\"{RDF}\" xmlns:e=\"http://e/\"><rdf:Description rdf:about=\"http://e/s\">\
+             <e:p rdf:datatype=\"{RDF}{name}\">x</e:p><e:p>kept</e:p></rdf:Description></rdf:RDF>"
+        ),
+        RdfFormat::JsonLd { .. } => format!(
+            "{{\"@id\": \"http://e/s\", \"http://e/p\": [\"kept\", {{\"@value\": \"x\", \"@type\": \"{RDF}{name}\"}}]}}"
+        ),
+        _ => format!(
+            "<http://e/s> <http://e/p> \"x\"^^<{RDF}{name}> .\n<http://e/s> <http://e/p> \"kept\" .\n\
+             <http://e/s> <http://e/p> <<( <http://e/s> <http://e/p> \"x\"^^<{RDF}{name}> )>> .\n"
+        ),
+    };
+    use RdfFormat::{NQuads, NTriples, RdfXml, TriG, Turtle};
+    for format in [NTriples, NQuads, Turtle, TriG, RdfXml, json] {
+        for name in ["langString", "dirLangString"] {
+            for odd_terms in [OddTerms::Refused, OddTerms::Kept] {
+                let text = of_format(format, name);
+                let folder = tempfile::tempdir().unwrap();
+                let db = folder.path().join("db");
+                let with = |lenient| LoadOptions { lenient, odd_terms, ..options(format) };
+                let case = format!("{format} {name} {odd_terms:?}");
+                // JSON-LD leaves out what is no term, also where that is not asked for
+                if format != json {
+                    let error = run(&db, &text, &with(false)).unwrap_err().to_string();
+                    assert!(error.contains(name), "{case}: {error}");
+                }
+                let report = run(&db, &text, &with(true)).unwrap();
+                assert_eq!(lines(&db), ["<http://e/s> <http://e/p> \"kept\" ."], "{case}");
+                let told = report.left_out.iter().all(|left_out| left_out.message.contains(name));
+                assert!(told && report.skipped > 0, "{case}: {:#?}", report.left_out);
+            }
+        }
+    }
+}

@@ -230,6 +230,9 @@ pub(crate) struct Process<'a> {
     /// bytes of IRIs in what is expanded of the element under way
     expanded: Cell<usize>,
     most_expanded: usize,
+    /// prefixes that were defined, and their bytes
+    prefixes: RefCell<Vec<(String, String)>>,
+    prefix_bytes: Cell<usize>,
 }
 
 /// Where a local context comes from.
@@ -259,7 +262,27 @@ impl<'a> Process<'a> {
             texts: RefCell::new(vec![(String::new(), text)]),
             loaded: RefCell::default(),
             kept: RefCell::default(),
+            prefixes: RefCell::default(),
+            prefix_bytes: Cell::new(0),
         }
+    }
+
+    /// Notes a prefix, if its name is new and few were noted before.
+    fn note_prefix(&self, name: &str, iri: &str) {
+        /// Most prefixes, and bytes of them.
+        const MOST: usize = 64;
+        const MOST_BYTES: usize = 16 << 10;
+        let bytes = self.prefix_bytes.get() + name.len() + iri.len();
+        let mut prefixes = self.prefixes.borrow_mut();
+        if prefixes.len() < MOST && bytes <= MOST_BYTES && !prefixes.iter().any(|(known, _)| known == name) {
+            self.prefix_bytes.set(bytes);
+            prefixes.push((name.to_owned(), iri.to_owned()));
+        }
+    }
+
+    /// The prefixes that were noted.
+    pub fn prefixes(&self) -> Vec<(String, String)> {
+        self.prefixes.take()
     }
 
     /// The document as a tree.

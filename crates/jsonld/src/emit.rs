@@ -7,9 +7,10 @@
 mod canonical;
 
 use oxrdf::vocab::{rdf, xsd};
-use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use oxrdf::{BaseDirection, BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag};
 
+use crate::context::TextDirection;
 use crate::expand::{Item, NodeItem, Scalar, ValueItem};
 use crate::fault::ReadError;
 use crate::{Direction, OddNames, Told};
@@ -138,15 +139,19 @@ impl<Q> Emitter<Q> {
                 Err(why) => return Ok(Err(why)),
             },
         };
+        if let Some(name) = datatype.as_ref().and_then(of_tagged) {
+            return Ok(Err(Some(format!("a value without @language is no rdf:{name}"))));
+        }
         let (text, default) = lexical(&value.value, datatype.as_ref());
         if datatype.is_none()
             && let Some(direction) = value.direction
-            && self.direction != Direction::Dropped
+            && matches!(self.direction, Direction::Datatype | Direction::Compound)
         {
             return self.directed(text, value.language.as_deref(), direction.name(), graph);
         }
+        let direction = value.direction.filter(|_| self.direction == Direction::Literal);
         Ok(match (&value.language, datatype) {
-            (Some(language), None) => self.tagged(text, language),
+            (Some(language), None) => self.tagged(text, language, direction),
             (_, Some(datatype)) => Ok(Literal::new_typed_literal(text, datatype).into()),
             (None, None) => Ok(Literal::new_typed_literal(text, default).into()),
         })
@@ -210,6 +215,14 @@ impl<Q> Emitter<Q> {
         why.map_or(Ok(()), |why| (self.told)(Told::LeftOut(why)).map_err(ReadError::Caller))
     }
 
+    /// Tells of a prefix.
+    pub fn prefix<E>(&mut self, name: String, iri: String) -> Result<(), ReadError<E>>
+    where
+        Q: FnMut(Told) -> Result<(), E>,
+    {
+        (self.told)(Told::Prefix { name, iri }).map_err(ReadError::Caller)
+    }
+
     fn quad<E>(
         &mut self,
         subject: &NamedOrBlankNode,
@@ -251,14 +264,27 @@ impl<Q> Emitter<Q> {
         }
     }
 
-    fn tagged(&self, text: String, tag: &str) -> Result<Term, Absent> {
-        if self.odd == OddNames::Kept && is_turtle_tag(tag) {
-            let tag = tag.to_ascii_lowercase();
-            return Ok(Literal::new_language_tagged_literal_unchecked(text, tag).into());
+    fn tagged(&self, text: String, tag: &str, direction: Option<TextDirection>) -> Result<Term, Absent> {
+        let is_kept = self.odd == OddNames::Kept && is_turtle_tag(tag);
+        if !is_kept && Literal::new_language_tagged_literal("", tag).is_err() {
+            return Err(Some(format!("{tag} is no language tag of RFC 5646")));
         }
-        let literal = Literal::new_language_tagged_literal(text, tag);
-        literal.map(Into::into).map_err(|_| Some(format!("{tag} is no language tag of RFC 5646")))
+        let tag = tag.to_ascii_lowercase();
+        let direction = direction.map(|direction| match direction {
+            TextDirection::LeftToRight => BaseDirection::Ltr,
+            TextDirection::RightToLeft => BaseDirection::Rtl,
+        });
+        Ok(match direction {
+            None => Literal::new_language_tagged_literal_unchecked(text, tag).into(),
+            Some(to) => Literal::new_directional_language_tagged_literal_unchecked(text, tag, to).into(),
+        })
     }
+}
+
+/// The name of a datatype that only texts with a language tag have.
+fn of_tagged(datatype: &NamedNode) -> Option<&str> {
+    let name = datatype.as_str().strip_prefix(RDF);
+    name.filter(|name| matches!(*name, "langString" | "dirLangString"))
 }
 
 /// The lexical form of a value, and its datatype where none is named.

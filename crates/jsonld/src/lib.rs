@@ -44,6 +44,9 @@ pub enum Direction {
     Datatype,
     /// A blank node has value, language and direction.
     Compound,
+    /// It is that of the literal, as RDF 1.2 has it: an rdf:dirLangString. Without a language it is
+    /// left out, since such a literal needs one.
+    Literal,
 }
 
 /// The treatment of IRIs and language tags outside of the RFCs, such as `…#a#b`.
@@ -63,6 +66,13 @@ pub enum Told {
     Quad(Quad),
     /// The reason why a quad is none: the specification leaves it out.
     LeftOut(String),
+    /// A prefix that a context defines. They come at the end, each name once; few are remembered.
+    Prefix {
+        /// Its name.
+        name: String,
+        /// The IRI that it stands for.
+        iri: String,
+    },
 }
 
 /// How to read a document.
@@ -118,5 +128,5 @@ pub fn read<E>(
         emitter.default_graph(&expanded)?;
         process.keeps_nothing();
     }
-    Ok(())
+    process.prefixes().into_iter().try_for_each(|(name, iri)| emitter.prefix(name, iri))
 }

@@ -11,6 +11,7 @@ use snowmelt::{Changes, Database, LoadProgress, Loaded, Loader, Options, QuadPat
 
 use crate::errors;
 use crate::formats;
+use crate::functions::PyFunction;
 use crate::handle::{Handle, locked};
 use crate::interrupt::{self, Cancel};
 use crate::question::Question;
@@ -183,9 +184,12 @@ impl PyDatabase {
     }
 
     /// Runs a query: solutions, triples, or a bool. Parameters by name are keyword arguments, or a
-    /// dict, for names that are also settings.
+    /// dict, for names that are also settings. `functions` are callables by IRI, which get terms
+    /// and return one, or None for an error; `varying_functions` are those that are called for each
+    /// row. `describe` is cbd, symmetric or labelled.
     #[pyo3(signature = (query, bindings=None, /, *, base=None, timeout=None, memory=None,
-                        default_graphs=None, named_graphs=None, **parameters))]
+                        default_graphs=None, named_graphs=None, functions=None, varying_functions=None,
+                        describe=None, **parameters))]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keyword arguments")]
     fn query(
         &self,
@@ -197,10 +201,14 @@ impl PyDatabase {
         memory: Option<usize>,
         default_graphs: Option<Vec<GraphIri>>,
         named_graphs: Option<Vec<GraphIri>>,
+        functions: Option<&Bound<'_, PyDict>>,
+        varying_functions: Option<&Bound<'_, PyDict>>,
+        describe: Option<&str>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let question = Question::with_parameters(query, bindings, parameters)?;
-        let question = Question { base, memory, ..question.with_timeout(timeout)? };
+        let question = Question::with_parameters(query, bindings, parameters)?.with_describe(describe)?;
+        let functions = both(functions, varying_functions)?;
+        let question = Question { base, memory, functions, ..question.with_timeout(timeout)? };
         let (default_graphs, named_graphs) = (iris(default_graphs), iris(named_graphs));
         let question = Question { default_graphs, named_graphs, ..question };
         let database = self.handle.database()?;
@@ -209,7 +217,8 @@ impl PyDatabase {
     }
 
     /// Runs an update request as one transaction; when this returns, it is durable.
-    #[pyo3(signature = (update, bindings=None, /, *, base=None, timeout=None, memory=None, **parameters))]
+    #[pyo3(signature = (update, bindings=None, /, *, base=None, timeout=None, memory=None, functions=None,
+                        varying_functions=None, **parameters))]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keyword arguments")]
     fn update(
         &self,
@@ -219,10 +228,13 @@ impl PyDatabase {
         base: Option<String>,
         timeout: Option<f64>,
         memory: Option<usize>,
+        functions: Option<&Bound<'_, PyDict>>,
+        varying_functions: Option<&Bound<'_, PyDict>>,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyChanges> {
         let question = Question::with_parameters(update, bindings, parameters)?;
-        let question = Question { base, memory, ..question.with_timeout(timeout)? };
+        let functions = both(functions, varying_functions)?;
+        let question = Question { base, memory, functions, ..question.with_timeout(timeout)? };
         let database = self.handle.to_write()?;
         let changes = question.run(py, || question.on(database.prepare(&question.text)).update())?;
         Ok(changes.into())
@@ -304,6 +316,28 @@ impl PyDatabase {
         };
         let quads = self.with(py, |database| database.quads(&pattern))?;
         Ok(PyQuads::new(quads, Cancel::default(), None))
+    }
+
+    /// The prefixes that are kept with the database, as a dict: names without colon, and IRIs.
+    #[getter]
+    fn prefixes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let prefixes = PyDict::new(py);
+        for (name, iri) in self.with(py, |database| Ok(database.prefixes()))? {
+            prefixes.set_item(name, iri)?;
+        }
+        Ok(prefixes)
+    }
+
+    /// Keeps a prefix with the database.
+    fn set_prefix(&self, py: Python<'_>, name: &str, iri: &str) -> PyResult<()> {
+        self.handle.to_write()?;
+        self.with(py, |database| database.set_prefix(name, iri))
+    }
+
+    /// Removes a prefix; whether it was there.
+    fn remove_prefix(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        self.handle.to_write()?;
+        self.with(py, |database| database.remove_prefix(name))
     }
 
     /// Counts and sizes, as a dict.
@@ -432,6 +466,16 @@ impl GraphIri {
     }
 }
 
+/// Functions that are called once for equal arguments, and those that are called for each row.
+fn both(
+    functions: Option<&Bound<'_, PyDict>>,
+    varying: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Vec<PyFunction>> {
+    let mut all = PyFunction::of_dict(functions, true)?;
+    all.extend(PyFunction::of_dict(varying, false)?);
+    Ok(all)
+}
+
 fn iris(graphs: Option<Vec<GraphIri>>) -> Vec<String> {
     graphs.iter().flatten().map(GraphIri::text).collect()
 }
@@ -460,11 +504,11 @@ pub fn run_load(py: Python<'_>, loader: Loader<'_>, progress: Option<Py<PyAny>>)
         let Some(progress) = &progress else { return };
         let args = (at.phase, at.statements, at.done, at.total);
         if let Err(error) = Python::attach(|py| progress.call1(py, args)) {
-            cancel.store(true, Ordering::Relaxed);
+            cancel.flag().store(true, Ordering::Relaxed);
             locked(&raised).get_or_insert(error);
         }
     };
-    let loader = loader.cancel(cancel.clone()).progress(report);
+    let loader = loader.cancel(Arc::clone(cancel.flag())).progress(report);
     let loaded = interrupt::run(py, &cancel, || loader.run())?;
     if let Some(error) = locked(&raised).take() {
         return Err(error);

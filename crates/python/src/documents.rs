@@ -13,8 +13,9 @@ use crate::formats;
 use crate::interrupt::Cancel;
 use crate::rdf_xml::RdfXmlQuads;
 use crate::reading::Reading;
-use crate::statements::{PyQuad, PyTriple};
+use crate::statements::PyQuad;
 use crate::streams::{Input, Output};
+use crate::terms::PyTriple;
 
 /// The quads of a document, parsed as they are asked for.
 #[pyclass(name = "QuadParser", module = "snowmelt", frozen)]

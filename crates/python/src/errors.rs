@@ -68,9 +68,11 @@ fn exception(py: Python<'_>, error: Error, text: Option<&str>) -> PyResult<PyErr
     let message = error.to_string();
     let text = text.unwrap_or_default();
     let class = match error {
-        Error::Syntax { line, column, message } => {
+        Error::Syntax { line, column, message, faults } => {
             let place = TextPlace { line: line as u64, column: column as u64 };
-            return Ok(syntax("QuerySyntaxError", &message, "<sparql>", place, text));
+            let raised = syntax("QuerySyntaxError", &message, "<sparql>", place, text);
+            raised.value(py).setattr("report", faults.to_string())?;
+            return Ok(raised);
         }
         Error::Document { name, line, column, message } => {
             return Ok(syntax("DocumentError", &message, &name, TextPlace { line, column }, ""));

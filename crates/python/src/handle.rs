@@ -51,7 +51,7 @@ impl Handle {
 
     /// Begins a transaction; waits for other writers until `cancel` is set.
     pub fn begin(database: &Database, cancel: &Cancel) -> snowmelt::Result<Transaction> {
-        let begun = database.begin_while(&|| !cancel.load(Ordering::Relaxed))?;
+        let begun = database.begin_while(&|| !cancel.flag().load(Ordering::Relaxed))?;
         begun.ok_or(snowmelt::Error::Cancelled)
     }
 

@@ -6,9 +6,9 @@
 //! work just runs.
 
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,19 +20,50 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Stack of the thread that works: as large as a main thread's usually is.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The flag of some work: set to end it.
-pub type Cancel = Arc<AtomicBool>;
-
-/// Runs `work` without the GIL. If a signal handler raises, sets `cancel`, waits for the end of the
-/// work, and returns what was raised.
-pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    if !is_main_thread(py)? {
-        return Ok(py.detach(work));
-    }
-    py.detach(|| watched(cancel, work))
+/// Ends some work: by its flag, and with what a callable raised that is no error of a value.
+#[derive(Clone, Default)]
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    raised: Arc<Mutex<Option<PyErr>>>,
 }
 
-fn watched<T: Send>(cancel: &Cancel, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+impl Cancel {
+    /// Set to end the work.
+    pub fn flag(&self) -> &Arc<AtomicBool> {
+        &self.flag
+    }
+
+    /// Ends the work, which then raises this. What was raised first counts.
+    pub fn raise(&self, raised: PyErr) {
+        drop(keep_first(&self.raised, raised));
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    fn take_raised(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Keeps a value where there is none yet, or gives it back. Dropping it may run code of the
+/// program, which lets other threads come here: so that is not done under the lock.
+fn keep_first<T>(kept: &Mutex<Option<T>>, value: T) -> Option<T> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.is_some() {
+        return Some(value);
+    }
+    *kept = Some(value);
+    None
+}
+
+/// Runs `work` without the GIL. If a signal handler raises, sets the flag, waits for the end of the
+/// work, and returns what was raised; so with what a callable raised.
+pub fn run<T: Send>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let done =
+        if is_main_thread(py)? { py.detach(|| watched(&cancel.flag, work)) } else { Ok(py.detach(work)) };
+    cancel.take_raised().map_or(done, Err)
+}
+
+fn watched<T: Send>(cancel: &AtomicBool, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     thread::scope(|scope| {
         let (done, result) = sync_channel(1);
         let worker = thread::Builder::new().name("snowmelt".to_owned()).stack_size(STACK_BYTES);

@@ -82,18 +82,38 @@ impl Labels {
         quad
     }
 
+    /// A term to be looked for, with the stored nodes.
+    pub fn term_to_find(&self, term: Term) -> Term {
+        let Ok(term) = map_term(term, &mut |node| Ok::<_, std::convert::Infallible>(self.stored(node)));
+        term
+    }
+
     /// A term of an answer, likewise.
     pub fn term_found(&self, term: Term) -> Term {
-        match term {
-            Term::BlankNode(node) => self.given(node).into(),
-            other => other,
-        }
+        let Ok(term) = map_term(term, &mut |node| Ok::<_, std::convert::Infallible>(self.given(node)));
+        term
     }
 
     /// A triple of an answer, likewise.
     pub fn triple_found(&self, triple: Triple) -> Triple {
         Triple::from(self.quad_found(triple.in_graph(GraphName::DefaultGraph)))
     }
+}
+
+/// Triple terms nest a few times at most: the database has a limit.
+fn map_term<E>(term: Term, node: &mut impl FnMut(BlankNode) -> Result<BlankNode, E>) -> Result<Term, E> {
+    Ok(match term {
+        Term::BlankNode(blank) => node(blank)?.into(),
+        Term::Triple(triple) => Term::from(Triple {
+            subject: match triple.subject {
+                NamedOrBlankNode::BlankNode(blank) => node(blank)?.into(),
+                other => other,
+            },
+            predicate: triple.predicate,
+            object: map_term(triple.object, node)?,
+        }),
+        other => other,
+    })
 }
 
 fn map_quad<E>(quad: Quad, node: &mut impl FnMut(BlankNode) -> Result<BlankNode, E>) -> Result<Quad, E> {
@@ -103,10 +123,7 @@ fn map_quad<E>(quad: Quad, node: &mut impl FnMut(BlankNode) -> Result<BlankNode,
             other => other,
         },
         predicate: quad.predicate,
-        object: match quad.object {
-            Term::BlankNode(blank) => node(blank)?.into(),
-            other => other,
-        },
+        object: map_term(quad.object, node)?,
         graph_name: match quad.graph_name {
             GraphName::BlankNode(blank) => node(blank)?.into(),
             other => other,

@@ -6,6 +6,7 @@
 //! | `convert` | Python values as terms, and back |
 //! | `handle`, `interrupt`, `labels` | an open database; work without the GIL that Ctrl-C ends; labels of blank nodes |
 //! | `database`, `transaction`, `store` | the classes that programs open |
+//! | `functions` | callables that queries call |
 //! | `question`, `results`, `columns` | queries and their answers; as Arrow |
 //! | `streams`, `rdf_xml`, `documents` | files and file-like objects; parse and serialize |
 //!
@@ -22,9 +23,11 @@ mod database;
 mod documents;
 mod errors;
 mod formats;
+mod functions;
 mod handle;
 mod interrupt;
 mod labels;
+mod parts;
 mod question;
 mod rdf_xml;
 mod reading;
@@ -48,11 +51,11 @@ mod _native {
     #[pymodule_export]
     use crate::results::{PyQuads, PyQueryBoolean, PyQuerySolution, PyQuerySolutions, PyQueryTriples};
     #[pymodule_export]
-    use crate::statements::{PyQuad, PyTriple};
+    use crate::statements::PyQuad;
     #[pymodule_export]
     use crate::store::PyStore;
     #[pymodule_export]
-    use crate::terms::{PyBlankNode, PyDefaultGraph, PyLiteral, PyNamedNode, PyVariable};
+    use crate::terms::{PyBlankNode, PyDefaultGraph, PyLiteral, PyNamedNode, PyTriple, PyVariable};
     #[pymodule_export]
     use crate::transaction::PyTransaction;
 

@@ -1,14 +1,17 @@
 //! A query or update with its settings, and the answer in the class of its form.
 
+use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use snowmelt::{Answer, Error, Prepared, Term};
+use snowmelt::{Answer, DescribeForm, Error, Prepared, Term};
 
 use crate::convert;
 use crate::errors;
+use crate::functions::PyFunction;
 use crate::interrupt::{self, Cancel};
 use crate::labels::Labels;
 use crate::results::{PyQueryBoolean, PyQuerySolutions, PyQueryTriples};
@@ -25,8 +28,12 @@ pub struct Question {
     pub named_graphs: Vec<String>,
     /// names without question mark, and values
     pub bindings: Vec<(String, Term)>,
-    /// characters of prefixes before the text, in its first line
-    pub shift: usize,
+    pub functions: Vec<PyFunction>,
+    /// labels of the store that the functions belong to
+    pub labels: Option<Arc<Labels>>,
+    pub describe: DescribeForm,
+    /// bytes of prefixes before the text, in its first line
+    pub head: usize,
     pub cancel: Cancel,
 }
 
@@ -50,7 +57,7 @@ impl Question {
         for (name, iri) in prefixes.into_iter().flatten() {
             declared += &format!("PREFIX {}: <{}> ", name.extract::<String>()?, iri.extract::<String>()?);
         }
-        self.shift = declared.chars().count();
+        self.head = declared.len();
         self.text = declared + &self.text;
         Ok(self)
     }
@@ -63,6 +70,18 @@ impl Question {
                 Err(_) => name.extract::<PyVariable>()?.0.into_string(),
             };
             self.bindings.push((name, convert::term_of(&value)?));
+        }
+        Ok(self)
+    }
+
+    /// Sets the form of descriptions by its name.
+    pub fn with_describe(mut self, name: Option<&str>) -> PyResult<Self> {
+        if let Some(name) = name {
+            let form = DescribeForm::named(name);
+            self.describe = form.ok_or_else(|| {
+                let names = DescribeForm::NAMES.map(|(name, _)| name).join(", ");
+                errors::value(format!("describe: there is no form {name}; there are: {names}"))
+            })?;
         }
         Ok(self)
     }
@@ -93,23 +112,17 @@ impl Question {
         for graph in &self.named_graphs {
             prepared = prepared.named_graph(graph);
         }
-        prepared.cancel(self.cancel.clone())
+        for function in &self.functions {
+            prepared = function.on(prepared, self.labels.as_ref(), &self.cancel);
+        }
+        prepared = prepared.describe(self.describe);
+        prepared.cancel(Arc::clone(self.cancel.flag()))
     }
 
     /// The exception of an error, with its place in the text as it was given.
     pub fn failed(&self, error: Error) -> PyErr {
-        let moved = |line, column: usize| if line == 1 { column.saturating_sub(self.shift) } else { column };
-        let error = match error {
-            Error::Syntax { line, column, message } => {
-                Error::Syntax { line, column: moved(line, column), message }
-            }
-            Error::Unsupported { construct, line, column } => {
-                Error::Unsupported { construct, line, column: moved(line, column) }
-            }
-            other => other,
-        };
-        let text: String = self.text.chars().skip(self.shift).collect();
-        errors::of_text(&text)(error)
+        let (head, text) = self.text.split_at(self.head);
+        errors::of_text(text)(error.without_head(head, text))
     }
 
     /// Runs `work` so that Ctrl-C ends it.
@@ -128,6 +141,17 @@ impl Question {
         answer: Answer,
         labels: Option<Arc<Labels>>,
     ) -> PyResult<Py<PyAny>> {
+        let warnings = match &answer {
+            Answer::Rows(rows) => rows.warnings(),
+            Answer::Triples(triples) => triples.warnings(),
+            Answer::Boolean(_) => &[],
+        };
+        for warning in warnings {
+            // an IRI has no byte 0
+            if let Ok(text) = CString::new(warning.as_str()) {
+                PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+            }
+        }
         Ok(match answer {
             Answer::Rows(rows) => {
                 Py::new(py, PyQuerySolutions::new(rows, self.cancel.clone(), labels))?.into_any()

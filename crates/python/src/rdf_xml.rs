@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
-use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use oxrdf::{BaseDirection, BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
+use snowmelt_rdfxml::{Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// Bytes of the longest term.
 const LONGEST: usize = 64 << 20;
@@ -30,24 +30,40 @@ impl Ready {
         match term {
             ReadTerm::Iri(iri) => NamedNode::new_unchecked(iri).into(),
             ReadTerm::Blank(label) => self.node(label).into(),
+            ReadTerm::Literal { lexical, language: Some(tag), direction: Some(direction), .. } => {
+                let direction = match direction {
+                    Direction::Ltr => BaseDirection::Ltr,
+                    Direction::Rtl => BaseDirection::Rtl,
+                };
+                Literal::new_directional_language_tagged_literal_unchecked(lexical, tag, direction).into()
+            }
             ReadTerm::Literal { lexical, language: Some(tag), .. } => {
                 Literal::new_language_tagged_literal_unchecked(lexical, tag).into()
             }
-            ReadTerm::Literal { lexical, language: None, datatype } => {
+            ReadTerm::Literal { lexical, language: None, datatype, .. } => {
                 Literal::new_typed_literal(lexical, NamedNode::new_unchecked(datatype)).into()
             }
+            // They nest at most 64 times.
+            ReadTerm::Triple(triple) => Term::from(Triple {
+                subject: self.subject(triple.subject.as_ref()),
+                predicate: NamedNode::new_unchecked(triple.predicate.as_str()),
+                object: self.term(triple.object.as_ref()),
+            }),
+        }
+    }
+
+    fn subject(&self, subject: ReadTerm<'_>) -> NamedOrBlankNode {
+        match self.term(subject) {
+            Term::NamedNode(node) => node.into(),
+            Term::BlankNode(node) => node.into(),
+            other => unreachable!("{other} is no subject"),
         }
     }
 }
 
 impl Sink for Ready {
     fn triple(&mut self, subject: ReadTerm<'_>, predicate: &str, object: ReadTerm<'_>) {
-        let subject: NamedOrBlankNode = match subject {
-            ReadTerm::Blank(label) => self.node(label).into(),
-            ReadTerm::Iri(text) | ReadTerm::Literal { lexical: text, .. } => {
-                NamedNode::new_unchecked(text).into()
-            }
-        };
+        let subject = self.subject(subject);
         let predicate = NamedNode::new_unchecked(predicate);
         let object = self.term(object);
         self.quads.push_back(Quad::new(subject, predicate, object, GraphName::DefaultGraph));

@@ -16,8 +16,9 @@ use crate::formats;
 use crate::interrupt::Cancel;
 use crate::labels::Labels;
 use crate::reading::Reading;
-use crate::statements::{PyQuad, PyTriple};
+use crate::statements::PyQuad;
 use crate::streams::Output;
+use crate::terms::PyTriple;
 use crate::terms::{AnyTerm, PyVariable};
 
 /// The terms of a row.
@@ -38,7 +39,7 @@ impl PyQuerySolutions {
             let mut terms = row.map_err(errors::from_error)?.into_terms();
             if let Some(labels) = &labels {
                 for term in terms.iter_mut().flatten() {
-                    if let Term::BlankNode(_) = term {
+                    if let Term::BlankNode(_) | Term::Triple(_) = term {
                         *term = labels.term_found(term.clone());
                     }
                 }
@@ -336,7 +337,7 @@ pub struct PyQuads {
 
 impl PyQuads {
     pub fn new(quads: Quads, cancel: Cancel, labels: Option<Arc<Labels>>) -> Self {
-        let quads = quads.cancel(cancel.clone()).map(move |quad| {
+        let quads = quads.cancel(Arc::clone(cancel.flag())).map(move |quad| {
             let quad = quad.map_err(errors::from_error)?;
             Ok(match &labels {
                 Some(labels) => labels.quad_found(quad),

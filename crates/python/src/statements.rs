@@ -1,86 +1,11 @@
-//! Triples and quads as Python values.
+//! Quads as Python values.
 
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use snowmelt::{GraphName, Quad, Triple};
+use snowmelt::{GraphName, Quad};
 
-use crate::terms::{AnyGraph, AnySubject, AnyTerm, PyNamedNode};
-
-/// A triple.
-#[pyclass(name = "Triple", module = "snowmelt", frozen, eq, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PyTriple(pub Triple);
-
-#[pymethods]
-impl PyTriple {
-    #[classattr]
-    fn __match_args__() -> (&'static str, &'static str, &'static str) {
-        ("subject", "predicate", "object")
-    }
-
-    #[new]
-    fn new(subject: AnySubject, predicate: PyNamedNode, object: AnyTerm) -> Self {
-        PyTriple(Triple::new(subject, predicate.0, object))
-    }
-
-    /// The subject.
-    #[getter]
-    fn subject(&self) -> AnySubject {
-        self.0.subject.clone().into()
-    }
-
-    /// The predicate.
-    #[getter]
-    fn predicate(&self) -> PyNamedNode {
-        PyNamedNode(self.0.predicate.clone())
-    }
-
-    /// The object.
-    #[getter]
-    fn object(&self) -> AnyTerm {
-        self.0.object.clone().into()
-    }
-
-    fn __len__(&self) -> usize {
-        3
-    }
-
-    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-        item(self.parts(py)?, index)
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.parts(py)?.try_iter()?.into_any())
-    }
-
-    fn __str__(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let [subject, predicate, object] = reprs(&self.parts(py)?)?;
-        Ok(format!("<Triple subject={subject} predicate={predicate} object={object}>"))
-    }
-
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.parts(py)
-    }
-
-    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
-        slf
-    }
-}
-
-impl PyTriple {
-    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        (self.subject(), self.predicate(), self.object()).into_pyobject(py)
-    }
-}
+use crate::parts::{item, reprs};
+use crate::terms::{AnyGraph, AnySubject, AnyTerm, PyNamedNode, PyTriple};
 
 /// A quad: a triple in a graph.
 #[pyclass(name = "Quad", module = "snowmelt", frozen, eq, hash, from_py_object)]
@@ -174,18 +99,4 @@ impl PyQuad {
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         (self.subject(), self.predicate(), self.object(), self.graph_name()).into_pyobject(py)
     }
-}
-
-fn item<'py>(parts: Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-    let at = if index < 0 { index + parts.len() as isize } else { index };
-    let at = usize::try_from(at).map_err(|_| PyIndexError::new_err("index out of range"))?;
-    parts.get_item(at)
-}
-
-fn reprs<const PARTS: usize>(parts: &Bound<'_, PyTuple>) -> PyResult<[String; PARTS]> {
-    let mut texts = std::array::from_fn(|_| String::new());
-    for (text, part) in texts.iter_mut().zip(parts) {
-        *text = part.repr()?.extract()?;
-    }
-    Ok(texts)
 }

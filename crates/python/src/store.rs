@@ -16,6 +16,7 @@ use crate::database::{add_source, run_load};
 use crate::documents;
 use crate::errors;
 use crate::formats;
+use crate::functions::PyFunction;
 use crate::handle::Handle;
 use crate::interrupt::{self, Cancel};
 use crate::labels::{Fresh, Labels};
@@ -196,13 +197,15 @@ impl PyStore {
         });
         let object = object.map(|object| match object {
             AnyTerm::BlankNode(node) => self.labels.stored(node.0).into(),
-            other => other.into(),
+            other => self.labels.term_to_find(other.into()),
         });
         let graph = graph_name.map(|graph| self.graph(graph));
         self.pattern(py, QuadPattern { subject, predicate: predicate.map(|iri| iri.0), object, graph })
     }
 
-    /// Runs a query. `substitutions` are values of variables by `Variable` or name.
+    /// Runs a query. `substitutions` are values of variables by `Variable` or name;
+    /// `custom_functions` are callables by IRI, which get terms and return one, or None for an
+    /// error.
     #[pyo3(signature = (query, *, base_iri=None, prefixes=None, use_default_graph_as_union=false,
                         default_graph=None, named_graphs=None, substitutions=None,
                         custom_functions=None, custom_aggregate_functions=None))]
@@ -217,14 +220,17 @@ impl PyStore {
         default_graph: Option<OneOrMore>,
         named_graphs: Option<Vec<AnyGraph>>,
         substitutions: Option<&Bound<'_, PyDict>>,
-        custom_functions: Option<&Bound<'_, PyAny>>,
+        custom_functions: Option<&Bound<'_, PyDict>>,
         custom_aggregate_functions: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         if use_default_graph_as_union {
             return Err(unsupported("use_default_graph_as_union", "name the graphs in default_graph"));
         }
-        refuse_functions(custom_functions, custom_aggregate_functions)?;
+        refuse_aggregates(custom_aggregate_functions)?;
+        let functions = PyFunction::of_dict(custom_functions, false)?;
+        let labels = Some(self.labels.clone());
         let question = Question::new(query).with_prefixes(prefixes)?.with_bindings(substitutions)?;
+        let question = Question { functions, labels, ..question };
         let default_graphs = match default_graph {
             None | Some(OneOrMore::One(AnyGraph::DefaultGraph(_))) => Vec::new(),
             Some(OneOrMore::One(graph)) => vec![graph_iri(graph)?],
@@ -246,11 +252,14 @@ impl PyStore {
         update: &str,
         base_iri: Option<String>,
         prefixes: Option<&Bound<'_, PyDict>>,
-        custom_functions: Option<&Bound<'_, PyAny>>,
+        custom_functions: Option<&Bound<'_, PyDict>>,
         custom_aggregate_functions: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        refuse_functions(custom_functions, custom_aggregate_functions)?;
-        let question = Question { base: base_iri, ..Question::new(update).with_prefixes(prefixes)? };
+        refuse_aggregates(custom_aggregate_functions)?;
+        let functions = PyFunction::of_dict(custom_functions, false)?;
+        let labels = Some(self.labels.clone());
+        let question = Question::new(update).with_prefixes(prefixes)?;
+        let question = Question { base: base_iri, functions, labels, ..question };
         let database = self.handle.to_write()?;
         question.run(py, || question.on(database.prepare(&question.text)).update())?;
         Ok(())
@@ -310,7 +319,9 @@ impl PyStore {
         let (database, cancel) = (self.handle.database()?, Cancel::default());
         let written = interrupt::run(py, &cancel, || -> PyResult<()> {
             let mut writer = serializer.for_writer(&mut output);
-            for quad in database.quads(&pattern).map_err(errors::from_error)?.cancel(cancel.clone()) {
+            for quad in
+                database.quads(&pattern).map_err(errors::from_error)?.cancel(Arc::clone(cancel.flag()))
+            {
                 let mut quad = self.labels.quad_found(quad.map_err(errors::from_error)?);
                 if is_one_graph {
                     quad.graph_name = GraphName::DefaultGraph;
@@ -480,14 +491,11 @@ fn unsupported(what: &str, instead: &str) -> PyErr {
     errors::named("UnsupportedError", &format!("{what} is not supported; {instead}"))
 }
 
-fn refuse_functions(
-    functions: Option<&Bound<'_, PyAny>>,
-    aggregates: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    for given in [functions, aggregates].into_iter().flatten() {
-        if given.is_truthy().map_err(|_| PyTypeError::new_err("functions are a dict"))? {
-            return Err(unsupported("a function of one's own", "work on the answer instead"));
+fn refuse_aggregates(aggregates: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match aggregates {
+        Some(given) if given.is_truthy().map_err(|_| PyTypeError::new_err("functions are a dict"))? => {
+            Err(unsupported("an aggregate of one's own", "work on the answer instead"))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -1,12 +1,14 @@
 //! Terms as Python values: immutable, hashable, picklable, as pyoxigraph has them.
 
+use oxrdf::BaseDirection;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
-use snowmelt::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Term};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use snowmelt::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 
 use crate::convert;
 use crate::errors;
+use crate::parts::{item, reprs};
 use crate::value_class::{named_term, value_class};
 
 named_term! {
@@ -37,6 +39,22 @@ named_term! {
     }
 }
 
+/// The base direction that a Python value names.
+fn direction_of(value: &Bound<'_, PyAny>) -> PyResult<BaseDirection> {
+    match value.str()?.to_string().as_str() {
+        "ltr" => Ok(BaseDirection::Ltr),
+        "rtl" => Ok(BaseDirection::Rtl),
+        other => Err(errors::value(format!("a base direction is ltr or rtl, not {other:?}"))),
+    }
+}
+
+fn direction_name(direction: BaseDirection) -> &'static str {
+    match direction {
+        BaseDirection::Ltr => "ltr",
+        BaseDirection::Rtl => "rtl",
+    }
+}
+
 value_class! {
     /// A literal: a text with a datatype or a language.
     "Literal": PyLiteral(Literal), derives [], unordered
@@ -54,8 +72,9 @@ value_class! {
             language: Option<&str>,
             direction: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<Self> {
-            if direction.is_some() {
-                return Err(errors::named("UnsupportedError", "the base direction of RDF 1.2 is not supported"));
+            let direction = direction.map(direction_of).transpose()?;
+            if direction.is_some() && language.is_none() {
+                return Err(errors::value("a literal with a base direction has a language, too"));
             }
             let is_plain = value.is_instance_of::<PyString>();
             let is_number = value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>();
@@ -66,7 +85,11 @@ value_class! {
             match (language, datatype) {
                 (Some(_), Some(_)) => Err(errors::value("a literal has a language or a datatype, not both")),
                 (Some(language), None) if is_plain => {
-                    let tagged = Literal::new_language_tagged_literal(literal.value(), language);
+                    let text = literal.value();
+                    let tagged = match direction {
+                        None => Literal::new_language_tagged_literal(text, language),
+                        Some(to) => Literal::new_directional_language_tagged_literal(text, language, to),
+                    };
                     tagged.map(Self).map_err(|error| errors::value(format!("{language:?}: {error}")))
                 }
                 (Some(_), None) => Err(errors::value("only a text has a language")),
@@ -87,16 +110,17 @@ value_class! {
             self.0.language()
         }
 
-        /// The datatype; rdf:langString where there is a language.
+        /// The datatype; rdf:langString where there is a language, rdf:dirLangString where there is
+        /// a base direction, too.
         #[getter]
         fn datatype(&self) -> PyNamedNode {
             PyNamedNode(self.0.datatype().into_owned())
         }
 
-        /// Always None: the base direction of RDF 1.2 is not supported.
+        /// The base direction of RDF 1.2: "ltr", "rtl" or None.
         #[getter]
         fn direction(&self) -> Option<&str> {
-            None
+            self.0.direction().map(direction_name)
         }
 
         /// The Python value: int, float, Decimal, bool, datetime, date or time by datatype; the
@@ -111,7 +135,11 @@ value_class! {
 
         fn __repr__(&self) -> String {
             match self.0.language() {
-                Some(language) => format!("<Literal value={} language={language}>", self.0.value()),
+                Some(language) => {
+                    let value = self.0.value();
+                    let direction = self.direction().map(|to| format!(" direction={to}")).unwrap_or_default();
+                    format!("<Literal value={value} language={language}{direction}>")
+                }
                 None => {
                     let datatype = self.0.datatype();
                     format!("<Literal value={} datatype=<NamedNode value={}>>", self.0.value(), datatype.as_str())
@@ -122,7 +150,12 @@ value_class! {
         fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
             let keywords = PyDict::new(py);
             match self.0.language() {
-                Some(language) => keywords.set_item("language", language)?,
+                Some(language) => {
+                    keywords.set_item("language", language)?;
+                    if let Some(direction) = self.direction() {
+                        keywords.set_item("direction", direction)?;
+                    }
+                }
                 None => keywords.set_item("datatype", self.datatype())?,
             }
             Ok(((self.value(),), keywords))
@@ -172,12 +205,88 @@ named_term! {
     }
 }
 
+/// A triple, which may be the object of another.
+#[pyclass(name = "Triple", module = "snowmelt", frozen, eq, hash, from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyTriple(pub Triple);
+
+#[pymethods]
+impl PyTriple {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str, &'static str) {
+        ("subject", "predicate", "object")
+    }
+
+    #[new]
+    fn new(subject: AnySubject, predicate: PyNamedNode, object: AnyTerm) -> Self {
+        PyTriple(Triple::new(subject, predicate.0, object))
+    }
+
+    /// The subject.
+    #[getter]
+    fn subject(&self) -> AnySubject {
+        self.0.subject.clone().into()
+    }
+
+    /// The predicate.
+    #[getter]
+    fn predicate(&self) -> PyNamedNode {
+        PyNamedNode(self.0.predicate.clone())
+    }
+
+    /// The object.
+    #[getter]
+    fn object(&self) -> AnyTerm {
+        self.0.object.clone().into()
+    }
+
+    fn __len__(&self) -> usize {
+        3
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        item(self.parts(py)?, index)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.parts(py)?.try_iter()?.into_any())
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let [subject, predicate, object] = reprs(&self.parts(py)?)?;
+        Ok(format!("<Triple subject={subject} predicate={predicate} object={object}>"))
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.parts(py)
+    }
+
+    fn __copy__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: PyRef<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyRef<'py, Self> {
+        slf
+    }
+}
+
+impl PyTriple {
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        (self.subject(), self.predicate(), self.object()).into_pyobject(py)
+    }
+}
+
 /// Any term.
 #[derive(Clone, FromPyObject, IntoPyObject)]
 pub enum AnyTerm {
     NamedNode(PyNamedNode),
     BlankNode(PyBlankNode),
     Literal(PyLiteral),
+    Triple(PyTriple),
 }
 
 /// A term that can be a subject.
@@ -201,8 +310,7 @@ impl From<Term> for AnyTerm {
             Term::NamedNode(iri) => AnyTerm::NamedNode(PyNamedNode(iri)),
             Term::BlankNode(node) => AnyTerm::BlankNode(PyBlankNode(node)),
             Term::Literal(literal) => AnyTerm::Literal(PyLiteral(literal)),
-            #[allow(unreachable_patterns, reason = "a feature of oxrdf adds triple terms")]
-            other => AnyTerm::Literal(PyLiteral(Literal::new_simple_literal(other.to_string()))),
+            Term::Triple(triple) => AnyTerm::Triple(PyTriple(*triple)),
         }
     }
 }
@@ -213,6 +321,7 @@ impl From<AnyTerm> for Term {
             AnyTerm::NamedNode(iri) => iri.0.into(),
             AnyTerm::BlankNode(node) => node.0.into(),
             AnyTerm::Literal(literal) => literal.0.into(),
+            AnyTerm::Triple(triple) => triple.0.into(),
         }
     }
 }

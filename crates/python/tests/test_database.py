@@ -191,7 +191,8 @@ def test_errors_of_queries(db):
         db.query("SELECT ?s\nWHERE { ?s ?p }")
     error = raised.value
     assert isinstance(error, SyntaxError) and isinstance(error, snowmelt.Error)
-    assert (error.lineno, error.text) == (2, "WHERE { ?s ?p }")
+    assert (error.lineno, error.offset, error.text) == (2, 15, "WHERE { ?s ?p }")
+    assert error.report.splitlines()[1:] == ["  WHERE { ?s ?p }", " " * 16 + "^"]
     with pytest.raises(TimeoutError):
         cross = " ".join(f"?a{i} ?b{i} ?c{i} ." for i in range(12))
         list(db.query(f"SELECT (COUNT(*) AS ?n) {{ {cross} }}", timeout=0.05))
@@ -347,3 +348,72 @@ def test_literals_as_python_values():
     assert value("2024-02-29T00:00:00Z", "dateTime") == datetime(2024, 2, 29, tzinfo=timezone.utc)
     assert value("24:99", "time") == "24:99" and value("abc", "integer") == "abc"
     assert value("maybe", "boolean") == "maybe" and value("x", "anyURI") == "x"
+
+
+def test_queries_call_functions_of_python(db):
+    calls = []
+
+    def length(term):
+        calls.append(term)
+        return len(term.value)
+
+    text = "SELECT ?n ?l { ?s <urn:name> ?n BIND(<urn:length>(?n) AS ?l) } ORDER BY ?n"
+    rows = db.query(text, functions={"urn:length": length})
+    assert [row.value("l") for row in rows] == [3, 3]
+    assert {term.value for term in calls} == {"Ann", "Bob"}
+    calls.clear()
+    same = "SELECT (<urn:length>('abc') AS ?l) { ?s ?p ?o }"
+    assert {row.value("l") for row in db.query(same, functions={NamedNode("urn:length"): length})} == {3}
+    once = len(calls)
+    assert {row.value("l") for row in db.query(same, varying_functions={"urn:length": length})} == {3}
+    assert once == 1 and len(calls) == once + 6
+    with pytest.raises(TypeError, match="cannot be called"):
+        db.query(text, functions={"urn:length": 3})
+    assert db.update("INSERT { ?s <urn:l> ?l } WHERE { ?s <urn:name> ?n BIND(<urn:length>(?n) AS ?l) }",
+                     functions={"urn:length": length}).inserted == 2
+
+
+def test_functions_run_on_several_threads_and_cannot_write(db):
+    """A function that waited for a lock with the GIL, or for its own update, would stop all of it."""
+    told = []
+
+    def writes(term):
+        try:
+            db.update("INSERT DATA { <urn:a> <urn:b> 1 }")
+        except snowmelt.TransactionError as error:
+            told.append(error)
+        return db.query("ASK { <urn:ann> ?p ?o }")
+
+    changes = db.update("DELETE { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(!<urn:f>(?o)) }", functions={"urn:f": writes})
+    assert changes.deleted == 0 and told
+
+    def ask():
+        for _ in range(20):
+            rows = db.query("SELECT ?x { ?s ?p ?o BIND(<urn:f>(?o) AS ?x) }", varying_functions={"urn:f": lambda t: t})
+            assert len(list(rows)) == 6
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_unknown_functions_are_warned_of(db):
+    with pytest.warns(RuntimeWarning, match="there is no function <urn:none> of one argument"):
+        rows = db.query("SELECT ?x { ?s <urn:age> ?o BIND(<urn:none>(?o) AS ?x) }")
+    assert [row["x"] for row in rows] == [None]
+
+
+def test_prefixes_and_descriptions(db):
+    db.load(b"@prefix p: <urn:p:> . p:a p:b p:c .", format="ttl")
+    assert db.prefixes == {"p": "urn:p:"}
+    db.set_prefix("q", "urn:q:")
+    assert db.remove_prefix("p") and not db.remove_prefix("p")
+    assert db.prefixes == {"q": "urn:q:"}
+    with pytest.raises(ValueError):
+        db.set_prefix("a b", "urn:q:")
+    assert len(list(db.query("DESCRIBE <urn:bob>"))) == 3
+    assert len(list(db.query("DESCRIBE <urn:bob>", describe="symmetric"))) == 4
+    with pytest.raises(ValueError, match="cbd, symmetric, labelled"):
+        db.query("DESCRIBE <urn:bob>", describe="all")

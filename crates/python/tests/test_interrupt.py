@@ -57,6 +57,26 @@ def test_an_interrupt_ends_it_soon(db, work):
     assert len(db) == 1000 and db.query("ASK { ?s <urn:n> 7 }")
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_what_is_no_error_of_a_value_ends_the_query(db, raised):
+    def fail(_):
+        raise raised("enough")
+
+    text = "SELECT (<urn:f>(?o) AS ?n) { ?s ?p ?o }"
+    with pytest.raises(raised):
+        list(db.query(text, functions={"urn:f": fail}))
+    with pytest.raises(raised):
+        db.update(
+            "INSERT { ?s <urn:q> ?n } WHERE { ?s ?p ?o BIND(<urn:f>(?o) AS ?n) }", functions={"urn:f": fail}
+        )
+    assert len(db) == 1000
+
+    def wrong(_):
+        raise ValueError("an error of the expression")
+
+    assert [row["n"] for row in db.query(text + " LIMIT 2", functions={"urn:f": wrong})] == [None, None]
+
+
 def test_waiting_for_a_writer_is_interrupted(db):
     entered, leave = threading.Event(), threading.Event()
 

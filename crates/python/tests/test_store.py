@@ -237,7 +237,7 @@ def test_what_it_has_not_is_said():
     store = snowmelt.Store()
     for options in (
         {"use_default_graph_as_union": True},
-        {"custom_functions": {snowmelt.NamedNode("urn:f"): print}},
+        {"custom_aggregate_functions": {snowmelt.NamedNode("urn:f"): print}},
         {"default_graph": [snowmelt.BlankNode()]},
         {"default_graph": [snowmelt.DefaultGraph()]},
     ):
@@ -263,3 +263,42 @@ def test_a_writer_within_a_writer_is_refused():
     assert len(store) == 0
     store.add(some(snowmelt)[1])
     assert len(store) == 1
+
+
+def test_functions_of_python_are_called():
+    """As pyoxigraph calls them: each row, with terms."""
+    for m in MODULES:
+        store = filled(m)
+        shout = m.NamedNode("urn:shout")
+        seen = []
+
+        def call(term, seen=seen, m=m):
+            seen.append(term)
+            return m.Literal(term.value.upper() + "!")
+
+        text = "SELECT ?x { VALUES ?t { 'a' 'b' } BIND(<urn:shout>(?t) AS ?x) }"
+        rows = store.query(text, custom_functions={shout: call})
+        assert sorted(row["x"].value for row in rows) == ["A!", "B!"]
+        assert seen and all(isinstance(term, m.Literal) for term in seen)
+
+        def fails(term):
+            raise ValueError(term)
+
+        for function in (fails, lambda term: None, lambda: m.Literal("too few arguments")):
+            rows = store.query(text, custom_functions={shout: function})
+            assert [row["x"] for row in rows] == [None, None]
+
+
+def test_functions_see_the_labels_of_the_store():
+    store = snowmelt.Store()
+    node = snowmelt.BlankNode("given")
+    name = snowmelt.NamedNode("urn:name")
+    store.add(snowmelt.Quad(node, name, snowmelt.Literal("x")))
+    same = {snowmelt.NamedNode("urn:same"): lambda term: term}
+    text = "SELECT ?s ?t { ?s <urn:name> ?o BIND(<urn:same>(?s) AS ?t) ?t <urn:name> ?o }"
+    assert [(row["s"], row["t"]) for row in store.query(text, custom_functions=same)] == [(node, node)]
+    update = "INSERT { ?s <urn:loud> ?t } WHERE { ?s <urn:name> ?o BIND(<urn:loud>(?o) AS ?t) }"
+    store.update(update, custom_functions={snowmelt.NamedNode("urn:loud"): lambda term: snowmelt.Literal(term.value * 2)})
+    assert [quad.object for quad in store.quads_for_pattern(node, snowmelt.NamedNode("urn:loud"), None)] == [
+        snowmelt.Literal("xx")
+    ]

@@ -15,6 +15,21 @@ impl Active {
     pub fn new(count: &Arc<AtomicUsize>) -> Self {
         Self { count: count.clone(), others: count.fetch_add(1, Ordering::Relaxed) }
     }
+
+    /// Counts it no more until the answer is dropped: it waits for another machine.
+    pub fn rest(&self) -> Resting<'_> {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Resting(self)
+    }
+}
+
+/// See [`Active::rest`].
+pub struct Resting<'a>(&'a Active);
+
+impl Drop for Resting<'_> {
+    fn drop(&mut self) {
+        self.0.count.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Active {

@@ -23,7 +23,7 @@ mod memory_wait;
 mod spill;
 mod stack;
 
-pub use active::Active;
+pub use active::{Active, Resting};
 pub use channel::{Receiver, Sender, channel};
 pub use exceeded::Exceeded;
 #[cfg(feature = "scarcity")]

@@ -25,6 +25,8 @@ pub struct ReadFault {
     pub message: String,
     /// True when something is longer than [`crate::Options::longest`] allows.
     pub is_too_long: bool,
+    /// True when the document ends before its end.
+    pub is_cut: bool,
 }
 
 /// The message of a fault whose place is not known yet.
@@ -32,11 +34,12 @@ pub struct ReadFault {
 pub(crate) struct FaultText {
     pub(crate) text: String,
     pub(crate) is_too_long: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl<T: Into<String>> From<T> for FaultText {
     fn from(text: T) -> Self {
-        FaultText { text: text.into(), is_too_long: false }
+        FaultText { text: text.into(), is_too_long: false, is_cut: false }
     }
 }
 
@@ -64,8 +67,8 @@ impl TextPlace {
 
     /// A fault here.
     pub(crate) fn fault(self, message: impl Into<FaultText>) -> ReadFault {
-        let FaultText { text: message, is_too_long } = message.into();
-        ReadFault { line: self.line + 1, column: self.column + 1, message, is_too_long }
+        let FaultText { text: message, is_too_long, is_cut } = message.into();
+        ReadFault { line: self.line + 1, column: self.column + 1, message, is_too_long, is_cut }
     }
 }
 

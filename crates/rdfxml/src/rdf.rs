@@ -1,21 +1,33 @@
-//! The grammar of RDF/XML 1.1 over the events of XML.
+//! The grammar of RDF/XML 1.2 over the events of XML.
 //!
 //! | folder | what it is |
 //! |---|---|
 //! | `vocabulary` | names with a meaning of their own |
 //! | `scope` | bases and languages in scope |
+//! | `triple` | triple terms |
 //! | `terms` | terms of what is open |
 //! | `reader` | productions, one per element |
 //!
-//! Terms of RDF 1.2 have their place: a document that announces `rdf:version="1.2"` and uses what
-//! only that has is told so, instead of being read as something else.
+//! Base directions and `rdf:parseType="Triple"` count only where `rdf:version="1.2"` is announced;
+//! annotations of triples count in any document.
 
 pub(crate) mod reader;
 pub(crate) mod scope;
 mod terms;
+pub(crate) mod triple;
 pub(crate) mod vocabulary;
 
 use crate::fault::ReadFault;
+use triple::TermTriple;
+
+/// A base direction of text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// Left to right.
+    Ltr,
+    /// Right to left.
+    Rtl,
+}
 
 /// A term of a triple that was read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,14 +42,19 @@ pub enum ReadTerm<'a> {
         lexical: &'a str,
         /// Its language tag, in lower case.
         language: Option<&'a str>,
-        /// Its datatype; `rdf:langString` with a language.
+        /// Its base direction; only with a language.
+        direction: Option<Direction>,
+        /// Its datatype; `rdf:langString` with a language, `rdf:dirLangString` with a direction,
+        /// too.
         datatype: &'a str,
     },
+    /// A triple; only as an object.
+    Triple(&'a TermTriple),
 }
 
 /// Takes what is read.
 pub trait Sink {
-    /// A triple. The subject is no literal.
+    /// A triple. The subject is an IRI or a blank node.
     fn triple(&mut self, subject: ReadTerm<'_>, predicate: &str, object: ReadTerm<'_>);
 
     /// A triple that cannot be read, or something that makes none though it should; only when

@@ -16,7 +16,7 @@
 //! | `canonical` | content as exclusive canonical XML |
 //!
 //! 1. Bytes are decoded into a window of text. A token that does not end in it is looked at again
-//!    when the window has at least doubled, so the work is linear.
+//!    when the window has grown by a fixed part of it, so the work is linear.
 //! 2. A reference to an entity with a text pushes that text as a frame; tokens are taken from the
 //!    innermost frame. Elements end in the frame they begin in.
 //! 3. Nothing calls itself, but declarations in parameter entities, to a fixed depth.
@@ -37,6 +37,6 @@ mod tag;
 mod window;
 
 /// The namespace of `xml:lang` and `xml:base`.
-pub(crate) const XML: &str = "http://www.w3.org/XML/1998/namespace";
+pub const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The namespace of declarations of namespaces.
 const XMLNS: &str = "http://www.w3.org/2000/xmlns/";

@@ -280,8 +280,15 @@ const NO_RDF: &[(&str, &str, &str)] = &[
     ("<C rdf:about='x' @/>", "1:", "namespace"),
     ("<w:C xmlns:w='relative' @/>", "1:", "no IRI"),
     ("<v:C @><xml:p/></v:C>", "1:", "no property"),
-    ("<v:C @ rdf:annotation='x'/>", "1:", "RDF 1.2"),
-    ("<v:C @ rdf:version='1.2'><v:p rdf:parseType='Triple'/></v:C>", "1:", "RDF 1.2"),
+    ("<v:C @ rdf:annotation='x'/>", "1:", "may not be on a node"),
+    ("<v:C @><v:p rdf:annotation='http://e/x' rdf:annotationNodeID='x'/></v:C>", "1:", "one of"),
+    ("<v:C @ rdf:version='1.2' xmlns:its='http://www.w3.org/2005/11/its' its:dir='up'/>", "1:", "ltr or rtl"),
+    ("<v:C @ rdf:version='1.2'><v:p rdf:parseType='Triple'/></v:C>", "1:", "one triple"),
+    (
+        "<v:C @ rdf:version='1.2'><v:p rdf:parseType='Triple'><v:C/><v:C/></v:p></v:C>",
+        "1:",
+        "one triple of one subject",
+    ),
 ];
 
 #[test]
@@ -369,6 +376,7 @@ impl Sink for Terms {
             ReadTerm::Iri(text) | ReadTerm::Blank(text) => text.to_owned(),
             ReadTerm::Literal { lexical, language: Some(tag), .. } => format!("{lexical}@{tag}"),
             ReadTerm::Literal { lexical, datatype, .. } => format!("{lexical}^^{datatype}"),
+            ReadTerm::Triple(triple) => format!("{triple:?}"),
         });
     }
 

@@ -253,8 +253,15 @@ pub struct AnswerWriter {
 
 /// Resources of a query that others wait for.
 pub struct Turn {
-    pub slot: Slot,
+    pub slot: Arc<Slot>,
     pub memory: Option<QueryMemory>,
+}
+
+impl Drop for Turn {
+    /// The request may still hold the slot.
+    fn drop(&mut self) {
+        self.slot.release();
+    }
 }
 
 impl AnswerWriter {
@@ -317,6 +324,15 @@ impl AnswerWriter {
                 self.send(Frame::trailers(trailer))
             }
         }
+    }
+
+    /// Takes back the head and the turn if nothing has left yet; ends in an error otherwise.
+    pub fn begin_again(self, refusal: Refusal) -> Option<(oneshot::Sender<Head>, Turn)> {
+        if self.head.is_none() {
+            self.fail(refusal);
+            return None;
+        }
+        Some((self.head?, self.turn))
     }
 
     /// Ends in an error: a refusal when nothing has left yet, else a broken connection, so that
@@ -475,7 +491,7 @@ mod tests {
         let options = OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
         let engine = QueryEngine::new(GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap());
         let memory = engine.query("ASK {}", &QueryOptions::default()).unwrap().memory();
-        Turn { slot: Slots::new(1).try_take().unwrap(), memory: Some(memory) }
+        Turn { slot: Arc::new(Slots::new(1).try_take().unwrap()), memory: Some(memory) }
     }
 
     fn writer(budget: &MemoryBudget) -> (AnswerWriter, oneshot::Receiver<Head>) {

@@ -118,7 +118,7 @@ pub enum Reply {
         after: u64,
         /// what became of the terms, in words
         terms: String,
-        /// pages moved into key order
+        /// pages moved, into key order or to the front
         moved: u64,
     },
     /// the answer to [`Command::Backup`]

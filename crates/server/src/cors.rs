@@ -15,8 +15,7 @@ const MAX_AGE_S: &str = "86400";
 const REQUEST_HEADERS: &str =
     "Accept, Authorization, Cache-Control, Content-Encoding, Content-Type, If-Match, If-None-Match, Slug";
 /// Headers of answers that a page may read.
-const EXPOSED: &str =
-    "Allow, Content-Encoding, ETag, Location, Retry-After, Snowmelt-Activity, WWW-Authenticate";
+const EXPOSED: &str = "Allow, Content-Encoding, ETag, Location, Retry-After, Snowmelt-Activity, Snowmelt-Warning, WWW-Authenticate";
 
 const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");

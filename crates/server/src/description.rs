@@ -34,6 +34,8 @@ const INPUT_FORMATS: [&str; 6] = ["N-Triples", "Turtle", "RDF_XML", "JSON-LD", "
 pub struct Offer {
     /// updates are run
     pub updates: bool,
+    /// SERVICE may ask some endpoints
+    pub federates: bool,
 }
 
 type Writer<'w> = WriterQuadSerializer<&'w mut Vec<u8>>;
@@ -71,7 +73,9 @@ impl Description<'_> {
         if offer.updates {
             self.link(service, SD, "supportedLanguage", &format!("{SD}SPARQL11Update"))?;
         }
-        self.link(service, SD, "feature", &format!("{SD}EmptyGraphs"))?;
+        if offer.federates {
+            self.link(service, SD, "feature", &format!("{SD}BasicFederatedQuery"))?;
+        }
         for format in RESULT_FORMATS {
             self.link(service, SD, "resultFormat", &format!("{FORMATS}{format}"))?;
         }

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_graph::load::Contexts;
-use snowmelt_sparql::LoadPermission;
+use snowmelt_sparql::{DescribeForm, LoadPermission, RemoteEndpoints};
 use tokio::sync::{oneshot, watch};
 
 use dataset::catalog::Catalog;
@@ -63,6 +63,15 @@ pub use limits::{LEAST_BODY_BYTES, MOST_REFUSED, ServerLimits};
 
 /// How often idle databases are looked for.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How queries are read and answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryStyle {
+    /// the triples by which DESCRIBE describes a resource
+    pub describe: DescribeForm,
+    /// queries may use the prefixes that are kept with a database without declaring them
+    pub assume_prefixes: bool,
+}
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -85,8 +94,12 @@ pub struct ServerConfig {
     pub logs: Arc<Logs>,
     /// where LOAD may read from
     pub allow_load: Vec<LoadPermission>,
+    /// endpoints that SERVICE may ask, and places that LOAD may; none: none
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
     /// contexts that documents of JSON-LD may name; others are not fetched
     pub contexts: Contexts,
+    /// how queries are read and answered
+    pub style: QueryStyle,
     /// queries only
     pub read_only: bool,
     /// where commands beside the server reach it; none: they do not

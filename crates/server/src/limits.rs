@@ -7,6 +7,7 @@
 //! | `wait`          | `--wait`           |                                                                           |
 //! | `threads`       | `--threads`        | is given so many                                                          |
 //! | `timeout`       | `--timeout`        | 503; the connection breaks if rows have left already                      |
+//! | `remote_wait`   | `--service-wait`   | 504; with SILENT the update goes on without answers                       |
 //! | `body_bytes`    | `--max-update`     | 413                                                                       |
 //! | `document_bytes`| `--max-document`   | 413                                                                       |
 //! | `connections`   | `--connections`    | 503 with `Retry-After`; [`MOST_REFUSED`] more are answered, others closed |
@@ -38,6 +39,8 @@ pub struct ServerLimits {
     pub wait: Duration,
     /// the longest a query or update may run
     pub timeout: Option<Duration>,
+    /// the longest an update waits for endpoints in all, while other changes wait for it
+    pub remote_wait: Option<Duration>,
     /// the largest body of a query, and the largest operation of an update, which is held in memory
     pub body_bytes: u64,
     /// the largest graph or update that PUT and POST take, which passes through a file
@@ -65,6 +68,7 @@ impl Default for ServerLimits {
             changes: 64,
             wait: Duration::from_secs(30),
             timeout: Some(Duration::from_secs(300)),
+            remote_wait: Some(Duration::from_secs(60)),
             body_bytes: 16 << 20,
             document_bytes: 16 << 30,
             connections: 256,

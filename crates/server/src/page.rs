@@ -1,9 +1,16 @@
 //! The page for people: a form that sends a query and shows its answer, without scripts.
 
+use snowmelt_graph::Namespaces;
+
 /// The page of a dataset below `mount`; its form sends to `/sparql` there, `endpoint` is shown.
-pub fn form(mount: &str, endpoint: &str) -> String {
-    let shown = endpoint.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    FORM.replace("{mount}", mount).replace("{endpoint}", &shown)
+/// The query that it begins with declares some of the prefixes.
+pub fn form(mount: &str, endpoint: &str, prefixes: &Namespaces) -> String {
+    /// Prefixes, each a line of the query.
+    const MOST: usize = 12;
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let declared = prefixes.iter().take(MOST).map(|(name, iri)| format!("PREFIX {name}: <{iri}>\n"));
+    let form = FORM.replace("{mount}", mount).replace("{endpoint}", &escaped(endpoint));
+    form.replace("{prefixes}", &escaped(&declared.collect::<String>()))
 }
 
 const FORM: &str = r#"<!doctype html>
@@ -21,7 +28,7 @@ code { font: 15px ui-monospace, monospace; }
 <h1>Snowmelt</h1>
 <form action="{mount}/sparql" method="get">
 <p><label for="query">A SPARQL query for <code>{endpoint}</code>:</label>
-<textarea id="query" name="query" rows="12" autofocus>SELECT * WHERE {
+<textarea id="query" name="query" rows="12" autofocus>{prefixes}SELECT * WHERE {
   ?subject ?predicate ?object
 }
 LIMIT 20</textarea>
@@ -47,7 +54,10 @@ LIMIT 20</textarea>
 mod tests {
     #[test]
     fn an_address_is_shown_and_no_more() {
-        let page = super::form("", "http://h/<script>\"&");
+        let mut prefixes = snowmelt_graph::Namespaces::default();
+        prefixes.set("e", "http://e/?a&b#").unwrap();
+        let page = super::form("", "http://h/<script>\"&", &prefixes);
+        assert!(page.contains("autofocus>PREFIX e: &lt;http://e/?a&amp;b#>\nSELECT *"), "{page}");
         assert!(page.contains("http://h/&lt;script>&quot;&amp;</code>"), "{page}");
     }
 }

@@ -1,9 +1,10 @@
 //! Requests that get no answer: a status and a line that says why and what to do.
 
 use hyper::StatusCode;
-use snowmelt_graph::GraphError;
 use snowmelt_graph::load::{DocumentSetting, LoadError};
-use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
+use snowmelt_graph::{GraphError, Namespaces};
+use snowmelt_sparql::{LoadRefusal, QueryError, RemoteFaultKind, SparqlLanguage};
+use snowmelt_syntax_help::{Report, likely_cause};
 
 /// Why a request gets no answer, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -13,12 +14,15 @@ pub struct Refusal {
     pub status: StatusCode,
     /// One line.
     pub message: String,
+    /// The faults of a query's or update's text, if they are the reason: as
+    /// [`Report::to_json`] has them.
+    pub faults: Option<Box<serde_json::Value>>,
 }
 
 impl Refusal {
     /// A refusal.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), faults: None }
     }
 }
 
@@ -36,6 +40,11 @@ pub(crate) fn no_room() -> Refusal {
 
 /// The refusal that an error of a query or an update is.
 pub(crate) fn refusal(error: &QueryError) -> Refusal {
+    refusal_of_text(error, &Namespaces::default())
+}
+
+/// The refusal that an error of a text is; these prefixes may be meant.
+pub(crate) fn refusal_of_text(error: &QueryError, prefixes: &Namespaces) -> Refusal {
     let is_of_room = match error {
         QueryError::Store(error) => error.is_of_room(),
         QueryError::Load(error) => error.is_of_room(),
@@ -49,17 +58,45 @@ pub(crate) fn refusal(error: &QueryError) -> Refusal {
         | QueryError::WrongLanguage { .. }
         | QueryError::TooLarge { .. }
         | QueryError::Unsupported { .. }
+        | QueryError::Untagged { .. }
         | QueryError::UsingTwice => StatusCode::BAD_REQUEST,
+        QueryError::Service { fault, .. } | QueryError::LoadFailed { fault, .. } => of_endpoint(fault.kind).0,
+        QueryError::ServiceName { .. } => StatusCode::BAD_REQUEST,
         QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => StatusCode::FORBIDDEN,
         QueryError::OperationTooLong { .. } | QueryError::TextMemory { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         QueryError::GraphExists(_) => StatusCode::CONFLICT,
-        QueryError::Unwritable { .. } => StatusCode::NOT_ACCEPTABLE,
+        QueryError::Unwritable { .. } | QueryError::Store(GraphError::NotInJsonLd) => {
+            StatusCode::NOT_ACCEPTABLE
+        }
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
+        QueryError::Store(GraphError::TooDeep { .. }) => StatusCode::BAD_REQUEST,
         QueryError::TermTooLong { .. } | QueryError::Search { .. } => StatusCode::BAD_REQUEST,
         error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Refusal::new(status, told(error))
+    let prefixes: Vec<(String, String)> =
+        prefixes.iter().map(|(name, iri)| (name.to_owned(), iri.to_owned())).collect();
+    let message = told(error, &prefixes);
+    Refusal { faults: faults(error, &prefixes).map(Box::new), ..Refusal::new(status, message) }
+}
+
+/// The faults of a text, for programs.
+fn faults(error: &QueryError, prefixes: &[(String, String)]) -> Option<serde_json::Value> {
+    let (code, line, column) = match error {
+        QueryError::Parse { syntax: Some(syntax), .. } => {
+            return Some(Report::new(syntax, prefixes).to_json());
+        }
+        QueryError::Parse { line, column, .. } => ("unexpected", line, column),
+        QueryError::WrongLanguage { line, column, .. } => ("wrong-language", line, column),
+        QueryError::Unsupported { line, column, .. } => ("unsupported", line, column),
+        QueryError::TooLarge { line, column, .. } | QueryError::OperationTooLong { line, column, .. } => {
+            ("limit", line, column)
+        }
+        _ => return None,
+    };
+    let said = error.to_string();
+    let message = said.split_once(": ").map_or(said.as_str(), |(_place, message)| message);
+    Some(serde_json::json!([{ "code": code, "message": message, "line": line, "column": column }]))
 }
 
 const LONGEST_TERM: &str = "; the server's limit is --longest-term";
@@ -90,12 +127,37 @@ fn advice_of_graph(error: &GraphError) -> &'static str {
     }
 }
 
+/// Status and advice for an endpoint elsewhere that gave no answer.
+fn of_endpoint(kind: RemoteFaultKind) -> (StatusCode, &'static str) {
+    match kind {
+        RemoteFaultKind::NoneAllowed | RemoteFaultKind::NotAllowed => (
+            StatusCode::FORBIDDEN,
+            "; the server allows endpoints with --allow-service, a token with services",
+        ),
+        RemoteFaultKind::Private => {
+            (StatusCode::FORBIDDEN, "; the server allows private addresses with --service-address")
+        }
+        RemoteFaultKind::Late => (StatusCode::GATEWAY_TIMEOUT, "; the server's limit is --service-timeout"),
+        RemoteFaultKind::UpdateLate => {
+            (StatusCode::GATEWAY_TIMEOUT, "; the server's limit is --service-wait")
+        }
+        RemoteFaultKind::TooLong | RemoteFaultKind::Failed => (StatusCode::BAD_GATEWAY, ""),
+    }
+}
+
 /// An error with advice to clients: the server's switches, and parts of its protocol.
-fn told(error: &QueryError) -> String {
+fn told(error: &QueryError, prefixes: &[(String, String)]) -> String {
     let advice = match error {
+        QueryError::Parse { syntax: Some(syntax), .. } => {
+            let cause = likely_cause(syntax, prefixes).map(|cause| format!("; {cause}"));
+            return format!("{error}{}", cause.unwrap_or_default());
+        }
         QueryError::Timeout(_) => "; the server's limit is --timeout",
         QueryError::WrongLanguage { found: SparqlLanguage::Query, .. } => "; send it to /sparql",
         QueryError::WrongLanguage { found: SparqlLanguage::Update, .. } => "; POST it to /update",
+        QueryError::TooLarge { limit, .. } if !limit.starts_with("query_") => {
+            "; the limit follows from --memory: make it smaller, or give the server more"
+        }
         QueryError::TooLarge { limit, .. } => {
             let switch = limit.replace('_', "-");
             return format!("{error}; make it smaller, or raise the server's limit (--{switch})");
@@ -115,6 +177,7 @@ fn told(error: &QueryError) -> String {
             "; the server allows a folder with --allow-load"
         }
         QueryError::LoadRefused { why: LoadRefusal::OtherFolder, .. } => " (--allow-load)",
+        QueryError::Service { fault, .. } | QueryError::LoadFailed { fault, .. } => of_endpoint(fault.kind).1,
         QueryError::UsingTwice => ": leave out using-graph-uri and using-named-graph-uri",
         QueryError::Forbidden { what } => {
             return format!("{what} is not for this user: its token is for some graphs alone");
@@ -126,10 +189,12 @@ fn told(error: &QueryError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use snowmelt_sparql::RemoteFault;
+
     use super::*;
 
     fn refused(error: QueryError) -> (u16, String) {
-        let Refusal { status, message } = refusal(&error);
+        let Refusal { status, message, .. } = refusal(&error);
         (status.as_u16(), message)
     }
 
@@ -141,6 +206,8 @@ mod tests {
             status == 400 && told.contains("query_chain = 5") && told.contains("(--query-chain)"),
             "{told}"
         );
+        let (status, told) = refused(QueryError::Store(GraphError::TooDeep { most: 64 }));
+        assert!(status == 400 && told.contains("64 levels"), "{told}");
         let memory = QueryError::Memory { share_bytes: 10, what: "a sort" };
         let (status, told) = refused(memory);
         assert!(status == 503 && told.contains("a sort") && told.contains("--memory"), "{told}");
@@ -151,6 +218,15 @@ mod tests {
         let long = "the request body:2:1: a fault; the server's limit is --longest-term".to_owned();
         assert_eq!(document(Some(DocumentSetting::LongestTerm)), (400, long));
         assert_eq!(document(None), (400, "the request body:2:1: a fault".to_owned()));
+        let service = |kind| {
+            let fault = RemoteFault { kind, why: "it is a fault".to_owned() };
+            refused(QueryError::Service { endpoint: "http://e/".to_owned(), fault })
+        };
+        let (status, told) = service(RemoteFaultKind::NotAllowed);
+        assert!(status == 403 && told.contains("<http://e/>: it is a fault; "), "{told}");
+        assert!(told.contains("--allow-service"), "{told}");
+        assert_eq!(service(RemoteFaultKind::Late).0, 504);
+        assert_eq!(service(RemoteFaultKind::Failed), (502, "SERVICE <http://e/>: it is a fault".to_owned()));
         let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
         let (status, told) = refused(load);
         assert!(status == 403 && told.contains("file:///a") && told.contains("--allow-load"), "{told}");

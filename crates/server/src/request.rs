@@ -124,11 +124,55 @@ fn text(content_type: &str, body: &[u8]) -> Result<String, Refusal> {
     if let Some(other) = charset.filter(|c| !c.eq_ignore_ascii_case("utf-8")) {
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("charset {other}: send UTF-8")));
     }
-    String::from_utf8(body.to_vec()).map_err(|_| bad("the text in the body is not UTF-8"))
+    match std::str::from_utf8(body) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(wrong) => {
+            let before = &body[..wrong.valid_up_to()];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            Err(bad(&format!(
+                "line {line}: the text in the body is not UTF-8, from byte {} on",
+                before.len()
+            )))
+        }
+    }
+}
+
+/// A form, of a body or an address, says text: `form_urlencoded` would put U+FFFD in the place of
+/// bytes that are none, which stored data would then have.
+///
+/// # Errors
+/// When what its escapes say is not UTF-8.
+pub fn check_form(form: &[u8]) -> Result<(), Refusal> {
+    let digit = |at: usize| form.get(at).and_then(|byte| (*byte as char).to_digit(16));
+    let mut said = Vec::with_capacity(form.len());
+    let mut at = 0;
+    while at < form.len() {
+        match (form[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                said.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                said.push(byte);
+                at += 1;
+            }
+        }
+    }
+    match std::str::from_utf8(&said) {
+        Ok(_) => Ok(()),
+        Err(wrong) => {
+            let said = said[..wrong.valid_up_to()].rsplit(|byte| *byte == b'&').next().unwrap_or_default();
+            let field: String = String::from_utf8_lossy(said).chars().take(60).collect();
+            Err(bad(&format!(
+                "a parameter is not UTF-8 after {field:?}: encode its text in UTF-8, then its bytes as %XX"
+            )))
+        }
+    }
 }
 
 impl Parameters {
     fn add(&mut self, form: &[u8]) -> Result<(), Refusal> {
+        check_form(form)?;
         for (name, value) in form_urlencoded::parse(form) {
             let list = match name.as_ref() {
                 "query" => &mut self.queries,
@@ -220,6 +264,27 @@ mod tests {
         match operation {
             Operation::Query(request) => request,
             other => panic!("not a query: {other:?}"),
+        }
+    }
+
+    /// Every two bytes, as they are and escaped: taken exactly where they are UTF-8.
+    #[test]
+    fn forms_are_text_or_refused() {
+        for first in 0..=255_u8 {
+            for second in 0..=255_u8 {
+                let is_text = std::str::from_utf8(&[first, second]).is_ok();
+                let escaped = format!("query=a&update=b%{first:02x}%{second:02X}c");
+                assert_eq!(check_form(escaped.as_bytes()).is_ok(), is_text, "{escaped}");
+                if first != b'%' && second != b'%' {
+                    let plain = [b"query=", &[first, second][..], b"c"].concat();
+                    assert_eq!(check_form(&plain).is_ok(), is_text, "{plain:?}");
+                }
+            }
+        }
+        for whole in ["%", "a%2", "%zz%", "%E9%", "100%25+%C3%A9"] {
+            let decoded = form_urlencoded::parse(whole.as_bytes()).next().unwrap().0.into_owned();
+            let is_text = !decoded.contains('\u{FFFD}');
+            assert_eq!(check_form(whole.as_bytes()).is_ok(), is_text, "{whole}");
         }
     }
 

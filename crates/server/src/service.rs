@@ -18,6 +18,7 @@ mod change;
 mod context;
 mod dump;
 mod graphs;
+mod load_endpoints;
 mod protocol;
 mod query;
 mod router;
@@ -33,7 +34,7 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, StatusCode, header};
 
-use self::answers::{Answered, Failure, HttpResponse, Why, allow, bad, empty, without_activity};
+use self::answers::{Answered, Failure, HttpResponse, Why, accept, allow, bad, empty, without_activity};
 use self::change::Changes;
 use self::context::{Context, DatasetRequest};
 use self::graphs::Graphs;
@@ -53,6 +54,7 @@ use crate::dataset::folder::AnswerCommands;
 use crate::guard::Link;
 use crate::limits::ServerLimits;
 use crate::logs::RequestLine;
+use crate::negotiate;
 use crate::resource::Resource;
 use crate::users::Users;
 
@@ -139,6 +141,7 @@ impl Service {
             link.set_last();
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
+        let problem = negotiate::problem_type(accept(request.headers()).as_deref());
         let (peer, counted) = match self.addresses.client(connection.peer(), request.headers()) {
             Ok((peer, counted)) => (peer, Ok(counted)),
             Err(why) => (connection.peer(), Err(why)),
@@ -156,7 +159,7 @@ impl Service {
             (Err(doubt), _) => Err(bad(doubt).into()),
         };
         self.admin.count(answered.is_ok());
-        let mut response = answered.unwrap_or_else(Failure::response);
+        let mut response = answered.unwrap_or_else(|failure| failure.response(problem));
         self.context.cors.mark(origin.as_ref(), response.headers_mut());
         browser::bound(response.headers_mut());
         let response_of = |body: AnswerBody| body.counted(counted.ok().flatten());

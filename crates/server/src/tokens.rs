@@ -20,6 +20,9 @@
 //! datasets = ["wiki"]   # of a server of several; all when not given
 //! graphs = ["default", "http://example.org/public/"]
 //!                       # prefixes of the names of graphs; all when not given
+//! services = ["https://query.example.org/"]
+//!                       # of endpoints that its queries may ask, of those that the server
+//!                       # may; all when not given
 //! ```
 
 use std::io::{self, Write};
@@ -104,6 +107,9 @@ pub struct Token {
     /// prefixes of graphs that are there for it, `default` for the default graph; none: all
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graphs: Option<Vec<String>>,
+    /// prefixes of endpoints that it may ask, of those that the server may; none: all of them
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub services: Option<Vec<String>>,
 }
 
 impl Token {
@@ -118,6 +124,7 @@ impl Token {
             rows: None,
             datasets: None,
             graphs: None,
+            services: None,
         }
     }
 

@@ -178,3 +178,138 @@ fn nothing_counts_commits_that_are_hidden() {
     update("INSERT DATA { <urn:y> <urn:p> 1 }", &all);
     assert_ne!(before, tag());
 }
+
+/// The answer to a request for all graphs, in a media type.
+fn dumped(server: &Running, accept: &str, token: &str) -> (String, String, String) {
+    let (head, body) = send(server, "GET", "/graphs", &format!("Accept: {accept}\r\n"), "", token);
+    let tag = head.lines().find(|line| line.to_ascii_lowercase().starts_with("etag: "));
+    (head[9..12].to_owned(), tag.unwrap_or_default().to_owned(), body)
+}
+
+/// Terms that a format cannot say are refused where they are seen: not where they are hidden, nor
+/// where they were.
+#[test]
+fn newer_terms_are_refused_where_they_are_seen() {
+    const CLASSIC: &str = "application/n-quads;version=1.1";
+    const JSON_LD: &str = "application/ld+json";
+    let (_dir, server, [some, all]) = serve();
+    let update = |text: &str| {
+        let headers = "Content-Type: application/sparql-update\r\n";
+        let (head, body) = send(&server, "POST", "/update", headers, text, &all);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}{body}");
+    };
+    let status = |accept: &str, token: &str| dumped(&server, accept, token).0;
+    let open = dumped(&server, CLASSIC, &some);
+    assert_eq!(open.0, "200", "{}", open.2);
+    let direction = "<urn:a> <urn:p> \"x\"@en--ltr";
+    update(&format!("INSERT DATA {{ GRAPH <{HIDDEN}> {{ {direction} }} }}"));
+    assert_eq!((status(CLASSIC, &all), status(JSON_LD, &all)), ("406".into(), "200".into()));
+    let triple = "<urn:a> <urn:p> <<( <urn:b> <urn:q> 1 )>>";
+    update(&format!("INSERT DATA {{ GRAPH <{HIDDEN}> {{ {triple} }} }}"));
+    assert_eq!((status(CLASSIC, &all), status(JSON_LD, &all)), ("406".into(), "406".into()));
+    assert_eq!(dumped(&server, CLASSIC, &some), open, "the hidden graph is not told of");
+    assert_eq!(status(JSON_LD, &some), "200");
+    update(&format!("INSERT DATA {{ GRAPH <urn:open:b> {{ {direction} }} }}"));
+    assert_eq!((status(CLASSIC, &some), status(JSON_LD, &some)), ("406".into(), "200".into()));
+    update(&format!("INSERT DATA {{ GRAPH <urn:open:b> {{ {triple} }} }}"));
+    assert_eq!((status(CLASSIC, &some), status(JSON_LD, &some)), ("406".into(), "406".into()));
+    update(&format!(
+        "DROP GRAPH <urn:open:b> ; DELETE DATA {{ GRAPH <{HIDDEN}> {{ {triple} . {direction} }} }}"
+    ));
+    for token in [&some, &all] {
+        assert_eq!((status(CLASSIC, token), status(JSON_LD, token)), ("200".into(), "200".into()));
+    }
+}
+
+/// Refused before a part has gone out, however far back in the answer it would come.
+#[test]
+fn a_triple_term_at_the_end_is_refused_at_the_begin() {
+    let (_dir, server, [_, all]) = serve();
+    let headers = "Content-Type: application/n-quads\r\n";
+    let many: String =
+        (0..5000).map(|n| format!("<urn:s{n}> <urn:p> \"a value of number {n}\" .\n")).collect();
+    let post = |body: &str| send(&server, "POST", "/graphs", headers, body, &all).0[9..12].to_owned();
+    assert_eq!(post(&many), "204");
+    assert_eq!(post("<urn:z> <urn:p> <<( <urn:b> <urn:q> \"1\" )>> ."), "204");
+    let (status, _, body) = dumped(&server, "application/ld+json", &all);
+    assert_eq!((&*status, body.contains("no triple terms")), ("406", true), "{body}");
+    let (status, _, body) = dumped(&server, "application/trig;version=1.1", &all);
+    assert_eq!((&*status, body.contains("version=1.2")), ("406", true), "{body}");
+}
+
+/// Each range of `Accept` is weighed for the terms that there are.
+#[test]
+fn terms_decide_between_ranges() {
+    let (_dir, server, [_, all]) = serve();
+    let insert = |triples: &str| {
+        let headers = "Content-Type: application/sparql-update\r\n";
+        let text = format!("INSERT DATA {{ GRAPH <urn:versions> {{ {triples} }} }}");
+        let (head, body) = send(&server, "POST", "/update", headers, &text, &all);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}{body}");
+    };
+    let asked = |target: &str, accept: &str| {
+        let (head, body) = send(&server, "GET", target, &format!("Accept: {accept}\r\n"), "", &all);
+        let lower = head.to_ascii_lowercase();
+        let kind = lower.lines().find_map(|line| line.strip_prefix("content-type: ")).unwrap_or_default();
+        match &head[9..12] {
+            "200" => kind.to_owned(),
+            status => format!("{status} {body}"),
+        }
+    };
+    let construct =
+        "/sparql?query=CONSTRUCT%20WHERE%20%7BGRAPH%20%3Curn%3Aversions%3E%20%7B%3Fs%20%3Fp%20%3Fo%7D%7D";
+    let construct = &construct.replace("CONSTRUCT%20WHERE", "CONSTRUCT%20%7B%3Fs%20%3Fp%20%3Fo%7D%20WHERE");
+    let select = "/sparql?query=SELECT%20*%20%7BGRAPH%20%3Curn%3Aversions%3E%20%7B%3Fs%20%3Fp%20%3Fo%7D%7D";
+    let graph = "/graphs?graph=urn%3Aversions";
+    let turtle = "text/turtle;version=1.1, application/trig;version=1.2-basic;q=0.5, */*;q=0.1";
+    let json = "application/sparql-results+json;version=1.1, text/csv;q=0.1";
+    let quads = "application/trig;version=1.1, application/n-quads;q=0.1";
+    let basic = "text/turtle;version=1.2-basic";
+    // classic terms, then a direction, then a triple term
+    insert("<urn:a> <urn:p> 1");
+    for target in [construct.as_str(), graph] {
+        assert_eq!(asked(target, turtle), "text/turtle");
+        assert_eq!(asked(target, basic), "text/turtle; version=1.2-basic");
+    }
+    assert_eq!(asked(select, json), "application/sparql-results+json");
+    assert_eq!(asked("/graphs", quads), "application/trig");
+    insert("<urn:a> <urn:p> \"x\"@en--ltr");
+    for target in [construct.as_str(), graph] {
+        assert_eq!(asked(target, turtle), "application/trig; version=1.2-basic");
+        assert_eq!(asked(target, basic), "text/turtle; version=1.2-basic");
+    }
+    assert_eq!(asked(select, json), "text/csv");
+    assert_eq!(asked("/graphs", quads), "application/n-quads");
+    let refused = asked(select, "application/sparql-results+json;version=1.1");
+    assert!(refused.starts_with("406 ") && refused.contains("\"x\"@en--ltr cannot be written"), "{refused}");
+    insert("<urn:a> <urn:p> <<( <urn:b> <urn:q> \"1\" )>>");
+    for target in [construct.as_str(), graph] {
+        assert_eq!(asked(target, turtle), "application/n-triples");
+        let refused = asked(target, basic);
+        assert!(refused.starts_with("406 ") && refused.contains("Basic has no triple terms"), "{refused}");
+        assert_eq!(asked(target, "application/ld+json, text/turtle;q=0.1"), "text/turtle");
+    }
+    assert!(asked("/graphs", "application/trig;version=1.2-basic").starts_with("406 "));
+    assert_eq!(asked("/graphs", "application/ld+json, application/trig;q=0.1"), "application/trig");
+}
+
+#[test]
+fn a_tag_is_of_a_version() {
+    let (_dir, server, [_, all]) = serve();
+    let tags = ["", ";version=1.1", ";version=1.2"]
+        .map(|version| dumped(&server, &format!("application/n-quads{version}"), &all).1);
+    assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2], "{tags:?}");
+    let of_query = |version: &str| {
+        let query = "/sparql?query=CONSTRUCT%20%7B%3Fs%20%3Fp%20%3Fo%7D%20%7B%3Fs%20%3Fp%20%3Fo%7D";
+        let (head, _) = send(&server, "GET", query, &format!("Accept: text/turtle{version}\r\n"), "", &all);
+        head.lines().find(|line| line.to_ascii_lowercase().starts_with("etag")).unwrap().to_owned()
+    };
+    assert_ne!(of_query(";version=1.1"), of_query(""));
+    // the answer of one version is not the one that a client of another has
+    let newest = tags[0].split_once(": ").unwrap().1;
+    let again = |accept: &str| {
+        let headers = format!("Accept: {accept}\r\nIf-None-Match: {newest}\r\n");
+        send(&server, "GET", "/graphs", &headers, "", &all).0[9..12].to_owned()
+    };
+    assert_eq!([again("application/n-quads"), again("application/n-quads;version=1.1")], ["304", "200"]);
+}

@@ -6,9 +6,13 @@ mod support;
 use std::fmt::Write as _;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use snowmelt_server::{MOST_REFUSED, ServerConfig, ServerLimits};
+use snowmelt_sparql::{
+    RemoteAnswer, RemoteDocument, RemoteEndpoints, RemoteFault, RemotePart, RemoteQuestion, RemoteTotals,
+};
 
 use support::{Running, config, read_answer};
 
@@ -288,6 +292,54 @@ fn a_query_ends_with_its_client() {
     assert_eq!(status(&server.ask(&get("ASK {}"))), "200");
 }
 
+/// An endpoint that never sends a row.
+#[derive(Debug)]
+struct Mute;
+
+impl RemoteAnswer for Mute {
+    fn next(&mut self, wait: Duration) -> Result<RemotePart, RemoteFault> {
+        std::thread::sleep(wait);
+        Ok(RemotePart::Waiting)
+    }
+}
+
+impl RemoteEndpoints for Mute {
+    fn select(&self, _: RemoteQuestion) -> Result<Box<dyn RemoteAnswer>, RemoteFault> {
+        Ok(Box::new(Self))
+    }
+
+    fn document(&self, _: &str, _: Box<dyn Fn() -> bool + Send>) -> Result<RemoteDocument, RemoteFault> {
+        unreachable!("nothing is loaded")
+    }
+
+    fn narrowed(&self, _: &[String]) -> Arc<dyn RemoteEndpoints> {
+        Arc::new(Self)
+    }
+
+    fn totals(&self) -> Vec<RemoteTotals> {
+        Vec::new()
+    }
+}
+
+/// Others wait for an update that waits for an endpoint: not for long.
+#[test]
+fn an_update_waits_for_endpoints_for_so_long() {
+    assert!(ServerLimits::default().remote_wait.is_some());
+    let limits = ServerLimits { remote_wait: Some(SHORT), timeout: Some(LONG), ..patient() };
+    let config = ServerConfig { limits, remote: Some(Arc::new(Mute)), ..config() };
+    let server = Running::start("<urn:a> <urn:b> <urn:c> .", config);
+    let insert = |silent: &str| {
+        format!(
+            "INSERT {{ <urn:a> <urn:b> ?o }} WHERE {{ SERVICE {silent} <http://e/> {{ ?s <urn:p> ?o }} }}"
+        )
+    };
+    let ended = server.update(&insert(""));
+    assert_eq!(status(&ended), "504", "{ended:?}");
+    assert!(ended.1.contains("the update has waited for endpoints for 300ms"), "{ended:?}");
+    assert!(ended.1.contains("--service-wait") && !ended.1.contains("--service-timeout"), "{ended:?}");
+    assert_eq!(status(&server.update(&insert("SILENT"))), "200");
+}
+
 #[test]
 fn there_is_a_time_limit() {
     assert!(ServerLimits::default().timeout.is_some());
@@ -380,7 +432,12 @@ fn a_long_update_passes_through_a_file() {
     assert!(done.1.contains("\"inserted\":200000"), "{done:?}");
     let nodes = server.get("SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s <urn:long> ?o }", "text/csv");
     assert_eq!(nodes.1, "n\r\n7\r\n");
-    let one = server.update(&format!("INSERT DATA {{ <urn:a> <urn:p> 1{} }}", ",1".repeat(4 << 20)));
+    let ones = ",1".repeat(4 << 20);
+    let one = server.update(&format!("INSERT DATA {{ <urn:a> <urn:p> 1{ones} }}"));
+    assert_eq!(status(&one), "200", "{one:?}");
+    assert!(one.1.contains("\"inserted\":1,"), "{one:?}");
+    let values = format!(", \"{}\"", "x".repeat(100_000)).repeat(20);
+    let one = server.update(&format!("DELETE WHERE {{ ?s <urn:p> 1{values} }}"));
     assert_eq!(status(&one), "413", "{one:?}");
     assert!(one.1.contains("--max-update"), "{one:?}");
     let cut = server.update(&format!("INSERT DATA {{ {data} <urn:s> "));

@@ -7,12 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use snowmelt_database::meters::{Activity, SampleKind, SampleValue};
 use snowmelt_database::{Mode, OpenOptions};
 use snowmelt_graph::GraphDatabase;
+use snowmelt_server::ServerConfig;
+use snowmelt_sparql::{
+    RemoteAnswer, RemoteDocument, RemoteEndpoints, RemoteFault, RemoteQuestion, RemoteTotals, RemoteUse,
+};
 use support::{Running, config};
 
 /// Names of all values, as paths: `a.b` for members, `a[].b` for those of a list's entries.
@@ -54,11 +59,34 @@ fn without_members(name: String) -> String {
     }
 }
 
+/// An endpoint elsewhere that was asked before.
+#[derive(Debug)]
+struct AskedBefore;
+
+impl RemoteEndpoints for AskedBefore {
+    fn select(&self, _: RemoteQuestion) -> Result<Box<dyn RemoteAnswer>, RemoteFault> {
+        unreachable!("these tests ask it nothing")
+    }
+
+    fn document(&self, _: &str, _: Box<dyn Fn() -> bool + Send>) -> Result<RemoteDocument, RemoteFault> {
+        unreachable!("these tests ask it nothing")
+    }
+
+    fn narrowed(&self, _: &[String]) -> Arc<dyn RemoteEndpoints> {
+        Arc::new(Self)
+    }
+
+    fn totals(&self) -> Vec<RemoteTotals> {
+        let done = RemoteUse { requests: 3, ..RemoteUse::default() };
+        vec![RemoteTotals { endpoint: "http://e:80".to_owned(), done, ..RemoteTotals::default() }]
+    }
+}
+
 #[test]
 fn meters_are_those_of_the_book() {
     let server = Running::start(
         "<urn:a> <urn:b> \"c\" .\n<urn:a> <urn:b> \"1\"^^<http://www.w3.org/2001/XMLSchema#integer> .",
-        config(),
+        ServerConfig { remote: Some(Arc::new(AskedBefore)), ..config() },
     );
     server.update("INSERT DATA { <urn:a> <urn:b> <urn:c> }");
     let (_, stats) = server.ask("GET /stats HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -85,7 +113,8 @@ const ABBREVIATED_UNITS: [&str; 14] =
 
 #[test]
 fn prometheus_has_every_meter_and_the_times_of_requests() {
-    let server = Running::start("<urn:a> <urn:b> \"c\" .", config());
+    let remote: Option<Arc<dyn RemoteEndpoints>> = Some(Arc::new(AskedBefore));
+    let server = Running::start("<urn:a> <urn:b> \"c\" .", ServerConfig { remote, ..config() });
     server.ask(&format!("{QUERY}\r\n"));
     server.update("INSERT DATA { <urn:a> <urn:b> <urn:c> }");
     // The entry of a request is given back when its answer has been taken.
@@ -153,6 +182,7 @@ fn prometheus_has_every_meter_and_the_times_of_requests() {
     };
     assert!(value("snowmelt_requests_answered_total") >= 2.0);
     assert_eq!(value("snowmelt_requests_refused_total"), 0.0);
+    assert_eq!(value("snowmelt_endpoints_requests_total{endpoint=\"http://e:80\"}"), 3.0);
     assert!(value("snowmelt_request_duration_seconds_sum{kind=\"query\"}") > 0.0);
     let (ready, _) = server.ask("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");

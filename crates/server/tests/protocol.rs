@@ -49,6 +49,18 @@ fn forms_formats_and_refusals() {
     ));
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
 
+    // "é" in Latin-1, in a body and in each kind of address
+    for asked in ["/sparql?query=ASK%7B%7D&using-graph-uri=%E9", "/stats?format=%E9", "/graphs?graph=u:%E9"] {
+        let (head, body) = server.ask(&format!("GET {asked} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert!(head.starts_with("HTTP/1.1 400") && body.contains("UTF-8"), "{asked}: {head}{body}");
+    }
+    let form = "update=INSERT+DATA+%7B+%3Curn:a%3E+%3Curn:b%3E+%22caf%E9%22+%7D";
+    let (head, body) = server.ask(&format!(
+        "POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+        form.len()
+    ));
+    assert!(head.starts_with("HTTP/1.1 400") && body.contains("caf"), "{head}{body}");
+
     let (head, body) = server.get("SELECT nonsense", "*/*");
     assert!(head.starts_with("HTTP/1.1 400") && body.contains("line 1"), "{head}{body}");
     assert!(server.get(one, "image/png").0.starts_with("HTTP/1.1 406"));

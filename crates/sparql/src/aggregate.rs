@@ -14,10 +14,9 @@ mod sum;
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{TermId, TermKind, TermRef};
-use spargebra::algebra::{AggregateExpression, AggregateFunction};
 
+use crate::algebra::GroupFunction;
 use crate::bounds::Held;
-use crate::expr::CompileError;
 use crate::value::{TermError, TermStore, Terms, Value};
 use best::Best;
 use sum::Total;
@@ -65,7 +64,7 @@ enum GroupStates {
     Sample(Vec<TermId>),
     Concat {
         groups: Vec<Concat>,
-        separator: String,
+        separator: Box<str>,
     },
 }
 
@@ -77,19 +76,14 @@ enum Concat {
 }
 
 impl Aggregate {
-    /// The accumulator of an aggregate; custom aggregates are refused.
-    pub fn new(expression: &AggregateExpression) -> Result<Self, CompileError> {
-        let (state, distinct) = match expression {
-            AggregateExpression::CountSolutions { distinct } => {
-                (GroupStates::Count { groups: Vec::new(), all: true }, *distinct)
-            }
-            AggregateExpression::FunctionCall { name, distinct, .. } => (Self::state(name)?, *distinct),
-        };
+    /// The accumulator of an aggregate.
+    pub(crate) fn new(function: &GroupFunction, is_distinct: bool) -> Self {
+        let state = Self::state(function);
         // A value more or less of a kind changes neither the least, nor the greatest, nor that
         // there is one.
         let matters = !matches!(state, GroupStates::Best { .. } | GroupStates::Sample(_));
-        let distinct = (distinct && matters).then(DistinctArguments::default);
-        Ok(Aggregate { state, distinct, held: Held::default() })
+        let distinct = (is_distinct && matters).then(DistinctArguments::default);
+        Aggregate { state, distinct, held: Held::default() }
     }
 
     /// Has the texts held in a query's memory.
@@ -97,22 +91,19 @@ impl Aggregate {
         Aggregate { held, ..self }
     }
 
-    fn state(name: &AggregateFunction) -> Result<GroupStates, CompileError> {
-        Ok(match name {
-            AggregateFunction::Count => GroupStates::Count { groups: Vec::new(), all: false },
-            AggregateFunction::Sum => GroupStates::Sum { groups: Vec::new(), bytes: 0 },
-            AggregateFunction::Avg => GroupStates::Average { groups: Vec::new(), bytes: 0 },
-            AggregateFunction::Min => GroupStates::Best { groups: Vec::new(), max: false, bytes: 0 },
-            AggregateFunction::Max => GroupStates::Best { groups: Vec::new(), max: true, bytes: 0 },
-            AggregateFunction::Sample => GroupStates::Sample(Vec::new()),
-            AggregateFunction::GroupConcat { separator } => GroupStates::Concat {
-                groups: Vec::new(),
-                separator: separator.clone().unwrap_or_else(|| " ".to_owned()),
-            },
-            AggregateFunction::Custom(iri) => {
-                return Err(CompileError::Unsupported(format!("aggregate {iri}")));
+    fn state(function: &GroupFunction) -> GroupStates {
+        match function {
+            GroupFunction::CountRows => GroupStates::Count { groups: Vec::new(), all: true },
+            GroupFunction::Count => GroupStates::Count { groups: Vec::new(), all: false },
+            GroupFunction::Sum => GroupStates::Sum { groups: Vec::new(), bytes: 0 },
+            GroupFunction::Avg => GroupStates::Average { groups: Vec::new(), bytes: 0 },
+            GroupFunction::Min => GroupStates::Best { groups: Vec::new(), max: false, bytes: 0 },
+            GroupFunction::Max => GroupStates::Best { groups: Vec::new(), max: true, bytes: 0 },
+            GroupFunction::Sample => GroupStates::Sample(Vec::new()),
+            GroupFunction::Concat(separator) => {
+                GroupStates::Concat { groups: Vec::new(), separator: separator.clone() }
             }
-        })
+        }
     }
 
     /// Whether it counts distinct solutions: then [`Aggregate::update_rows`] is to be called
@@ -148,8 +139,8 @@ impl Aggregate {
     pub fn resize(&mut self, groups: usize) {
         match &mut self.state {
             GroupStates::Count { groups: g, .. } => g.resize(groups, 0),
-            GroupStates::Sum { groups: g, .. } => g.resize(groups, Total::ZERO),
-            GroupStates::Average { groups: g, .. } => g.resize(groups, (Total::ZERO, 0)),
+            GroupStates::Sum { groups: g, .. } => g.resize(groups, Total::Nothing),
+            GroupStates::Average { groups: g, .. } => g.resize(groups, (Total::Nothing, 0)),
             GroupStates::Best { groups: g, .. } => g.resize_with(groups, Best::default),
             GroupStates::Sample(g) => g.resize(groups, TermId::UNDEF),
             GroupStates::Concat { groups: g, .. } => g.resize_with(groups, || Concat::Empty),

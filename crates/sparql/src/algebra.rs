@@ -1,6 +1,6 @@
 //! The algebra of a query: what is asked, before it is decided how.
 //!
-//! spargebra's tree is turned into [`Node`]s by [`translate`]: variables become dense numbers
+//! The tree of a text is turned into [`Node`]s by [`translate`]: variables become dense numbers
 //! with SPARQL's scopes already resolved (a variable hidden by a sub-select gets a number of
 //! its own, a filter's variable that is not in scope becomes one that is never bound),
 //! constants become numbered [`Const`]s so that one algebra serves all queries of one shape,
@@ -8,21 +8,32 @@
 //!
 //! Invariant: within one [`Algebra`] equal numbers mean the same variable everywhere.
 
+pub(crate) mod bind;
+pub(crate) mod consts;
 mod existence;
+mod expr;
 mod mentions;
 pub(crate) mod names;
+mod path;
 mod scope;
+mod service;
 pub(crate) mod translate;
 mod vars;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use spargebra::algebra::{AggregateExpression, Expression, Function, PropertyPathExpression};
-use spargebra::term::Variable;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use crate::bounds::with_room;
-use crate::text::parameter::ConstTerm;
 
+use consts::ConstTerm;
+pub(crate) use expr::{
+    AggregateExpression, BinaryOperator, Called, Expression, ExpressionText, Function, GroupFunction, Param,
+    UnaryOperator,
+};
+pub(crate) use path::PropertyPath;
 pub(crate) use scope::Scope;
+pub(crate) use service::{Service, TextPiece};
 pub(crate) use vars::VarSet;
 
 /// A variable's number within one query.
@@ -56,9 +67,11 @@ pub(crate) enum GraphSlot {
     Default,
     /// one named graph, or each in turn
     Named(Slot),
+    /// none: the pattern is of triple terms, and this is the term's own place
+    TripleTerm(Slot),
 }
 
-/// One triple pattern in its graph.
+/// One triple pattern in its graph, or the pattern of a triple term, whose parts are in no graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
     pub s: Slot,
@@ -79,11 +92,17 @@ impl Pattern {
         set
     }
 
+    /// Its place behind subject, predicate and object.
     pub fn graph_slot(&self) -> Option<Slot> {
         match self.g {
             GraphSlot::Default => None,
-            GraphSlot::Named(slot) => Some(slot),
+            GraphSlot::Named(slot) | GraphSlot::TripleTerm(slot) => Some(slot),
         }
+    }
+
+    /// The place of the term, where the pattern is of triple terms.
+    pub fn triple_term(&self) -> Option<Slot> {
+        if let GraphSlot::TripleTerm(slot) = self.g { Some(slot) } else { None }
     }
 }
 
@@ -131,12 +150,14 @@ pub(crate) enum Node {
     Pattern(Pattern),
     Path {
         s: Slot,
-        path: PropertyPathExpression,
+        path: PropertyPath,
         o: Slot,
         g: GraphSlot,
     },
     /// the names of the named graphs; of a constant, one solution that binds nothing if it is one
     GraphNames(Slot),
+    /// a pattern that an endpoint elsewhere answers
+    Service(Arc<Service>),
     /// inside the right side of the [`Node::Apply`] of the same `row`: the rows it is evaluated
     /// for
     Context {
@@ -223,6 +244,7 @@ impl Node {
             | Self::Pattern(_)
             | Self::Path { .. }
             | Self::GraphNames(_)
+            | Self::Service(_)
             | Self::Context { .. }
             | Self::Values { .. } => Vec::new(),
             Self::Join(nodes) | Self::Union(nodes) => nodes.iter().collect(),
@@ -260,7 +282,7 @@ impl Node {
             Self::Extend { expr, .. } => vec![expr],
             Self::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
             Self::Group { aggregates, .. } => {
-                aggregates.iter().filter_map(|(_, aggregate)| argument(aggregate)).collect()
+                aggregates.iter().filter_map(|(_, aggregate)| aggregate.argument.as_ref()).collect()
             }
             _ => Vec::new(),
         }
@@ -286,6 +308,19 @@ pub(crate) enum TemplateSlot {
     Const(Const),
     /// the n-th blank node of the template
     Blank(u32),
+    /// a triple term, of whose parts one is no constant
+    Triple(Box<[TemplateSlot; 3]>),
+}
+
+impl TemplateSlot {
+    /// The variables in it.
+    pub fn vars(&self) -> Vec<Var> {
+        match self {
+            Self::Var(v) => vec![*v],
+            Self::Const(_) | Self::Blank(_) => Vec::new(),
+            Self::Triple(parts) => parts.iter().flat_map(Self::vars).collect(),
+        }
+    }
 }
 
 /// The graphs a query sees. `None`: the stored default graph, and all named graphs.
@@ -313,10 +348,8 @@ pub(crate) struct Algebra {
     pub form: Form,
     pub root: Node,
     pub dataset: Dataset,
-    /// a unique name per variable; expressions use it
-    pub names: Vec<Variable>,
-    /// their numbers
-    pub numbers: FxHashMap<Variable, Var>,
+    /// of each variable the name that the text has for it
+    pub names: Vec<String>,
     pub consts: Vec<ConstTerm>,
     pub base: Option<String>,
     /// stack bytes that going over it takes
@@ -330,179 +363,29 @@ impl Drop for Algebra {
     }
 }
 
-/// The argument of an aggregate; COUNT(*) has none.
-fn argument(aggregate: &AggregateExpression) -> Option<&Expression> {
-    match aggregate {
-        AggregateExpression::FunctionCall { expr, .. } => Some(expr),
-        AggregateExpression::CountSolutions { .. } => None,
-    }
-}
-
 impl Algebra {
     /// Whether it calls BNODE(string), whose nodes are told apart by counting.
     pub fn names_blanks(&self) -> bool {
-        self.calls(|function, args| *function == Function::BNode && !args.is_empty())
-    }
-
-    /// Whether the same query on the same data may give something else.
-    pub fn is_volatile(&self) -> bool {
-        use Function as F;
-        self.calls(|function, _| matches!(function, F::Now | F::Rand | F::Uuid | F::StrUuid | F::BNode))
-    }
-
-    fn calls(&self, is_it: impl Fn(&Function, &[Expression]) -> bool) -> bool {
         let mut found = false;
-        for expr in self.root.all().into_iter().flat_map(Node::expressions) {
-            visit(expr, &mut |part| {
-                found |= matches!(part, Expression::FunctionCall(function, args) if is_it(function, args));
-            });
-        }
+        self.each_call(|function, args| {
+            found |= function == Called::Keyword(Function::BNode) && !args.is_empty();
+        });
         found
     }
 
-    /// The number behind a name of an expression.
-    pub fn var(&self, name: &Variable) -> Option<Var> {
-        self.numbers.get(name).copied()
+    /// Whether endpoints elsewhere have a part in its answer.
+    pub fn asks_elsewhere(&self) -> bool {
+        self.root.all().into_iter().any(|node| matches!(node, Node::Service(_)))
     }
 
-    /// The variables an expression reads (EXISTS has been taken out before).
-    pub fn vars_of(&self, expr: &Expression) -> VarSet {
-        let mut set = VarSet::default();
-        visit(expr, &mut |e| {
-            if let Expression::Variable(v) | Expression::Bound(v) = e {
-                set.extend(self.var(v));
-            }
-        });
-        set
-    }
-}
-
-/// Calls `f` for the expression and all its parts, not entering EXISTS.
-pub(crate) fn visit<'a>(expr: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
-    use Expression as E;
-    f(expr);
-    match expr {
-        E::Or(..) => chained(expr, or).into_iter().for_each(|e| visit(e, f)),
-        E::And(..) => chained(expr, and).into_iter().for_each(|e| visit(e, f)),
-        E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => {
-            visit(a, f);
-            visit(b, f);
-        }
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => visit(a, f),
-        E::If(a, b, c) => {
-            visit(a, f);
-            visit(b, f);
-            visit(c, f);
-        }
-        E::In(a, list) => {
-            visit(a, f);
-            list.iter().for_each(|e| visit(e, f));
-        }
-        E::Coalesce(list) | E::FunctionCall(_, list) => list.iter().for_each(|e| visit(e, f)),
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => {}
-    }
-}
-
-/// The two sides of `||`.
-pub(crate) fn or(e: &Expression) -> Option<(&Expression, &Expression)> {
-    if let Expression::Or(a, b) = e { Some((a, b)) } else { None }
-}
-
-/// The two sides of `&&`.
-pub(crate) fn and(e: &Expression) -> Option<(&Expression, &Expression)> {
-    if let Expression::And(a, b) = e { Some((a, b)) } else { None }
-}
-
-/// The parts that one connective joins, in order. A loop: the parser makes of a thousand parts
-/// a tree of a thousand levels.
-pub(crate) fn chained(
-    expr: &Expression,
-    sides: fn(&Expression) -> Option<(&Expression, &Expression)>,
-) -> Vec<&Expression> {
-    let (mut parts, mut open) = (Vec::new(), vec![expr]);
-    while let Some(e) = open.pop() {
-        match sides(e) {
-            Some((a, b)) => open.extend([b, a]),
-            None => parts.push(e),
-        }
-    }
-    parts
-}
-
-/// Joins parts by an associative connective in as few levels as there can be.
-fn balanced(
-    mut parts: Vec<Expression>,
-    make: fn(Box<Expression>, Box<Expression>) -> Expression,
-) -> Expression {
-    while parts.len() > 1 {
-        let mut half = Vec::with_capacity(parts.len().div_ceil(2));
-        let mut open = parts.into_iter();
-        while let Some(a) = open.next() {
-            half.push(match open.next() {
-                Some(b) => make(Box::new(a), Box::new(b)),
-                None => a,
+    /// Calls `f` for each call of a function.
+    pub fn each_call(&self, mut f: impl FnMut(Called<'_>, &[Expression])) {
+        for expr in self.root.all().into_iter().flat_map(Node::expressions) {
+            expr.visit(&mut |part| match part {
+                Expression::Call(function, args) => f(Called::Keyword(*function), args),
+                Expression::Custom(iri, args) => f(Called::Iri(iri), args),
+                _ => {}
             });
         }
-        parts = half;
     }
-    parts.pop().expect("a connective has parts")
-}
-
-/// The expression with each part passed through `f`, leaves first; of a chain of `||` or
-/// `&&` the parts and the whole. EXISTS is handed to `f` whole.
-pub(crate) fn map<Err>(
-    expr: &Expression,
-    f: &mut impl FnMut(Expression) -> Result<Expression, Err>,
-) -> Result<Expression, Err> {
-    use Expression as E;
-    macro_rules! two {
-        ($variant:ident, $a:expr, $b:expr) => {
-            E::$variant(Box::new(map($a, f)?), Box::new(map($b, f)?))
-        };
-    }
-    let mapped = match expr {
-        E::Or(..) => {
-            let parts = chained(expr, or).into_iter().map(|e| map(e, f)).collect::<Result<_, _>>()?;
-            balanced(parts, E::Or)
-        }
-        E::And(..) => {
-            let parts = chained(expr, and).into_iter().map(|e| map(e, f)).collect::<Result<_, _>>()?;
-            balanced(parts, E::And)
-        }
-        E::Equal(a, b) => two!(Equal, a, b),
-        E::SameTerm(a, b) => two!(SameTerm, a, b),
-        E::Greater(a, b) => two!(Greater, a, b),
-        E::GreaterOrEqual(a, b) => two!(GreaterOrEqual, a, b),
-        E::Less(a, b) => two!(Less, a, b),
-        E::LessOrEqual(a, b) => two!(LessOrEqual, a, b),
-        E::Add(a, b) => two!(Add, a, b),
-        E::Subtract(a, b) => two!(Subtract, a, b),
-        E::Multiply(a, b) => two!(Multiply, a, b),
-        E::Divide(a, b) => two!(Divide, a, b),
-        E::UnaryPlus(a) => E::UnaryPlus(Box::new(map(a, f)?)),
-        E::UnaryMinus(a) => E::UnaryMinus(Box::new(map(a, f)?)),
-        E::Not(a) => E::Not(Box::new(map(a, f)?)),
-        E::If(a, b, c) => E::If(Box::new(map(a, f)?), Box::new(map(b, f)?), Box::new(map(c, f)?)),
-        E::In(a, list) => E::In(Box::new(map(a, f)?), map_all(list, f)?),
-        E::Coalesce(list) => E::Coalesce(map_all(list, f)?),
-        E::FunctionCall(function, list) => E::FunctionCall(function.clone(), map_all(list, f)?),
-        E::NamedNode(_) | E::Literal(_) | E::Variable(_) | E::Bound(_) | E::Exists(_) => expr.clone(),
-    };
-    f(mapped)
-}
-
-fn map_all<Err>(
-    list: &[Expression],
-    f: &mut impl FnMut(Expression) -> Result<Expression, Err>,
-) -> Result<Vec<Expression>, Err> {
-    list.iter().map(|e| map(e, f)).collect()
 }

@@ -9,8 +9,8 @@ pub(crate) mod text_limits;
 
 pub(crate) use ended::{document_failed, stopped};
 pub(crate) use snowmelt_query::{
-    Active, Deep, Held, Line, MemoryShare, MemoryWait, QueryLimits as Limits, Shares, Stop, TextKind,
-    TextMemory, TextRoom, text_bytes, with_room,
+    Active, Deep, Held, Line, MemoryShare, MemoryWait, QueryLimits as Limits, Resting, Shares, Stop,
+    TextKind, TextMemory, TextRoom, text_bytes, with_room,
 };
 pub use text_limits::TextLimits;
 pub(crate) use text_limits::plan_stack_bytes;

@@ -1,6 +1,6 @@
 //! The engine: query text in, results out.
 //!
-//! 1. The text is split into shape and parameters; the shape's [`Template`] (parsed,
+//! 1. The text has a shape and parameters ([`QueryText`]); the shape's [`Template`] (parsed,
 //!    translated, rewritten) comes from the cache or is made.
 //! 2. The constants are resolved: those of the shape once, the parameters in one dictionary
 //!    call.
@@ -22,6 +22,7 @@ mod grammars;
 mod graph;
 #[cfg(test)]
 mod hostile;
+mod key;
 mod query_text;
 mod reads;
 mod result;
@@ -39,11 +40,13 @@ use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_database::meters::Activity;
 use snowmelt_database::{Account, Reservation, WaitSign};
-use snowmelt_graph::{GraphDatabase, GraphView, Session, Term};
-use spargebra::Query;
-use spargebra::term::NamedNode;
+use snowmelt_graph::{GraphDatabase, GraphView, Namespaces, Session, Term};
+use snowmelt_syntax::tree::Query;
+use snowmelt_syntax::{ParseOptions, Shape};
 
-use crate::algebra::{Algebra, Form, Var};
+use crate::algebra::consts::GroundTerm;
+use crate::algebra::{Algebra, Form, Var, bind};
+use crate::bounds::text_limits::{TREE_BYTES, check_memory, query_bytes, usual_bytes};
 use crate::bounds::{
     Active, Deep, Limits, Line, MemoryShare, MemoryWait, Shares, TextKind, TextLimits, TextMemory, TextRoom,
     text_bytes, with_room,
@@ -51,17 +54,19 @@ use crate::bounds::{
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
 use crate::exec::{BatchSizes, Boxed, Profile, Run, RunningQuery, SharedScans, build, build_input};
-use crate::functions::KeptPatterns;
-use crate::text::parameter::GroundTerm;
-use crate::text::weight::Weight;
-use crate::text::{bind, shape, syntax};
+use crate::functions::{CustomFunctions, KeptPatterns};
+use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
+use crate::text::prefixes::KeptPrefixes;
+use crate::text::syntax;
 use crate::value::LocalTerms;
-use query_text::QueryText;
+use key::TemplateKey;
 use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
 
+pub use describe::DescribeForm;
 pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
+pub use query_text::QueryText;
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
@@ -117,12 +122,24 @@ pub struct QueryOptions {
     /// Values of variables, by name without question mark: as if each stood in the text in its
     /// variable's place. IRIs and literals.
     pub bindings: Vec<(String, Term)>,
+    /// Endpoints that SERVICE may ask; none when not given.
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
+    /// How long those are waited for in all; no limit when not given.
+    pub remote_wait: Option<Arc<RemoteWait>>,
+    /// Its slot, which it lends while it waits for those; none: nothing waits for its end.
+    pub slot: Option<Arc<dyn QuerySlot>>,
+    /// Functions of the program, by IRI.
+    pub functions: Arc<CustomFunctions>,
+    /// The triples that describe a resource.
+    pub describe: DescribeForm,
+    /// Prefixes that the text may use without declaring them.
+    pub prefixes: Arc<Namespaces>,
 }
 
 /// Answers SPARQL queries on one database. Shared by all threads.
 pub struct QueryEngine {
     db: Arc<GraphDatabase>,
-    templates: RwLock<FxHashMap<Box<str>, Arc<Template>>>,
+    templates: RwLock<FxHashMap<TemplateKey, Arc<Template>>>,
     predicates: Mutex<facts::Predicates>,
     /// queries under way
     active: Arc<AtomicUsize>,
@@ -144,6 +161,8 @@ struct QueryRequest<'a> {
     options: &'a QueryOptions,
     visible: Option<&'a VisibleGraphs>,
     limits: &'a Limits,
+    /// the memory that the trees of its text and its plan may take
+    text_bytes: usize,
 }
 
 /// Memory for a text that is about to be parsed.
@@ -216,20 +235,27 @@ impl QueryEngine {
     /// # Errors
     /// See [`QueryError`].
     pub fn query(&self, text: &str, options: &QueryOptions) -> Result<QueryResult, QueryError> {
+        self.query_of(&QueryText::new(text), options)
+    }
+
+    /// Begins a query whose text was asked about before.
+    ///
+    /// # Errors
+    /// As [`QueryEngine::query`].
+    pub fn query_of(&self, text: &QueryText<'_>, options: &QueryOptions) -> Result<QueryResult, QueryError> {
         let begun = Instant::now();
         let limits = limits(options);
-        self.start(self.prepare(text, options, &limits)?, text, options, begun)
+        let prepared = self.prepare(text, options, &limits)?;
+        self.start(prepared, options, begun)
     }
 
     /// The recent duration of queries of this text's shape, from the text to the end of the result:
     /// that of the longest, which decays with each shorter one. `None` if none is remembered.
-    pub fn expected(&self, text: &str, options: &QueryOptions) -> Option<Duration> {
-        if text.len() > KEPT_TEXT_BYTES || options.view.is_some() {
+    pub fn expected(&self, text: &QueryText<'_>, options: &QueryOptions) -> Option<Duration> {
+        if text.given().len() > KEPT_TEXT_BYTES || options.view.is_some() {
             return None;
         }
-        let shaped = shape::shape(text);
-        let text = shaped.as_ref().map_or(text, |shaped| &shaped.text);
-        self.templates.read().get(&*cache_key(text, options, None))?.took()
+        self.templates.read().get(&TemplateKey::new(text.shape().key, options, None))?.took()
     }
 
     /// Begins a query on what a session sees, for example that of a transaction. Its text is parsed
@@ -243,9 +269,11 @@ impl QueryEngine {
         text: &str,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
-        self.parsed(&QueryText::new(text), options.base.as_deref(), |mut query, parsed| {
+        let prefixes = KeptPrefixes(&options.prefixes);
+        let parse = ParseOptions { limits: self.text_limits, ..parse_options(options, &prefixes) };
+        syntax::with_query(text, &parse, |mut query| {
             bind::bind_query(&mut query, &options.bindings, 0)?;
-            self.query_in(session, &query, parsed, options)
+            self.query_in(session, &query, options)
         })
     }
 
@@ -255,25 +283,24 @@ impl QueryEngine {
     }
 
     /// Begins a parsed query on what a session sees: the WHERE of an update. Nothing of it is
-    /// kept. The thread has `room` for it.
+    /// kept. The thread has room for its tree.
     pub(crate) fn query_in(
         &self,
         session: Session,
         query: &Query,
-        parsed: Parsed<'_>,
         options: &QueryOptions,
     ) -> Result<QueryResult, QueryError> {
         let begun = Instant::now();
         let mut source = GraphSource::new(self.seen_session(session, options.view.as_ref()));
         let limits = limits(options);
-        let text = parsed.text;
         let params = bind::params(&options.bindings)?;
         let view = options.view.as_ref();
         let visible = view.map(|view| VisibleGraphs::resolve(view, &mut source, &limits)).transpose()?;
-        let request = QueryRequest { options, visible: visible.as_ref(), limits: &limits };
-        let template = Template::new(query, parsed, request, &params, self, &mut source)?;
+        let request =
+            QueryRequest { options, visible: visible.as_ref(), limits: &limits, text_bytes: usize::MAX };
+        let template = Template::new(query, 0, request, &params, self, &mut source)?;
         let prepared = self.plan(Arc::new(template), params, source, options, &limits, None)?;
-        self.start(prepared, text, options, begun)
+        self.start(prepared, options, begun)
     }
 
     /// The session, limited to the graphs of a view if one is given.
@@ -287,16 +314,14 @@ impl QueryEngine {
     fn start(
         &self,
         prepared: Prepared,
-        text: &str,
         options: &QueryOptions,
         begun: Instant,
     ) -> Result<QueryResult, QueryError> {
         let Prepared { template, mut run, text: reserved } = prepared;
-        let root = runnable(&mut run, text)?;
+        let root = runnable(&mut run)?;
         let planning = begun.elapsed();
         run.announce_constants()?;
-        let mut result =
-            QueryResult::new(Timing { template, begun }, root, run, options.triples_are_distinct, reserved)?;
+        let mut result = QueryResult::new(Timing { template, begun }, root, run, options, reserved)?;
         (result.planning, result.told) = (planning, options.rows.clone());
         Ok(result)
     }
@@ -316,7 +341,7 @@ impl QueryEngine {
     pub fn explanation(&self, text: &str, options: &QueryOptions) -> Result<Explanation, QueryError> {
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { run, .. } = self.prepare(text, options, &limits)?;
+        let Prepared { run, .. } = self.prepare(&QueryText::new(text), options, &limits)?;
         Ok(with_room(run.query.plan.room, || explain::explain(&run, None)))
     }
 
@@ -338,13 +363,14 @@ impl QueryEngine {
         let start = Instant::now();
         let limits = limits(options);
         refuse_under_view(options)?;
-        let Prepared { template, mut run, text: reserved } = self.prepare(text, options, &limits)?;
+        let Prepared { template, mut run, text: reserved } =
+            self.prepare(&QueryText::new(text), options, &limits)?;
         let planning = start.elapsed();
         run.profile = Some(Profile::new(run.query.plan.nodes));
-        let root = runnable(&mut run, text)?;
+        let root = runnable(&mut run)?;
         run.announce_constants()?;
         let timing = Timing { template, begun: start };
-        let mut result = QueryResult::new(timing, root, run, options.triples_are_distinct, reserved)?;
+        let mut result = QueryResult::new(timing, root, run, options, reserved)?;
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
@@ -356,44 +382,67 @@ impl QueryEngine {
         Ok(Explanation { outcome: Some(outcome), ..told })
     }
 
-    fn prepare(&self, text: &str, options: &QueryOptions, limits: &Limits) -> Result<Prepared, QueryError> {
-        let text = &QueryText::new(text);
-        let bytes = text.text.len();
-        if bytes > SHORT_TEXT_BYTES {
-            // A text beyond a limit is told which one.
-            text.measure(&self.text_limits)?;
-        }
+    fn prepare(
+        &self,
+        text: &QueryText<'_>,
+        options: &QueryOptions,
+        limits: &Limits,
+    ) -> Result<Prepared, QueryError> {
+        let bytes = text.given().len();
         let least = self.shares(options).least;
         let (wait, sign) = (options.memory_wait, sign_of(&options.account));
         let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
-        let reserved = self.reserve_text(demand, || text.weight(), limits)?;
-        let session = self.db.session()?;
-        let session = match &options.account {
-            Some(account) => session.charged_to(account),
-            None => session,
-        };
-        let mut source = GraphSource::new(self.seen_session(session, options.view.as_ref()));
-        let view = options.view.as_ref();
-        let visible = view.map(|view| self.views.visible(view, &mut source, limits)).transpose()?;
-        let request = QueryRequest { options, visible: visible.as_ref(), limits };
-        let (template, params) = self.template(text, request, &mut source)?;
+        let (reserved, (template, params, source)) = self.with_text_memory(&demand, limits, |most| {
+            let session = self.db.session()?;
+            let session = match &options.account {
+                Some(account) => session.charged_to(account),
+                None => session,
+            };
+            let mut source = GraphSource::new(self.seen_session(session, options.view.as_ref()));
+            let view = options.view.as_ref();
+            let visible = view.map(|view| self.views.visible(view, &mut source, limits)).transpose()?;
+            let request = QueryRequest { options, visible: visible.as_ref(), limits, text_bytes: most };
+            let (template, params) = self.template(text, request, &mut source)?;
+            Ok((template, params, source))
+        })?;
         self.plan(template, params, source, options, limits, reserved)
     }
 
-    /// Reserves memory for the trees and the plan of a long text, and the `least` of its query.
-    pub(crate) fn reserve_text(
+    /// Calls `parse` with the memory that a text's tree and plan may take, which is reserved, and
+    /// with more of it if that was too little ([`check_memory`]).
+    pub(crate) fn with_text_memory<T>(
         &self,
-        demand: TextDemand<'_>,
-        weigh: impl FnOnce() -> Weight,
+        demand: &TextDemand<'_>,
+        limits: &Limits,
+        mut parse: impl FnMut(usize) -> Result<T, QueryError>,
+    ) -> Result<(Option<TextMemory>, T), QueryError> {
+        let mut wanted = usual_bytes(demand.bytes);
+        loop {
+            let reserved = self.reserve_text(demand, wanted, limits)?;
+            let is_bound = reserved.is_some() && matches!(demand.kind, TextKind::Bounded);
+            match parse(if is_bound { wanted } else { usize::MAX }) {
+                Err(QueryError::TooLarge { limit: TREE_BYTES, most, .. }) if is_bound => {
+                    wanted = wanted.saturating_mul(2).max(most as usize);
+                }
+                done => return done.map(|done| (reserved, done)),
+            }
+        }
+    }
+
+    /// Reserves memory for the trees and the plan of a long text, and the `least` of its query.
+    fn reserve_text(
+        &self,
+        demand: &TextDemand<'_>,
+        wanted: usize,
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        let TextDemand { kind, bytes, least, wait, sign } = demand;
+        let TextDemand { kind, bytes, least, wait, sign } = *demand;
         if bytes <= SHORT_TEXT_BYTES {
             return Ok(None);
         }
         let (budget, pool) = (self.db.database().memory(), self.db.database().pool_bytes());
         let room = TextRoom { total: budget.total(), pool, least };
-        let bytes = text_bytes(kind, bytes, weigh().bytes(), room)?;
+        let bytes = text_bytes(kind, bytes, wanted, room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
         let waits = self.memory_waiting(sign);
         let sleep_ns = |ns| waits.sleep_ns(ns);
@@ -430,6 +479,7 @@ impl QueryEngine {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
         };
         let active = Active::new(&self.active);
+        let is_volatile = template.is_volatile(&options.functions);
         // cores that work for other queries are not forked to
         let cores = match options.threads {
             _ if template.is_counted || batches.is_wide => 1,
@@ -449,9 +499,16 @@ impl QueryEngine {
             threads: cores.saturating_sub(active.others).max(1),
             active,
             // reading the clock and calendar costs time
-            now: if template.is_volatile { DateTime::now() } else { DateTime::MIN },
+            now: if is_volatile { DateTime::now() } else { DateTime::MIN },
+            warnings: template.warnings(&options.functions),
+            functions: options.functions.clone(),
+            is_volatile,
             longest: self.db.database().longest_string_bytes(),
             locals: Arc::new(LocalTerms::held_by(memory.held())),
+            remote: options.remote.clone(),
+            remote_wait: options.remote_wait.clone(),
+            slot: options.slot.clone(),
+            account: options.account.clone(),
             kept_patterns: self.patterns.clone(),
             shared_scans: self.scans.clone(),
         };
@@ -495,80 +552,56 @@ impl QueryEngine {
         request: QueryRequest<'_>,
         source: &mut GraphSource,
     ) -> Result<(Arc<Template>, Vec<GroundTerm>), QueryError> {
-        let QueryRequest { options, visible, limits } = request;
-        let bytes = text.text.len();
-        let short = bytes <= KEPT_TEXT_BYTES && (bytes <= SHORT_TEXT_BYTES || !text.weight().grows());
+        let QueryRequest { options, visible, limits, .. } = request;
+        let bytes = text.given().len();
         let bound = bind::params(&options.bindings)?;
-        let has_shape = short && (visible.is_none() || !names_graphs(text.text));
-        if let Some(shaped) = if has_shape { shape::shape(text.text) } else { None } {
-            let key = cache_key(&shaped.text, options, visible);
-            let params = [shaped.params, bound.clone()].concat();
-            if let Some(template) = self.kept(&key, source, limits)? {
-                return Ok((template, params));
-            }
-            text.measure(&self.text_limits)?;
-            // a text that parses only as it was written is kept as it was written
-            if let Some(template) = self.shaped_template(&shaped.text, &params, text, request, source)? {
-                return Ok((self.keep(key, template), params));
-            }
+        if bytes > KEPT_TEXT_BYTES {
+            let template = self.made(text, None, request, &bound, source)?;
+            return Ok((Arc::new(template), bound));
         }
-        let key = cache_key(if short { text.text } else { "" }, options, visible);
-        if short && let Some(template) = self.kept(&key, source, limits)? {
-            return Ok((template, bound));
-        }
-        let template = self.parsed(text, options.base.as_deref(), |mut query, parsed| {
-            bind::bind_query(&mut query, &options.bindings, 0)?;
-            Template::new(&query, parsed, request, &bound, self, source)
-        })?;
-        Ok((if short { self.keep(key, template) } else { Arc::new(template) }, bound))
-    }
-
-    /// The template of a text without its constants, given that and the parameters; `None`
-    /// where that is no query.
-    fn shaped_template(
-        &self,
-        shaped: &str,
-        params: &[GroundTerm],
-        text: &QueryText<'_>,
-        request: QueryRequest<'_>,
-        source: &mut GraphSource,
-    ) -> Result<Option<Template>, QueryError> {
-        let options = request.options;
-        let mut is_query = false;
-        // measured on its own: where it was cut wrongly, it is another text
-        let shaped = QueryText::new(shaped);
-        let made = self.parsed(&shaped, options.base.as_deref(), |mut query, parsed| {
-            is_query = true;
-            bind::bind_query(&mut query, &options.bindings, params.len() - options.bindings.len())?;
-            let parsed = Parsed { text: text.text, ..parsed };
-            Template::new(&query, parsed, request, params, self, source).map(Some)
-        });
-        if is_query { made } else { Ok(None) }
-    }
-
-    /// Parses a text as a query, and calls `then` with room for what goes over its tree.
-    fn parsed<T>(
-        &self,
-        text: &QueryText<'_>,
-        base: Option<&str>,
-        then: impl FnOnce(Query, Parsed<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, QueryError> {
-        let apart = text.apart();
-        let (parsed, described, measure) = match apart.iris(base) {
-            Some(described) => (&*apart.text, described, text.measure(&self.text_limits)?),
-            None => (text.text, Vec::new(), self.text_limits.measure(text.text)?),
+        let own;
+        let shape = match visible.is_some() && names_graphs(text.given()) {
+            true => {
+                own = Shape::whole(text.given());
+                &own
+            }
+            false => text.shape(),
         };
-        let room = measure.stack_bytes();
-        with_room(room, || {
-            let query = syntax::parse(parsed, base)?;
-            then(query, Parsed { text: text.text, room, described: &described })
+        let key = TemplateKey::new(shape.key, options, visible);
+        let params: Vec<GroundTerm> = shape.params.iter().map(GroundTerm::of_text).chain(bound).collect();
+        if let Some(template) = self.kept(&key, source, limits)? {
+            return Ok((template, params));
+        }
+        let template = self.made(text, Some(shape), request, &params, source)?;
+        let is_kept = bytes <= SHORT_TEXT_BYTES || !template.has_grown;
+        Ok((if is_kept { self.keep(key, template) } else { Arc::new(template) }, params))
+    }
+
+    /// A new template of a text; its parameters are the constants of its shape, and then those of
+    /// the request.
+    fn made(
+        &self,
+        text: &QueryText<'_>,
+        shape: Option<&Shape>,
+        request: QueryRequest<'_>,
+        params: &[GroundTerm],
+        source: &mut GraphSource,
+    ) -> Result<Template, QueryError> {
+        let (text, bindings) = (text.given(), &request.options.bindings);
+        let limits = TextLimits { tree_bytes: request.text_bytes, ..self.text_limits };
+        let prefixes = KeptPrefixes(&request.options.prefixes);
+        let parse = ParseOptions { shape, limits, ..parse_options(request.options, &prefixes) };
+        syntax::with_query(text, &parse, |mut query| {
+            check_memory(query_bytes(text.len(), &query), request.text_bytes)?;
+            bind::bind_query(&mut query, bindings, params.len() - bindings.len())?;
+            Template::new(&query, text.len(), request, params, self, source)
         })
     }
 
     /// The template of a key, if there is one that still holds for what the session sees.
     fn kept(
         &self,
-        key: &str,
+        key: &TemplateKey,
         source: &mut GraphSource,
         limits: &Limits,
     ) -> Result<Option<Arc<Template>>, QueryError> {
@@ -576,10 +609,10 @@ impl QueryEngine {
         Ok(template.holds(source, limits)?.then_some(template))
     }
 
-    fn keep(&self, key: String, template: Template) -> Arc<Template> {
+    fn keep(&self, key: TemplateKey, template: Template) -> Arc<Template> {
         let template = Arc::new(template);
         let mut templates = self.templates.write();
-        let bytes: usize = templates.keys().map(|key| key.len()).sum();
+        let bytes: usize = templates.values().map(|template| template.text_bytes).sum();
         if templates.len() >= TEMPLATES || bytes >= TEMPLATE_BYTES {
             let mut ages: Vec<u64> = templates.values().map(|t| t.last_used()).collect();
             ages.sort_unstable();
@@ -587,21 +620,16 @@ impl QueryEngine {
             templates.retain(|_, t| t.last_used() > median);
         }
         // a template of an older state is for this query alone
-        if templates.get(&*key).is_none_or(|kept| kept.txn() <= template.txn()) {
-            templates.insert(key.into_boxed_str(), template.clone());
+        if templates.get(&key).is_none_or(|kept| kept.txn() <= template.txn()) {
+            templates.insert(key, template.clone());
         }
         template
     }
 }
 
-/// A text that was parsed: for the places of errors, with the stack bytes that going over its
-/// tree takes.
-#[derive(Clone, Copy)]
-pub(crate) struct Parsed<'a> {
-    pub text: &'a str,
-    pub room: usize,
-    /// IRIs that DESCRIBE names beside those in the tree
-    pub described: &'a [NamedNode],
+/// How the text of a query is parsed, but for its limits and shape.
+fn parse_options<'a>(options: &'a QueryOptions, prefixes: &'a KeptPrefixes<'a>) -> ParseOptions<'a> {
+    ParseOptions { base: options.base.as_deref(), prefixes: Some(prefixes), ..ParseOptions::default() }
 }
 
 /// The limits of a query that begins now.
@@ -610,14 +638,13 @@ fn limits(options: &QueryOptions) -> Limits {
 }
 
 /// The operators of a query.
-fn runnable(run: &mut Run, text: &str) -> Result<Deep<Boxed>, QueryError> {
+fn runnable(run: &mut Run) -> Result<Deep<Boxed>, QueryError> {
     let plan = run.query.plan.clone();
     with_room(plan.room, || {
         // ASK needs one row
         let one_is_enough = matches!(run.query.algebra.form, Form::Ask);
         let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
-        let root = root.map_err(|e| locate(e, text))?;
-        Ok(Deep::new(root, plan.room))
+        Ok(Deep::new(root?, plan.room))
     })
 }
 
@@ -631,41 +658,6 @@ fn refuse_under_view(options: &QueryOptions) -> Result<(), QueryError> {
     }
 }
 
-/// The cache's key: options that change the algebra come first.
-fn cache_key(text: &str, options: &QueryOptions, visible: Option<&VisibleGraphs>) -> String {
-    let mut key = String::with_capacity(text.len() + 8);
-    for part in options.base.iter().chain(&options.default_graphs) {
-        key.push_str(part);
-        key.push('\u{1}');
-    }
-    key.push('\u{2}');
-    for part in &options.named_graphs {
-        key.push_str(part);
-        key.push('\u{1}');
-    }
-    key.push('\u{2}');
-    key.push_str(&bind::key(&options.bindings));
-    key.push('\u{2}');
-    if let Some(visible) = visible {
-        key.push_str(&visible.number.to_string());
-    }
-    key.push('\u{2}');
-    key.push_str(text);
-    key
-}
-
-/// Gives an unsupported function its place in the text.
-fn locate(error: QueryError, text: &str) -> QueryError {
-    match error {
-        QueryError::Unsupported { construct, line: 0, .. } => {
-            let word = construct.split_whitespace().last().unwrap_or("").trim_matches(['<', '>']).to_owned();
-            let offset = crate::text::keyword::find_keyword(text, &word).unwrap_or(0);
-            QueryError::unsupported_at(text, offset, construct)
-        }
-        other => other,
-    }
-}
-
 /// The variables a form puts out.
 fn output(algebra: &Algebra) -> Vec<Var> {
     match &algebra.form {
@@ -674,11 +666,7 @@ fn output(algebra: &Algebra) -> Vec<Var> {
         Form::Construct(template) => {
             let (mut vars, mut seen) = (Vec::new(), FxHashSet::default());
             for slot in template.iter().flatten() {
-                if let crate::algebra::TemplateSlot::Var(v) = slot
-                    && seen.insert(*v)
-                {
-                    vars.push(*v);
-                }
+                vars.extend(slot.vars().into_iter().filter(|v| seen.insert(*v)));
             }
             vars
         }

@@ -6,11 +6,15 @@
 
 use std::time::Duration;
 
+use snowmelt_syntax::{ErrorCode, LimitReached, SyntaxError};
+
+use crate::remote::{RemoteFault, RemoteFaultKind};
+
 /// Why a query gave no (whole) answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The text is not SPARQL 1.1. Line and column count from 1; 0 when the place is unknown.
+    /// The text is not SPARQL. Line and column count from 1; 0 when the place is unknown.
     #[error("line {line}, column {column}: {message}")]
     Parse {
         /// Line, from 1.
@@ -19,6 +23,8 @@ pub enum QueryError {
         column: usize,
         /// The fault, and the words that could stand there.
         message: String,
+        /// More about it: the text around the place, and further faults.
+        syntax: Option<Box<SyntaxError>>,
     },
     /// A query where an update is expected, or the other way round.
     #[error("line {line}, column {column}: this is {}", found.told())]
@@ -53,9 +59,9 @@ pub enum QueryError {
         /// Column in characters, from 1.
         column: usize,
     },
-    /// An operation that is too long, of an update that is read in pieces.
+    /// An operation that is too long, of an update that is read as a stream.
     #[error(
-        "line {line}, column {column}: an operation of more than {most} bytes; only the data of INSERT DATA and DELETE DATA may be longer, as it is cut between its triples"
+        "line {line}, column {column}: an operation of more than {most} bytes; only the data of INSERT DATA and DELETE DATA may be longer"
     )]
     OperationTooLong {
         /// The limit.
@@ -154,6 +160,30 @@ pub enum QueryError {
         /// The reason.
         why: LoadRefusal,
     },
+    /// An endpoint elsewhere gave no answer.
+    #[error("SERVICE <{endpoint}>: {fault}")]
+    Service {
+        /// Its address.
+        endpoint: String,
+        /// The reason.
+        fault: RemoteFault,
+    },
+    /// The endpoint of a SERVICE is a variable without an address.
+    #[error("SERVICE ?{variable}: {why}")]
+    ServiceName {
+        /// Its name.
+        variable: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A document elsewhere could not be had.
+    #[error("LOAD <{source_iri}>: {fault}")]
+    LoadFailed {
+        /// The IRI.
+        source_iri: String,
+        /// The reason.
+        fault: RemoteFault,
+    },
     /// A document that was to be inserted.
     #[error(transparent)]
     Load(#[from] snowmelt_graph::load::LoadError),
@@ -163,6 +193,12 @@ pub enum QueryError {
     /// The request and its text both name the dataset of WHERE.
     #[error("the update has USING or WITH of its own, and its request names a dataset, too")]
     UsingTwice,
+    /// A literal to be inserted has a datatype of tagged texts, and no language tag.
+    #[error("a literal without a language tag is no {datatype}: it cannot be inserted")]
+    Untagged {
+        /// rdf:langString or rdf:dirLangString.
+        datatype: &'static str,
+    },
     /// Rows that a sort, group, distinct or join had put aside came back wrong.
     #[error("what the query had put aside on the device came back wrong: {what}; check the device")]
     Spill {
@@ -170,12 +206,15 @@ pub enum QueryError {
         what: String,
     },
     /// A term of the result that its format has no notation for.
-    #[error("\"{term}\" cannot be written as {format}: {why}; ask for {instead}")]
+    #[error("{term} cannot be written as {format}: {why}; ask for {instead}")]
     Unwritable {
-        /// The beginning of the term, escaped.
+        /// The term as in N-Triples, long texts of it cut.
         term: String,
         /// The format's name.
         format: &'static str,
+        /// Whether it is newer than the version of RDF that was asked for, or that the format has:
+        /// another one may do.
+        is_newer: bool,
         /// Why.
         why: &'static str,
         /// Formats that can.
@@ -236,49 +275,55 @@ impl QueryError {
         ) || matches!(self, Self::Store(error) if error.is_of_memory())
     }
 
-    /// A parse error, its place counted from a byte offset in the text.
-    pub fn parse_at(text: &str, offset: usize, message: impl Into<String>) -> Self {
-        let (line, column) = place(text, offset);
-        Self::Parse { line, column, message: message.into() }
+    /// The reason of an endpoint, where it is one.
+    pub fn remote_fault(&self) -> Option<RemoteFaultKind> {
+        match self {
+            Self::Service { fault, .. } | Self::LoadFailed { fault, .. } => Some(fault.kind),
+            _ => None,
+        }
     }
 
-    /// A text beyond a limit, its place counted from a byte offset in the text.
-    pub(crate) fn too_large_at(text: &str, offset: usize, limit: &'static str, most: u64) -> Self {
-        let (line, column) = place(text, offset);
-        Self::TooLarge { limit, most, line, column }
+    /// The error of a text in one of the languages.
+    pub(crate) fn of_syntax(error: Box<SyntaxError>, wanted: SparqlLanguage) -> Self {
+        let SyntaxError { line, column, code, limit, .. } = *error;
+        match (code, limit) {
+            (ErrorCode::Limit, Some(LimitReached { name: "operation_bytes", most })) => {
+                Self::OperationTooLong { most: most as usize, line, column }
+            }
+            (ErrorCode::Limit, Some(limit)) => {
+                Self::TooLarge { limit: limit.name, most: limit.most, line, column }
+            }
+            (ErrorCode::WrongLanguage, _) => {
+                let found = match wanted {
+                    SparqlLanguage::Query => SparqlLanguage::Update,
+                    SparqlLanguage::Update => SparqlLanguage::Query,
+                };
+                Self::WrongLanguage { found, line, column }
+            }
+            _ => Self::Parse { line, column, message: error.message.clone(), syntax: Some(error) },
+        }
     }
 
-    /// A text in the other language of SPARQL.
-    pub(crate) fn wrong_language(text: &str, found: SparqlLanguage) -> Self {
-        let (line, column) = place(text, text.len() - text.trim_start().len());
-        Self::WrongLanguage { found, line, column }
-    }
-
-    /// An unsupported construct, its place counted from a byte offset in the text.
-    pub fn unsupported_at(text: &str, offset: usize, construct: impl Into<String>) -> Self {
-        let (line, column) = place(text, offset);
-        Self::Unsupported { construct: construct.into(), line, column }
-    }
-}
-
-/// Line and column, both from 1, of a byte offset.
-pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
-    let offset = text.floor_char_boundary(offset.min(text.len()));
-    let before = &text[..offset];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::place;
-
-    #[test]
-    fn place_counts_lines_and_characters_from_one() {
-        assert_eq!(place("äb\ncd", 0), (1, 1));
-        assert_eq!(place("äb\ncd", 2), (1, 2));
-        assert_eq!(place("äb\ncd", 5), (2, 2));
-        assert_eq!(place("ab", 99), (1, 3));
+    /// The error in `text` alone, where the text that was parsed had `head` before it.
+    #[must_use]
+    pub fn without_head(mut self, head: &str, text: &str) -> Self {
+        if let Self::Parse { syntax: Some(error), .. } = self {
+            return Self::of_syntax(error.without_head(head, text), SparqlLanguage::Query);
+        }
+        let lines = head.matches('\n').count();
+        let chars = head.rsplit('\n').next().unwrap_or_default().chars().count();
+        if let Self::Parse { line, column, .. }
+        | Self::WrongLanguage { line, column, .. }
+        | Self::Unsupported { line, column, .. }
+        | Self::TooLarge { line, column, .. } = &mut self
+            && *line > 0
+        {
+            (*line, *column) = match *line {
+                line if line <= lines => (1, 1),
+                line if line == lines + 1 => (1, column.saturating_sub(chars).max(1)),
+                line => (line - lines, *column),
+            };
+        }
+        self
     }
 }

@@ -26,6 +26,7 @@ mod profile;
 mod rows;
 mod run;
 mod scan;
+mod service;
 mod shared;
 mod slice;
 mod sort;
@@ -43,7 +44,7 @@ pub(crate) use distinct::Distinct;
 pub(crate) use parallel::PANIC;
 pub(crate) use parallel::build_input;
 pub(crate) use profile::{Counters, Profile};
-pub(crate) use run::{BatchSizes, Run, RunningQuery, fill};
+pub(crate) use run::{BatchSizes, Run, RunningQuery};
 pub(crate) use shared::{SharedNote, SharedScans};
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;

@@ -1,9 +1,9 @@
 //! Expressions: compiled once per query, evaluated over columns of term ids.
 //!
 //! The way of a batch:
-//! 1. [`compile`] turns spargebra's tree into [`ExprNode`]s: variables become column numbers,
-//!    constants become ids (stored, inline or local, resolved in one dictionary call), static
-//!    patterns are compiled, casts of a literal's text are fused;
+//! 1. [`compile()`] turns the algebra's expression into [`ExprNode`]s: variables become numbers of
+//!    columns, constants become ids (stored, inline or local, resolved in one dictionary call),
+//!    static patterns are compiled, casts of a literal's text are fused;
 //! 2. each node turns the columns of its arguments into one column of ids: numbers, booleans,
 //!    dates and short strings are computed on the ids themselves (`kernel`);
 //! 3. rows whose ids say too little go the long way (`eval`): one dictionary call for all of
@@ -24,7 +24,8 @@ mod node;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{CompileError, compile};
+pub use compile::CompileError;
+pub(crate) use compile::compile;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -1,4 +1,5 @@
-//! SPARQL's built-in functions on values, by family: strings, patterns, dates, hashes, terms.
+//! The built-in functions on values, by family: strings, patterns, dates, hashes, terms, and
+//! those that are called by IRI alone.
 //!
 //! A function sees the values of its arguments, all of them bound, and gives a value or None,
 //! the error. What can be told from ids alone (STR, LANG, DATATYPE, the type tests, casts) is
@@ -10,8 +11,10 @@
 
 mod backtrack;
 mod compiled;
+mod custom;
 mod date;
 mod hash;
+mod named;
 mod pattern;
 mod search;
 mod string;
@@ -20,11 +23,12 @@ mod xpath;
 
 pub(crate) use compiled::KeptPatterns;
 pub use compiled::Patterns;
+pub use custom::{CustomFunction, CustomFunctions, TermFunction};
+use named::Named;
 pub(crate) use pattern::TextPattern;
 pub(crate) use string::lang_matches;
 
-use spargebra::algebra::Function;
-
+use crate::algebra::{Called, Function};
 use crate::value::{Terms, Value, round};
 
 macro_rules! functions {
@@ -33,12 +37,13 @@ macro_rules! functions {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Func {
             $($name,)*
+            /// one that only an IRI names
+            Named(Named),
         }
 
         impl Func {
-            /// The function behind the algebra's name; None for those evaluated on ids and for
-            /// unknown ones.
-            pub fn from_algebra(f: &Function) -> Option<Self> {
+            /// The function of a keyword; None for those evaluated on ids.
+            fn of_keyword(f: Function) -> Option<Self> {
                 Some(match f {
                     $(Function::$name => Func::$name,)*
                     _ => return None,
@@ -51,13 +56,36 @@ macro_rules! functions {
 functions! {
     Iri BNode Rand Abs Ceil Floor Round Concat SubStr StrLen Replace UCase LCase EncodeForUri Contains StrStarts StrEnds
     StrBefore StrAfter Year Month Day Hours Minutes Seconds Timezone Tz Now Uuid StrUuid Md5 Sha1 Sha256 Sha384 Sha512
-    StrLang StrDt Regex
+    StrLang StrDt Regex Adjust LangDir HasLang HasLangDir StrLangDir
 }
 
 impl Func {
+    /// The function that a call names, by keyword or IRI; None for casts, those evaluated on ids
+    /// and unknown ones.
+    pub fn of_call(f: Called<'_>, arguments: usize) -> Option<Self> {
+        match f {
+            Called::Iri(iri) => named::find(iri.as_str(), arguments),
+            Called::Keyword(keyword) => Self::of_keyword(keyword),
+        }
+    }
+
     /// Whether it gives only booleans.
     pub fn is_boolean(self) -> bool {
-        matches!(self, Func::Contains | Func::StrStarts | Func::StrEnds | Func::Regex)
+        match self {
+            Func::Contains | Func::StrStarts | Func::StrEnds | Func::Regex => true,
+            Func::HasLang | Func::HasLangDir => true,
+            Func::Named(named) => named.is_boolean(),
+            _ => false,
+        }
+    }
+
+    /// Whether the same call may give something else in another query.
+    pub fn is_of_query(self) -> bool {
+        match self {
+            Func::Now => true,
+            Func::Named(named) => named.tells_time(),
+            other => other.is_volatile(),
+        }
     }
 
     /// Whether it gives another result each time it is called.
@@ -79,6 +107,8 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
         Func::Uuid => Some(term::uuid()),
         Func::StrUuid => Some(term::uuid_text()),
         Func::StrLang => term::with_language(&args[0], &args[1]),
+        Func::LangDir | Func::HasLang | Func::HasLangDir => term::language(func, &args[0]),
+        Func::StrLangDir => term::with_direction(&args[0], &args[1], &args[2]),
         Func::StrDt => term::with_datatype(&args[0], &args[1]),
         Func::Now => Some(Value::Temporal(crate::value::Temporal::DateTime(terms.now))),
         Func::Year | Func::Month | Func::Day | Func::Hours | Func::Minutes | Func::Seconds => {
@@ -86,8 +116,10 @@ pub(crate) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
         }
         Func::Timezone => date::timezone(&args[0]),
         Func::Tz => date::tz(&args[0]),
+        Func::Adjust => date::adjust(&args[0], &args[1]),
         Func::Md5 | Func::Sha1 | Func::Sha256 | Func::Sha384 | Func::Sha512 => hash::digest(func, &args[0]),
         Func::Regex | Func::Replace => pattern::call_dynamic(func, args, terms),
+        Func::Named(func) => named::call(func, args, terms),
         _ => string::call(func, args, terms),
     }
 }

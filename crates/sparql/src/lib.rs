@@ -4,6 +4,7 @@
 //!
 //! | folder | what it is |
 //! |---|---|
+//! | `remote` | endpoints elsewhere, as queries ask them |
 //! | `error` | why a query gave no whole answer |
 //! | `bounds` | time, memory, stack and size of text, asked while a query works |
 //! | `text` | from characters to a syntax tree: shape, parameters, words of errors |
@@ -33,6 +34,7 @@ mod functions;
 pub mod fuzz;
 mod optimise;
 mod plan;
+mod remote;
 pub mod results;
 mod rewrite;
 mod text;
@@ -41,11 +43,16 @@ pub mod value;
 
 pub use bounds::TextLimits;
 pub use engine::{
-    Assumptions, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep, QueryEngine, QueryKind,
-    QueryMemory, QueryOptions, QueryResult, Residence, TermRows, Written,
+    Assumptions, DescribeForm, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep,
+    QueryEngine, QueryKind, QueryMemory, QueryOptions, QueryResult, QueryText, Residence, TermRows, Written,
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;
-pub use results::{ResultFormat, TableStyle};
-pub use text::prefixes::{KNOWN_PREFIXES, Shortener, declared_prefixes, known_namespace};
+pub use functions::{CustomFunction, CustomFunctions, TermFunction};
+pub use remote::{
+    QuerySlot, RemoteAnswer, RemoteDocument, RemoteEndpoints, RemoteFault, RemoteFaultKind, RemotePart,
+    RemoteQuestion, RemoteTotals, RemoteUse, RemoteWait,
+};
+pub use results::{RdfVersion, ResultFormat, TableStyle};
+pub use text::prefixes::{Shortener, declared_prefixes, prefixes_for};
 pub use update::{LoadPermission, UpdateOptions, Updated};

@@ -18,9 +18,10 @@ mod guess;
 mod lower;
 mod memo;
 mod order;
+mod path;
 mod star;
 
-use snowmelt_graph::{CompareOp, Index, TermId};
+use snowmelt_graph::{AnyIndex, CompareOp, TermId};
 
 use crate::algebra::{Algebra, Const, Var};
 use crate::bounds::Limits;
@@ -38,7 +39,7 @@ pub(crate) trait Statistics {
     /// The stored id of a constant; `None` when the data does not have it.
     fn id(&mut self, c: Const) -> Option<TermId>;
     /// Exact number of index rows under a prefix.
-    fn count(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError>;
+    fn count(&mut self, index: AnyIndex, prefix: &[TermId]) -> Result<u64, QueryError>;
     /// Exact number of rows of POSG under a predicate whose object satisfies a comparison
     /// (those to check included).
     fn count_compared(
@@ -49,6 +50,8 @@ pub(crate) trait Statistics {
     ) -> Result<Option<u64>, QueryError>;
     /// Rows, distinct subjects and distinct objects of a predicate.
     fn predicate(&mut self, predicate: TermId) -> Result<PredicateStatistics, QueryError>;
+    /// The share of a predicate's objects that are subjects of it, too.
+    fn onward(&mut self, predicate: TermId) -> Result<f64, QueryError>;
     /// The whole database.
     fn totals(&mut self) -> Totals;
 }
@@ -68,6 +71,8 @@ pub(crate) struct Totals {
     pub subjects: f64,
     pub predicates: f64,
     pub objects: f64,
+    /// of triple terms: how many there are, and different subjects, predicates and objects of them
+    pub triple_terms: [f64; 4],
 }
 
 /// The cost model: microseconds per unit of work, measured on BSBM at 10 M triples, warm; and
@@ -131,7 +136,7 @@ impl Costs {
         Cost { cpu: work, io: device_time::lookup(&self.reads, reach, keys, found) }
     }
 
-    pub fn scan(&self, rows: f64, index: Index) -> Cost {
+    pub fn scan(&self, rows: f64, index: AnyIndex) -> Cost {
         let work = self.operator + self.key + rows * self.scan_row;
         Cost { cpu: work, io: device_time::scan(&self.reads, index, rows) }
     }

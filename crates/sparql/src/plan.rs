@@ -1,7 +1,7 @@
 //! The physical plan: a tree of operators with every column position fixed.
 //!
 //! A plan belongs to a shape, not to a query: constants are numbers ([`Const`]) looked up in
-//! the running query's table, expressions still hold placeholders. It is immutable and shared
+//! the running query's table, expressions have numbers of parameters. It is immutable and shared
 //! by all queries of the shape.
 //!
 //! *Seeds.* The right side of OPTIONAL and EXISTS, and the branches of a UNION, are plans whose
@@ -13,17 +13,22 @@
 //! than its first, the same rows are an [`Op::Context`] in each of them. What depends on a
 //! context is computed anew for the next.
 
+mod columns;
 mod cost;
 mod inputs;
 mod reads;
 mod sound;
 
-use snowmelt_graph::{CompareOp, Index, TermId};
-use spargebra::algebra::{AggregateExpression, Expression, PropertyPathExpression};
+use std::sync::Arc;
 
-use crate::algebra::{Const, ExistsKind, SortKey, Var, VarSet};
+use snowmelt_graph::{AnyIndex, CompareOp, TermId};
+
+use crate::algebra::{
+    AggregateExpression, Const, ExistsKind, Expression, PropertyPath, Service, SortKey, Var, VarSet,
+};
 use crate::bounds::{plan_stack_bytes, with_room};
 
+pub(crate) use columns::{INDEXES, columns_of, index_place};
 pub(crate) use cost::Cost;
 pub(crate) use inputs::{children, children_mut};
 pub(crate) use reads::{IndexPages, Reads, Residency};
@@ -79,7 +84,7 @@ pub(crate) type Bounds = Vec<(CompareOp, Const)>;
 /// One visit to one index.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Access {
-    pub index: Index,
+    pub index: AnyIndex,
     /// the leading columns
     pub key: Vec<Src>,
     /// the column after the key is the graph, and only the default graph is wanted
@@ -139,7 +144,7 @@ pub(crate) enum Op {
         emit: Vec<u16>,
         /// further visits whose keys are known here: their pages are announced together with
         /// this one's
-        star: Vec<(Index, Vec<Src>)>,
+        star: Vec<(AnyIndex, Vec<Src>)>,
     },
     /// the right side is built into a table, the left probes it; no keys: the product
     Hash {
@@ -228,16 +233,42 @@ pub(crate) enum Op {
         input: Box<PlanNode>,
         cols: Vec<Option<u16>>,
     },
+    /// an endpoint is asked for the values of its input, or, without one, once; puts out `keep`
+    /// of the input, then the new columns
+    Service {
+        input: Option<Box<PlanNode>>,
+        service: Arc<Service>,
+        endpoint: Src,
+        /// columns whose values are sent
+        sent: Vec<SentValue>,
+        keep: Vec<u16>,
+        /// names by their places, with the input's column that comes first where it is bound
+        new: Vec<(u16, Option<u16>)>,
+        /// copies of a row do not count
+        is_distinct: bool,
+        /// as for Extend
+        stored: bool,
+    },
     /// `same`: both ends are new and one variable
     Path {
         input: Box<PlanNode>,
         from: PathEnd,
-        path: PropertyPathExpression,
+        path: PropertyPath,
         to: PathEnd,
         graph: PathGraph,
         same: bool,
         keep: Vec<u16>,
     },
+}
+
+/// A column of the input that is sent to an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SentValue {
+    /// its name's place
+    pub name: u16,
+    pub col: u16,
+    /// each solution of the endpoint binds it
+    pub is_certain: bool,
 }
 
 /// An end of a property path.

@@ -16,14 +16,14 @@ mod table;
 mod tsv;
 mod xml;
 
-pub use format::ResultFormat;
+pub use format::{RdfVersion, ResultFormat};
 
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
 use oxrdf::{NamedOrBlankNodeRef, TripleRef, VariableRef};
-use oxrdfio::{RdfSerializer, WriterQuadSerializer};
-use snowmelt_graph::TermId;
+use oxrdfio::WriterQuadSerializer;
+use snowmelt_graph::{Namespaces, TermId, UNDETERMINED, untagged_name};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 
 use crate::QueryError;
@@ -70,6 +70,7 @@ fn wrong(format: ResultFormat, what: &str) -> io::Error {
 pub struct SolutionWriter<'w> {
     form: SolutionForm<'w>,
     format: ResultFormat,
+    version: RdfVersion,
     variables: Vec<String>,
     buffers: Vec<TermBuffer>,
     cells: Vec<Cell>,
@@ -120,7 +121,15 @@ impl<'w> SolutionWriter<'w> {
     fn with_form(form: SolutionForm<'w>, format: ResultFormat, variables: &[String]) -> Self {
         let buffers = variables.iter().map(|_| TermBuffer::default()).collect();
         let cells = variables.iter().map(|_| Cell::default()).collect();
-        SolutionWriter { form, format, variables: variables.to_vec(), buffers, cells }
+        let (version, variables) = (RdfVersion::default(), variables.to_vec());
+        SolutionWriter { form, format, version, variables, buffers, cells }
+    }
+
+    /// For readers of a version of RDF.
+    #[must_use]
+    pub fn of_version(mut self, version: RdfVersion) -> Self {
+        self.version = version;
+        self
     }
 
     /// Writes a batch: `cols[i]` are the ids of variable i.
@@ -161,7 +170,7 @@ impl<'w> SolutionWriter<'w> {
                 self.variables.iter().zip(cols).zip(&mut self.buffers).filter_map(|((name, col), buffer)| {
                     let term = oxrdf::TermRef::from(terms.term(col[row], buffer)?);
                     if seen.is_ok() {
-                        seen = refuse(self.format, term);
+                        seen = refuse(self.format, self.version, term);
                     }
                     Some((VariableRef::new_unchecked(name), term))
                 });
@@ -185,14 +194,15 @@ impl<'w> SolutionWriter<'w> {
         rows: Range<usize>,
     ) -> Result<(), QueryError> {
         self.cells.iter_mut().for_each(Cell::clear);
+        let form = (self.format, self.version);
         for row in rows {
             if terms.poll(64 * cols.len()).is_none() {
                 terms.fault()?;
             }
             for (cell, col) in self.cells.iter_mut().zip(cols) {
                 match &self.form {
-                    SolutionForm::Json(_) => cell.set::<JsonNotation>(col[row], terms, self.format)?,
-                    _ => cell.set::<TsvNotation>(col[row], terms, self.format)?,
+                    SolutionForm::Json(_) => cell.set::<JsonNotation>(col[row], terms, form)?,
+                    _ => cell.set::<TsvNotation>(col[row], terms, form)?,
                 }
             }
             let cells = self.cells.iter().map(Cell::text);
@@ -221,10 +231,29 @@ impl<'w> SolutionWriter<'w> {
     }
 }
 
+/// A literal with a datatype of tagged texts and without a tag, or the triple term around it, with
+/// the tag that a dump gives it ([`snowmelt_graph::UNDETERMINED`]). Programs before took such
+/// literals, and no format of RDF has them.
+fn tagged(object: oxrdf::TermRef<'_>) -> Option<oxrdf::Term> {
+    match object {
+        oxrdf::TermRef::Literal(literal) if literal.language().is_none() => {
+            untagged_name(literal.datatype().as_str())?;
+            let tagged = oxrdf::Literal::new_language_tagged_literal_unchecked(literal.value(), UNDETERMINED);
+            Some(tagged.into())
+        }
+        oxrdf::TermRef::Triple(triple) => {
+            let object = tagged(triple.object.as_ref())?;
+            Some(oxrdf::Triple { object, ..triple.clone() }.into())
+        }
+        _ => None,
+    }
+}
+
 /// Writes the triples of CONSTRUCT and DESCRIBE.
 pub struct GraphWriter<'w> {
     form: GraphForm<'w>,
     format: ResultFormat,
+    version: RdfVersion,
     buffers: [TermBuffer; 3],
 }
 
@@ -234,15 +263,15 @@ enum GraphForm<'w> {
 }
 
 impl<'w> GraphWriter<'w> {
-    /// Starts a graph. A table is written as N-Triples.
+    /// Starts a graph; in Turtle and TriG with these prefixes. A table is written as N-Triples.
     ///
     /// # Errors
     /// When the format is not one of graphs.
-    pub fn new(format: ResultFormat, out: &'w mut dyn Write) -> io::Result<Self> {
+    pub fn new(format: ResultFormat, prefixes: &Namespaces, out: &'w mut dyn Write) -> io::Result<Self> {
         let form = match format.graph() {
             Some(standard) => {
-                let out = buffered(format, out);
-                GraphForm::Standard(Box::new(RdfSerializer::from_format(standard).for_writer(out)))
+                let writer = prefixes.serializer(standard).for_writer(buffered(format, out));
+                GraphForm::Standard(Box::new(writer))
             }
             None if format == ResultFormat::Html => {
                 let names = ["subject", "predicate", "object"].map(str::to_owned);
@@ -252,7 +281,14 @@ impl<'w> GraphWriter<'w> {
         };
         // a table of triples is N-Triples
         let format = if format == ResultFormat::Table { ResultFormat::NTriples } else { format };
-        Ok(GraphWriter { form, format, buffers: Default::default() })
+        Ok(GraphWriter { form, format, version: RdfVersion::default(), buffers: Default::default() })
+    }
+
+    /// For readers of a version of RDF.
+    #[must_use]
+    pub fn of_version(mut self, version: RdfVersion) -> Self {
+        self.version = version;
+        self
     }
 
     /// Writes a batch of triples: subjects, predicates, objects. Those RDF does not allow
@@ -287,12 +323,14 @@ impl<'w> GraphWriter<'w> {
             let subject: NamedOrBlankNodeRef<'_> = match s.into() {
                 oxrdf::TermRef::NamedNode(node) => node.into(),
                 oxrdf::TermRef::BlankNode(node) => node.into(),
-                oxrdf::TermRef::Literal(_) => continue,
+                oxrdf::TermRef::Literal(_) | oxrdf::TermRef::Triple(_) => continue,
             };
             let oxrdf::TermRef::NamedNode(predicate) = p.into() else { continue };
             let object = oxrdf::TermRef::from(o);
+            let tagged = tagged(object);
+            let object = tagged.as_ref().map_or(object, oxrdf::Term::as_ref);
             for term in [subject.into(), predicate.into(), object] {
-                refuse(self.format, term)?;
+                refuse(self.format, self.version, term)?;
             }
             if self.format == ResultFormat::RdfXml {
                 refuse_triple(predicate, object)?;

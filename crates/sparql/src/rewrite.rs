@@ -15,16 +15,14 @@
 
 mod reject;
 
-use std::convert::Infallible;
-
-use spargebra::algebra::Expression;
-use spargebra::term::Variable;
-
+use crate::algebra::consts::{ConstTerm, GroundTerm};
 use crate::algebra::translate::join;
-use crate::algebra::{Algebra, ApplyKind, Const, ExistsKind, Node, Pattern, Slot, Var, VarSet, map};
+use crate::algebra::{
+    Algebra, ApplyKind, BinaryOperator, Const, ExistsKind, Expression, Function, GraphSlot, Node, Param,
+    Pattern, Slot, Var, VarSet,
+};
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::text::parameter::{ConstTerm, iri_const, literal_const};
 use reject::{not_bound, rejects_unbound};
 
 /// Questions of a rewrite about the data.
@@ -108,7 +106,7 @@ impl Rewriter<'_> {
             Node::Group { inner, keys, aggregates, visible } => {
                 Node::Group { inner: self.boxed(*inner), keys, aggregates, visible }
             }
-            Node::Distinct(inner) => sort_above_distinct(self.node(*inner), self.algebra),
+            Node::Distinct(inner) => sort_above_distinct(self.node(*inner)),
             Node::Reduced(inner) => Node::Reduced(self.boxed(*inner)),
             Node::Sort { inner, keys } => Node::Sort { inner: self.boxed(*inner), keys },
             Node::Slice { inner, offset, limit, per } => {
@@ -119,6 +117,7 @@ impl Rewriter<'_> {
             | Node::Pattern(_)
             | Node::Path { .. }
             | Node::GraphNames(_)
+            | Node::Service(_)
             | Node::Context { .. }
             | Node::Values { .. }) => leaf,
         }
@@ -188,7 +187,7 @@ impl Rewriter<'_> {
         conditions: Vec<Expression>,
         stays: impl Fn(&VarSet, &Expression) -> bool,
     ) -> (Vec<Expression>, Vec<Expression>) {
-        conditions.into_iter().partition(|c| stays(&self.algebra.vars_of(c), c))
+        conditions.into_iter().partition(|c| stays(&c.vars(), c))
     }
 
     /// Conditions that wait for a mark, and the others.
@@ -214,9 +213,7 @@ impl Rewriter<'_> {
         let mut stay = stay;
         let left = self.sink(go, left);
         // what is not bound is known not to have matched
-        if let Some(i) = stay.iter().position(|c| {
-            not_bound(c).and_then(|v| self.algebra.var(v)).is_some_and(|v| only_right.contains(v))
-        }) {
+        if let Some(i) = stay.iter().position(|c| not_bound(c).is_some_and(|v| only_right.contains(v))) {
             stay.remove(i);
             let anti = Node::Exists {
                 left: Box::new(left),
@@ -226,8 +223,7 @@ impl Rewriter<'_> {
             };
             return self.sink(stay, anti);
         }
-        let algebra = &*self.algebra;
-        if stay.iter().any(|c| only_right.iter().any(|v| rejects_unbound(c, &algebra.names[v.0 as usize]))) {
+        if stay.iter().any(|c| only_right.iter().any(|v| rejects_unbound(c, v))) {
             let mut all = on;
             all.extend(stay);
             return self.sink(all, join(vec![left, right]));
@@ -255,18 +251,19 @@ impl Rewriter<'_> {
             }
         }
         // conditions may still name a variable that went
-        let stay = stay.iter().map(|c| rename(c, &renamed, &self.algebra.names)).collect();
+        if !renamed.is_empty() {
+            stay.iter_mut().for_each(|c| c.rename(&|v| kept_variable(v, &renamed)));
+        }
         let mut node = keep(stay, self.lift_optionals(join(nodes)));
         for (gone, kept) in renamed {
-            let expr = Expression::Variable(self.algebra.names[kept.0 as usize].clone());
-            node = Node::Extend { inner: Box::new(node), var: gone, expr };
+            node = Node::Extend { inner: Box::new(node), var: gone, expr: Expression::Var(kept) };
         }
         node
     }
 
     /// The element of a join, other than a pattern, that alone decides a condition.
     fn home(&self, condition: &Expression, nodes: &[Node]) -> Option<usize> {
-        let vars = self.algebra.vars_of(condition);
+        let vars = condition.vars();
         nodes.iter().position(|n| {
             if matches!(n, Node::Pattern(_) | Node::Values { .. } | Node::Path { .. } | Node::Unit) {
                 return false;
@@ -292,11 +289,11 @@ impl Rewriter<'_> {
         renamed: &mut Vec<(Var, Var)>,
     ) -> bool {
         let (a, b, same) = match condition {
-            Expression::Equal(a, b) => (&**a, &**b, false),
-            Expression::SameTerm(a, b) => (&**a, &**b, true),
+            Expression::Binary(BinaryOperator::Equal, pair) => (&pair[0], &pair[1], false),
+            Expression::Call(Function::SameTerm, list) => (&list[0], &list[1], true),
             _ => return false,
         };
-        let var = |e: &Expression| if let Expression::Variable(v) = e { self.algebra.var(v) } else { None };
+        let var = |e: &Expression| if let Expression::Var(v) = e { Some(*v) } else { None };
         match (var(a), var(b)) {
             (Some(a), Some(b)) if a != b => {
                 if !only_in_patterns(nodes, b)
@@ -316,11 +313,11 @@ impl Rewriter<'_> {
     }
 
     fn unify_constant(&mut self, v: Var, constant: &Expression, same: bool, nodes: &mut Vec<Node>) -> bool {
-        let term = match constant {
-            Expression::NamedNode(n) => iri_const(n),
-            Expression::Literal(l) if same => literal_const(l),
-            _ => return false,
-        };
+        let is_iri = matches!(
+            constant,
+            Expression::Const(GroundTerm::Iri(_)) | Expression::Param(Param { is_iri: true, .. })
+        );
+        let Some(term) = constant.constant().filter(|_| is_iri || same) else { return false };
         if !only_in_patterns(nodes, v) {
             return false;
         }
@@ -345,7 +342,7 @@ impl Rewriter<'_> {
         let Node::Join(mut nodes) = node else { return node };
         let mut lifted = Vec::new();
         while !self.must_stop()
-            && let Some(i) = nodes.iter().position(|n| can_lift(n, &nodes, self.algebra))
+            && let Some(i) = nodes.iter().position(|n| can_lift(n, &nodes))
         {
             let Node::LeftJoin { left, right, conditions } = nodes.remove(i) else {
                 unreachable!("only left joins are lifted")
@@ -367,7 +364,9 @@ impl Rewriter<'_> {
     fn is_resource(&mut self, nodes: &[Node], v: Var) -> bool {
         nodes.iter().any(|n| match n {
             Node::Pattern(p) if p.s == Slot::Var(v) || p.p == Slot::Var(v) => true,
-            Node::Pattern(Pattern { p: Slot::Const(p), o, .. }) if *o == Slot::Var(v) => {
+            Node::Pattern(Pattern { p: Slot::Const(p), o, g, .. })
+                if *o == Slot::Var(v) && !matches!(g, GraphSlot::TripleTerm(_)) =>
+            {
                 self.facts.objects_are_resources(*p)
             }
             _ => false,
@@ -387,28 +386,9 @@ fn open(node: Node) -> Node {
     }
 }
 
-fn rename(condition: &Expression, renamed: &[(Var, Var)], names: &[Variable]) -> Expression {
-    let to = |v: Variable| {
-        let mut v = v;
-        // in order: a variable may have gone into one that went later
-        for (gone, kept) in renamed {
-            if v == names[gone.0 as usize] {
-                v = names[kept.0 as usize].clone();
-            }
-        }
-        v
-    };
-    let mapped = map(condition, &mut |e| {
-        Ok::<_, Infallible>(match e {
-            Expression::Variable(v) => Expression::Variable(to(v)),
-            Expression::Bound(v) => Expression::Bound(to(v)),
-            other => other,
-        })
-    });
-    match mapped {
-        Ok(e) => e,
-        Err(never) => match never {},
-    }
+/// The variable that one has gone into. In order: it may have gone on from there.
+fn kept_variable(v: Var, renamed: &[(Var, Var)]) -> Var {
+    renamed.iter().fold(v, |v, (gone, kept)| if v == *gone { *kept } else { v })
 }
 
 fn only_in_patterns(nodes: &[Node], v: Var) -> bool {
@@ -424,7 +404,7 @@ fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
                     *slot = by;
                 }
             }
-            if let crate::algebra::GraphSlot::Named(slot) = &mut p.g
+            if let GraphSlot::Named(slot) | GraphSlot::TripleTerm(slot) = &mut p.g
                 && *slot == Slot::Var(v)
             {
                 *slot = by;
@@ -433,9 +413,9 @@ fn substitute(nodes: &mut [Node], v: Var, by: Slot) {
     }
 }
 
-fn can_lift(node: &Node, nodes: &[Node], algebra: &Algebra) -> bool {
+fn can_lift(node: &Node, nodes: &[Node]) -> bool {
     let Node::LeftJoin { left, right, conditions } = node else { return false };
-    let reads = conditions.iter().fold(right.scope().possible, |a, c| a.union(&algebra.vars_of(c)));
+    let reads = conditions.iter().fold(right.scope().possible, |a, c| a.union(&c.vars()));
     let others = nodes
         .iter()
         .filter(|n| !std::ptr::eq(*n, node))
@@ -444,11 +424,11 @@ fn can_lift(node: &Node, nodes: &[Node], algebra: &Algebra) -> bool {
 }
 
 /// `Distinct(Project(Sort))` to `Sort(Distinct(Project))`, where the keys are shown.
-fn sort_above_distinct(inner: Node, algebra: &Algebra) -> Node {
+fn sort_above_distinct(inner: Node) -> Node {
     let Node::Project { inner, vars } = inner else { return Node::Distinct(Box::new(inner)) };
     let shown: VarSet = vars.iter().copied().collect();
     match *inner {
-        Node::Sort { inner, keys } if keys.iter().all(|k| algebra.vars_of(&k.expr).is_subset(&shown)) => {
+        Node::Sort { inner, keys } if keys.iter().all(|k| k.expr.vars().is_subset(&shown)) => {
             let distinct = Node::Distinct(Box::new(Node::Project { inner, vars }));
             Node::Sort { inner: Box::new(distinct), keys }
         }

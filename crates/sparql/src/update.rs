@@ -20,23 +20,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use oxrdf::TermRef as RdfTerm;
 use snowmelt_database::Account;
 use snowmelt_graph::load::Contexts;
 use snowmelt_graph::{
-    BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId, TermRef,
-    Transaction,
+    BlankNodes, ChangePhase, ChangeProgress, Changed, GraphError, GraphView, Graphs, TermId, Transaction,
 };
-use spargebra::GraphUpdateOperation;
-use spargebra::algebra::{GraphTarget, QueryDataset};
-use spargebra::term::NamedNode;
+use snowmelt_syntax::ParseOptions;
+use snowmelt_syntax::tree::{Dataset, FirstUses, GraphTarget, Measure, Operation, UpdateOperation, VarNames};
 
-use crate::bounds::{Limits, TextKind, TextMemory, stopped, with_room};
-use crate::engine::{Parsed, QueryEngine, TextDemand, sign_of};
+use crate::algebra::bind::bind_update;
+use crate::bounds::text_limits::{check_memory, update_bytes};
+use crate::bounds::{Limits, TextKind, TextLimits, stopped};
+use crate::engine::{QueryEngine, TextDemand, sign_of};
 use crate::error::QueryError;
-use crate::text::bind::bind_update;
-use crate::text::syntax::parse_update;
-use crate::text::weight::Weight;
+use crate::functions::CustomFunctions;
+use crate::remote::{RemoteEndpoints, RemoteWait};
+use crate::text::syntax::with_update;
 
 pub use document::LoadPermission;
 use document::{Loads, is_of_source};
@@ -68,8 +67,18 @@ pub struct UpdateOptions {
     pub view: Option<Arc<GraphView>>,
     /// Values of variables of WHERE and the templates, as [`crate::QueryOptions::bindings`].
     pub bindings: Vec<(String, snowmelt_graph::Term)>,
+    /// Functions of the program, by IRI, that WHERE may call.
+    pub functions: Arc<CustomFunctions>,
     /// Where LOAD may read from; from nowhere when empty.
     pub allow_load: Vec<LoadPermission>,
+    /// Endpoints that SERVICE may ask, and places that LOAD may; none when not given.
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
+    /// How long SERVICE may wait for endpoints in all, which keeps other updates waiting; no limit
+    /// when not given.
+    pub remote_wait: Option<Duration>,
+    /// Bytes that a document of another machine may have after decompression; no limit when not
+    /// given.
+    pub most_document_bytes: Option<u64>,
     /// Contexts that documents of JSON-LD may name; others are not fetched.
     pub contexts: Contexts,
     /// Set to its progress.
@@ -77,20 +86,20 @@ pub struct UpdateOptions {
 }
 
 /// Result of an update.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Updated {
     /// The transaction; what is read as of it or later sees the update.
     pub txn: u64,
     /// Quads added and removed, operation by operation.
     pub changed: Changed,
+    /// Functions that it calls and that are not there: a sentence for each.
+    pub warnings: Vec<String>,
 }
 
 /// An update under way.
 struct UpdateRun<'a> {
     engine: &'a QueryEngine,
     options: &'a UpdateOptions,
-    parsed: Parsed<'a>,
-    base: Option<oxiri::Iri<String>>,
     limits: Limits,
     txn: &'a mut Transaction,
     begun: &'a mut Begun,
@@ -98,13 +107,28 @@ struct UpdateRun<'a> {
     loads: Loads,
 }
 
-/// The operation that was begun last, for a piece that goes on with it.
-#[derive(Default)]
+/// Facts about an operation that its patterns and templates do not tell.
+struct OperationFacts {
+    names: VarNames,
+    first: FirstUses,
+    measure: Measure,
+}
+
+/// State that the operations of an update share.
 struct Begun {
     /// blank nodes of an INSERT DATA
     blanks: BlankNodes,
-    /// the next operation is the rest of it
-    goes_on: bool,
+    /// functions that are not there
+    warnings: Vec<String>,
+    /// how long endpoints are waited for
+    remote_wait: Option<Arc<RemoteWait>>,
+}
+
+impl Begun {
+    fn new(options: &UpdateOptions) -> Self {
+        let remote_wait = options.remote_wait.map(|most| Arc::new(RemoteWait::new(most)));
+        Self { blanks: BlankNodes::default(), warnings: Vec::new(), remote_wait }
+    }
 }
 
 impl QueryEngine {
@@ -114,14 +138,11 @@ impl QueryEngine {
     /// Those of its text, of any of its operations, and of the commit; nothing has changed
     /// then.
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<Updated, QueryError> {
-        match self.update_whole(text, TextKind::Bounded, options) {
-            // Its trees are too large together.
-            Err(QueryError::TextMemory { .. }) if options.bindings.is_empty() => {
-                self.update_from(text.as_bytes(), text.len(), options)
-            }
-            Err(QueryError::TextMemory { .. }) => self.update_whole(text, TextKind::Own, options),
-            done => done,
+        if options.bindings.is_empty() && text.len() > self.whole_bytes() {
+            return self.update_from(text.as_bytes(), text.len(), options);
         }
+        let kind = if options.bindings.is_empty() { TextKind::Bounded } else { TextKind::Own };
+        self.update_whole(text, kind, options)
     }
 
     fn update_whole(
@@ -130,34 +151,17 @@ impl QueryEngine {
         kind: TextKind,
         options: &UpdateOptions,
     ) -> Result<Updated, QueryError> {
-        let room = self.text_limits().measure(text)?.stack_bytes();
-        with_room(room, || self.update_with_room(Parsed { text, room, described: &[] }, kind, options))
-    }
-
-    fn update_with_room(
-        &self,
-        parsed: Parsed<'_>,
-        kind: TextKind,
-        options: &UpdateOptions,
-    ) -> Result<Updated, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        let _text = self.reserve_update(parsed.text, kind, options, &limits)?;
         options.progress.enter(ChangePhase::Parsing);
-        let update = parse_bound(parsed.text, options)?;
-        let loads = self.stage_loads(&update, options, &limits)?;
-        let mut txn = self.begin(options, &limits)?;
-        let run = UpdateRun {
-            engine: self,
-            options,
-            parsed,
-            base: update.base_iri.clone(),
-            limits,
-            txn: &mut txn,
-            begun: &mut Begun::default(),
-            loads,
-        };
-        let changed = run.operations(&update.operations)?;
-        Ok(Updated { txn: txn.commit_unless_unchanged(changed)?, changed })
+        self.with_bound(text, kind, options, &limits, |operations| {
+            let loads = self.stage_loads(&operations, options, &limits)?;
+            let (mut txn, mut begun) = (self.begin(options, &limits)?, Begun::new(options));
+            let limits = limits.clone();
+            let run = UpdateRun { engine: self, options, limits, txn: &mut txn, begun: &mut begun, loads };
+            let changed = run.operations(operations)?;
+            let txn = txn.commit_unless_unchanged(changed)?;
+            Ok(Updated { txn, changed, warnings: begun.warnings })
+        })
     }
 
     /// Waits for the turn of the writer and begins the transaction of an update.
@@ -188,86 +192,68 @@ impl QueryEngine {
         options: &UpdateOptions,
     ) -> Result<Changed, QueryError> {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
-        self.piece_in(txn, text, TextKind::Own, options, &limits, &mut Begun::default())
-    }
-
-    fn piece_in(
-        &self,
-        txn: &mut Transaction,
-        text: &str,
-        kind: TextKind,
-        options: &UpdateOptions,
-        limits: &Limits,
-        begun: &mut Begun,
-    ) -> Result<Changed, QueryError> {
-        let room = self.text_limits().measure(text)?.stack_bytes();
-        with_room(room, || {
-            let _text = self.reserve_update(text, kind, options, limits)?;
-            let update = parse_bound(text, options)?;
-            let run = UpdateRun {
-                engine: self,
-                options,
-                parsed: Parsed { text, room, described: &[] },
-                base: update.base_iri.clone(),
-                limits: limits.clone(),
-                txn,
-                begun,
-                loads: Loads::new(),
-            };
-            run.operations(&update.operations)
+        self.with_bound(text, TextKind::Own, options, &limits, |operations| {
+            let (loads, limits) = (Loads::new(), limits.clone());
+            let begun = &mut Begun::new(options);
+            UpdateRun { engine: self, options, limits, txn, begun, loads }.operations(operations)
         })
     }
 
-    /// Reserves memory for the trees of a long update.
-    fn reserve_update(
+    /// Parses an update, puts its parameters in, and calls `then` with the memory and stack that
+    /// its trees need.
+    fn with_bound<T>(
         &self,
         text: &str,
         kind: TextKind,
         options: &UpdateOptions,
         limits: &Limits,
-    ) -> Result<Option<TextMemory>, QueryError> {
+        then: impl FnOnce(Vec<UpdateOperation>) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
         let sign = sign_of(&options.account);
         let demand = TextDemand { kind, bytes: text.len(), least: 0, wait: None, sign };
-        self.reserve_text(demand, || Weight::from_text(text), limits)
+        // It is called once: before that, only too little memory ends an attempt.
+        let mut then = Some(then);
+        let done = self.with_text_memory(&demand, limits, |most| {
+            let limits = TextLimits { tree_bytes: most, ..*self.text_limits() };
+            let parse = ParseOptions { base: options.base.as_deref(), limits, ..ParseOptions::default() };
+            with_update(text, &parse, |mut update| {
+                check_memory(update_bytes(text.len(), &update), most)?;
+                bind_update(&mut update.operations, &options.bindings)?;
+                let then = then.take().expect("a text that was parsed is not parsed again");
+                Ok(then(update.operations))
+            })
+        });
+        done?.1
     }
 }
 
-/// Parses an update and puts its parameters in.
-fn parse_bound(text: &str, options: &UpdateOptions) -> Result<spargebra::Update, QueryError> {
-    let mut update = parse_update(text, options.base.as_deref())?;
-    bind_update(&mut update.operations, &options.bindings)?;
-    Ok(update)
-}
-
 impl UpdateRun<'_> {
-    fn operations(mut self, operations: &[GraphUpdateOperation]) -> Result<Changed, QueryError> {
+    fn operations(mut self, operations: Vec<UpdateOperation>) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();
         for operation in operations {
-            if !std::mem::take(&mut self.begun.goes_on) {
-                self.begun.blanks = BlankNodes::default();
-            }
+            self.begun.blanks = BlankNodes::default();
             changed += self.operation(operation)?;
         }
         self.limits.check()?;
         Ok(changed)
     }
 
-    fn operation(&mut self, operation: &GraphUpdateOperation) -> Result<Changed, QueryError> {
-        use GraphUpdateOperation as Op;
+    fn operation(&mut self, operation: UpdateOperation) -> Result<Changed, QueryError> {
         self.limits.check()?;
+        let UpdateOperation { operation, names, first, measure, .. } = operation;
         match operation {
-            Op::InsertData { data } => self.insert_data(data),
-            Op::DeleteData { data } => self.delete_data(data),
-            Op::DeleteInsert { delete, insert, using, pattern } => {
-                let using = self.dataset(using.as_ref())?;
-                self.modify(delete, insert, using, pattern)
+            Operation::InsertData(data) => self.insert_data(&data),
+            Operation::DeleteData(data) => self.delete_data(&data),
+            Operation::Modify(mut modify) => {
+                modify.using = self.dataset(modify.using)?;
+                self.modify(modify, OperationFacts { names, first, measure })
             }
-            Op::Load { silent, source, destination } => {
-                let loaded = self.load(source, destination);
-                if *silent { loaded.or_else(|error| self.unless_fatal(error)) } else { loaded }
+            Operation::Load { is_silent, source, into } => {
+                let loaded = self.load(&source, into.as_deref());
+                if is_silent { loaded.or_else(|error| self.unless_fatal(error)) } else { loaded }
             }
-            Op::Clear { graph, .. } | Op::Drop { graph, .. } => self.clear(graph),
-            Op::Create { silent, graph } => self.create(graph, *silent),
+            Operation::Clear { target, .. } | Operation::Drop { target, .. } => self.clear(&target),
+            Operation::Create { is_silent, graph } => self.create(&graph, is_silent),
         }
     }
 
@@ -282,36 +268,36 @@ impl UpdateRun<'_> {
     }
 
     /// The dataset of a WHERE: the text's own, or the request's.
-    fn dataset(&self, using: Option<&QueryDataset>) -> Result<Option<QueryDataset>, QueryError> {
+    fn dataset(&self, using: Option<Dataset>) -> Result<Option<Dataset>, QueryError> {
         let UpdateOptions { using_graphs, using_named_graphs, .. } = self.options;
         if using_graphs.is_empty() && using_named_graphs.is_empty() {
-            return Ok(using.cloned());
+            return Ok(using);
         }
         if using.is_some() {
             return Err(QueryError::UsingTwice);
         }
-        let nodes = |graphs: &[String]| graphs.iter().map(NamedNode::new_unchecked).collect();
-        Ok(Some(QueryDataset { default: nodes(using_graphs), named: Some(nodes(using_named_graphs)) }))
+        let iris = |graphs: &[String]| graphs.iter().map(|graph| graph.as_str().into()).collect();
+        Ok(Some(Dataset { default: iris(using_graphs), named: Some(iris(using_named_graphs)) }))
     }
 
     fn clear(&mut self, target: &GraphTarget) -> Result<Changed, QueryError> {
-        if let GraphTarget::NamedNode(graph) = target {
-            self.options.check_graph(Some(graph.as_str()))?;
-        }
         let graphs = match target {
-            GraphTarget::DefaultGraph => {
+            GraphTarget::Default => {
                 self.options.check_graph(None)?;
                 Graphs::One(TermId::DEFAULT_GRAPH)
             }
-            GraphTarget::NamedGraphs | GraphTarget::AllGraphs if self.options.view.is_some() => {
+            GraphTarget::AllNamed | GraphTarget::All if self.options.view.is_some() => {
                 return Err(QueryError::Forbidden { what: "CLEAR of all graphs".to_owned() });
             }
-            GraphTarget::NamedGraphs => Graphs::Named,
-            GraphTarget::AllGraphs => Graphs::All,
-            GraphTarget::NamedNode(graph) => match self.txn.session().graph_id(Some(graph.as_str()))? {
-                Some(graph) => Graphs::One(graph),
-                None => return Ok(Changed::default()),
-            },
+            GraphTarget::AllNamed => Graphs::Named,
+            GraphTarget::All => Graphs::All,
+            GraphTarget::Named(graph) => {
+                self.options.check_graph(Some(graph))?;
+                match self.txn.session().graph_id(Some(graph))? {
+                    Some(graph) => Graphs::One(graph),
+                    None => return Ok(Changed::default()),
+                }
+            }
         };
         let changed = self.txn.clear(graphs, &self.limits);
         changed.map_err(|error| match error {
@@ -320,10 +306,10 @@ impl UpdateRun<'_> {
         })
     }
 
-    fn create(&mut self, graph: &NamedNode, silent: bool) -> Result<Changed, QueryError> {
-        self.options.check_graph(Some(graph.as_str()))?;
-        if !silent && self.txn.session().has_graph(Some(graph.as_str()))? {
-            return Err(QueryError::GraphExists(graph.as_str().to_owned()));
+    fn create(&mut self, graph: &str, is_silent: bool) -> Result<Changed, QueryError> {
+        self.options.check_graph(Some(graph))?;
+        if !is_silent && self.txn.session().has_graph(Some(graph))? {
+            return Err(QueryError::GraphExists(graph.to_owned()));
         }
         Ok(Changed::default())
     }
@@ -337,14 +323,5 @@ impl UpdateOptions {
         }
         let what = graph.map_or_else(|| "the default graph".to_owned(), |iri| format!("the graph <{iri}>"));
         Err(QueryError::Forbidden { what })
-    }
-}
-
-/// A term of a text as the dictionary takes it.
-fn term_ref(term: RdfTerm<'_>) -> TermRef<'_> {
-    match term {
-        RdfTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
-        RdfTerm::BlankNode(node) => TermRef::Blank(node.as_str()),
-        RdfTerm::Literal(literal) => literal.into(),
     }
 }

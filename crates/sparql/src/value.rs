@@ -14,12 +14,13 @@
 //!
 //! `None` from any operation is SPARQL's error, which leaves the result unbound.
 
-mod arena;
+pub(crate) mod arena;
 mod arith;
 mod blank_calls;
 mod cache;
 mod cast;
 mod compare;
+mod duration;
 mod exact;
 mod fault;
 mod guard;
@@ -31,11 +32,12 @@ mod order;
 mod parse;
 mod term_store;
 mod terms;
+mod triple;
 
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
 pub use compare::{compare, effective_boolean, equals, holds};
-pub use exact::{Decimal, Integer, bytes_of};
+pub use exact::{Decimal, Integer, Ties, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
 pub(crate) use guard::TermBounds;
@@ -44,6 +46,8 @@ pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};
 pub use term_store::{NoStore, TermStore};
 pub use terms::{TermBuffer, Terms};
+pub use triple::TripleValue;
+pub(crate) use triple::triple;
 
 use std::borrow::Cow;
 
@@ -62,7 +66,7 @@ pub enum Value<'a> {
     Blank(Cow<'a, str>),
     /// A string without language.
     String(Cow<'a, str>),
-    /// A string with a language tag.
+    /// A string with a language tag, which a base direction may follow: `en--ltr`.
     LangString(Cow<'a, str>, Cow<'a, str>),
     /// xsd:boolean.
     Boolean(bool),
@@ -83,6 +87,8 @@ pub enum Value<'a> {
         /// The datatype's IRI.
         datatype: Cow<'a, str>,
     },
+    /// A triple term.
+    Triple(TripleValue<'a>),
 }
 
 /// Dates, times, parts of dates, and durations.
@@ -112,6 +118,14 @@ pub enum Temporal {
     DayTimeDuration(DayTimeDuration),
 }
 
+impl Temporal {
+    /// A duration of any of the three types; `None` for a moment.
+    #[must_use]
+    pub fn as_duration(&self) -> Option<Duration> {
+        duration::whole(self)
+    }
+}
+
 impl Value<'_> {
     /// A copy that owns its text.
     #[must_use]
@@ -133,6 +147,7 @@ impl Value<'_> {
             Value::Other { lexical, datatype } => {
                 Value::Other { lexical: own(lexical), datatype: own(datatype) }
             }
+            Value::Triple(triple) => Value::Triple(triple.into_owned()),
         }
     }
 
@@ -142,9 +157,9 @@ impl Value<'_> {
         matches!(self, Value::Integer(_) | Value::Decimal(_) | Value::Float(_) | Value::Double(_))
     }
 
-    /// True for anything that is neither an IRI nor a blank node.
+    /// True for anything that is no IRI, no blank node and no triple term.
     #[must_use]
     pub fn is_literal(&self) -> bool {
-        !matches!(self, Value::Iri(_) | Value::Blank(_))
+        !matches!(self, Value::Iri(_) | Value::Blank(_) | Value::Triple(_))
     }
 }

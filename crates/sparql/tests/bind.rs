@@ -27,7 +27,7 @@ fn iri(text: &str) -> Term {
 
 fn typed(lexical: &str, datatype: &str) -> Term {
     let datatype = format!("http://www.w3.org/2001/XMLSchema#{datatype}");
-    Term::Literal { lexical: lexical.into(), lang: None, datatype }
+    Term::Literal { lexical: lexical.into(), lang: None, direction: None, datatype }
 }
 
 fn rows(engine: &QueryEngine, text: &str, bindings: &[(&str, Term)]) -> Result<Vec<String>, QueryError> {

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use snowmelt_database::OpenOptions;
-use snowmelt_graph::GraphDatabase;
 use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_graph::{GraphDatabase, MOST_TRIPLE_LEVELS};
 use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, ResultFormat, UpdateOptions};
 
 const MEMORY: u64 = 64 << 20;
@@ -285,6 +285,50 @@ fn an_update_that_holds_its_quads_is_within_the_budget() {
     let done = fixture.engine.update(text, &options);
     assert!(matches!(&done, Err(QueryError::Memory { .. } | QueryError::Store(_))), "{:?}", done.map(|_| ()));
     assert!(fixture.engine.graph().database().memory().peak() <= MEMORY);
+}
+
+/// Inserts a triple term of the most levels, whose predicates are all this long.
+fn insert_deep(engine: &QueryEngine, predicate_bytes: usize) {
+    let predicate = "p".repeat(predicate_bytes);
+    let update = |text: &str| engine.update(text, &UpdateOptions::default()).unwrap();
+    update(&format!("INSERT DATA {{ <e:deep> <e:is> <<( <e:s> <e:{predicate}> 1 )>> }}"));
+    for _ in 1..MOST_TRIPLE_LEVELS {
+        update(
+            "DELETE { <e:deep> <e:is> ?t } INSERT { <e:deep> <e:is> <<( <e:s> ?p ?t )>> }
+             WHERE { <e:deep> <e:is> ?t BIND(PREDICATE(?t) AS ?p) }",
+        );
+    }
+}
+
+/// Triple terms of a batch are read within the query's memory: one that is too long is an error
+/// before it is made, and of many some are read at a time.
+#[test]
+fn triple_terms_are_within_the_memory_of_a_query() {
+    let fixture = fixture(10);
+    insert_deep(&fixture.engine, 100_000);
+    let text = "x".repeat(8000);
+    let many: String =
+        (0..2000).map(|n| format!("<e:m> <e:many> <<( <e:s> <e:p> \"{n}{text}\" )>> . ")).collect();
+    fixture.engine.update(&format!("INSERT DATA {{ {many} }}"), &UpdateOptions::default()).unwrap();
+    let run = |text: &str, memory: usize| {
+        let options = QueryOptions { memory: Some(memory), ..QueryOptions::default() };
+        let mut done = Ok(0);
+        let held = allocation_counter::measure(|| {
+            let mut out = Counted(0);
+            let result = fixture.engine.query(text, &options);
+            done = result.and_then(|result| result.write(ResultFormat::Tsv, &mut out)).map(|_| out.0);
+        });
+        (done, held.bytes_max)
+    };
+    let deep = "SELECT ?t { <e:deep> <e:is> ?t }";
+    assert!(run(deep, 32 << 20).0.unwrap() > 6_400_000);
+    let (refused, held) = run(deep, 4 << 20);
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, QueryError::Memory { .. }), "{refused}");
+    assert!(held < 5 << 20, "{held} bytes were held when it was refused");
+    let (written, held) = run("SELECT ?t { <e:m> <e:many> ?t }", 4 << 20);
+    assert!(written.unwrap() > 16_000_000);
+    assert!(held < 8 << 20, "{held} bytes were held of 16 MB");
 }
 
 /// Terms for which there is no memory are not answered as unbound, and no update goes by them.

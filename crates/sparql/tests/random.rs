@@ -6,8 +6,8 @@
 //! other queries, `SNOWMELT_ROUNDS=n` makes it longer.
 //!
 //! EXISTS has queries of its own and a naive evaluator that follows the definition: oxigraph
-//! does not show the solution at hand to what a sub-select inside EXISTS hides. So have scopes
-//! and graphs, where oxigraph has faults of its own.
+//! does not show the solution at hand to what a sub-select inside EXISTS hides. So have scopes,
+//! graphs and paths, where oxigraph has faults of its own.
 
 mod support;
 
@@ -15,10 +15,16 @@ mod support;
 mod exists;
 #[path = "random/generate.rs"]
 mod generate;
+#[path = "random/lateral.rs"]
+mod lateral;
 #[path = "random/naive.rs"]
 mod naive;
+#[path = "random/paths.rs"]
+mod paths;
 #[path = "random/scopes.rs"]
 mod scopes;
+#[path = "random/triple_terms.rs"]
+mod triple_terms;
 
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
 use oxigraph::store::Store;
@@ -27,11 +33,14 @@ use snowmelt_sparql::QueryError;
 
 use exists::Exists;
 use generate::{Generator, Query};
+use lateral::Lateral;
 use naive::Naive;
+use paths::Paths;
 use scopes::Scopes;
 use support::answer::{self, Answer, Row, Solutions};
 use support::order;
 use support::settings::{Fixture, Settings};
+use triple_terms::TripleTerms;
 
 /// The answer of the other one.
 fn oracle(store: &Store, query: &str) -> Result<Answer, String> {
@@ -63,23 +72,32 @@ fn anonymous(mut answer: Answer) -> Answer {
     let node = || NamedNode::new_unchecked("test:blank");
     match &mut answer {
         Answer::Solutions(solutions) => {
-            for cell in solutions.rows.iter_mut().flatten().flatten().filter(|t| t.is_blank_node()) {
-                *cell = node().into();
-            }
+            solutions.rows.iter_mut().flatten().flatten().for_each(without_names);
         }
         Answer::Graph(triples) => {
             for t in triples {
                 if t.subject.is_blank_node() {
                     t.subject = node().into();
                 }
-                if t.object.is_blank_node() {
-                    t.object = Term::from(node());
-                }
+                without_names(&mut t.object);
             }
         }
         Answer::Boolean(_) => {}
     }
     answer
+}
+
+fn without_names(term: &mut Term) {
+    match term {
+        Term::BlankNode(_) => *term = NamedNode::new_unchecked("test:blank").into(),
+        Term::Triple(triple) => {
+            if triple.subject.is_blank_node() {
+                triple.subject = NamedNode::new_unchecked("test:blank").into();
+            }
+            without_names(&mut triple.object);
+        }
+        Term::NamedNode(_) | Term::Literal(_) => {}
+    }
 }
 
 /// Whether the query was answered, or refused: as not supported, or by both as no SPARQL (a
@@ -237,6 +255,36 @@ fn random_scopes() {
 #[test]
 fn random_scopes_under_hostile_settings() {
     run_naive::<Scopes>(&Settings::hostile(), 22, 40);
+}
+
+#[test]
+fn random_lateral() {
+    run_naive::<Lateral>(&[Settings::default()], 40, 80);
+}
+
+#[test]
+fn random_lateral_under_hostile_settings() {
+    run_naive::<Lateral>(&Settings::hostile(), 22, 40);
+}
+
+#[test]
+fn random_paths() {
+    run_naive::<Paths>(&[Settings::default()], 40, 80);
+}
+
+#[test]
+fn random_paths_under_hostile_settings() {
+    run_naive::<Paths>(&Settings::hostile(), 22, 40);
+}
+
+#[test]
+fn random_triple_terms() {
+    run_naive::<TripleTerms>(&[Settings::default()], 40, 80);
+}
+
+#[test]
+fn random_triple_terms_under_hostile_settings() {
+    run_naive::<TripleTerms>(&Settings::hostile(), 22, 40);
 }
 
 /// The naive evaluator is right where the answers were worked out by hand.

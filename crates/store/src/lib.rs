@@ -113,6 +113,7 @@ pub use store::place::{remove_database, remove_dropped, rename_database, stripe_
 pub use store::{DEFAULT_STRIPE, Store};
 pub use sync::waits::{MeteredWait, ShownWait, UpperWaits, WaitFor, WaitSign, WaitTally, WaitTimes, Waiter};
 pub use tree::announce::{AnyTree, Levels, announce};
+pub use tree::consolidate::{Consolidated, Consolidation, MovableTree};
 pub use tree::rows::{Columns, Keys, Matches, MergeKeys, ScanBounds};
 pub use tree::string::StringTree;
 pub use tree::string::build::StringTreeBuilder;

@@ -54,6 +54,8 @@ pub struct Report {
     pub memory_waits: WaitTimes,
     /// Waits for a turn to parse.
     pub parsing_waits: WaitTimes,
+    /// Waits of queries and updates for endpoints elsewhere.
+    pub endpoint_waits: WaitTimes,
     /// How long readers waited for versions that only the journal has.
     pub journal_waits: WaitStats,
     /// Reads of the journal at opening.
@@ -124,6 +126,7 @@ impl Store {
             journal: self.journal_stats(),
             memory_waits: self.upper_waits().memory.read(),
             parsing_waits: self.upper_waits().parsing.read(),
+            endpoint_waits: self.upper_waits().endpoint.read(),
             journal_waits: self.fetch.waits.read_journal(),
             recovery: self.recovery().clone(),
         }

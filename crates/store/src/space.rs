@@ -46,6 +46,8 @@ pub struct Space {
     uses: Vec<Use>,
     /// By segment of the map: true when it may have changed since a checkpoint last took it.
     changed: Vec<bool>,
+    /// Number of extents that rest.
+    resting: u64,
     /// A free extent: stands for each extent that no committed tree owns.
     free: Extent,
     placement: Placement,
@@ -61,7 +63,7 @@ impl Space {
         let changed = vec![true; extents.len().div_ceil(SEGMENT)];
         let free = Extent::free(geometry.extent_pages);
         let (placement, placed) = (Placement::default(), FxHashMap::default());
-        Space { geometry, extents, uses, changed, free, placement, placed }
+        Space { geometry, extents, uses, changed, resting: 0, free, placement, placed }
     }
 
     /// This space with trees on stripes of their own, as far as the trees are known by name.
@@ -201,6 +203,21 @@ impl Space {
         run.iter().for_each(|extent| self.uses[*extent as usize] = Use::Building);
         assert_eq!(self.uses.len(), self.extents.len(), "each extent has its use");
         run
+    }
+
+    /// True when the tree has a stripe of its own.
+    pub fn is_placed(&self, tree: TreeId) -> bool {
+        self.placed.contains_key(&tree)
+    }
+
+    /// Takes the first free extent for a tree, of one that is placed on its stripe, if it lies
+    /// before this one.
+    pub fn allocate_before(&mut self, tree: TreeId, before: ExtentId) -> Option<ExtentId> {
+        let stripe = self.placed.get(&tree).map(|stripe| u64::from(*stripe));
+        let fits = |i: &u64| stripe.is_none_or(|stripe| i % u64::from(self.geometry.stripes) == stripe);
+        let free = (0..before.min(self.len())).filter(fits).find(|i| self.uses[*i as usize] == Use::Free)?;
+        self.uses[free as usize] = Use::Building;
+        Some(free)
     }
 
     /// The first of `want` free extents in a row.
@@ -364,8 +381,10 @@ impl Space {
         for (id, new) in changed {
             self.touch(id as usize);
             if new.tree.is_none() {
-                let used = &mut self.uses[id as usize];
-                *used = if *used == Use::Owned { Use::Resting(txn) } else { Use::Free };
+                match self.uses[id as usize] {
+                    Use::Owned => self.rest(id as usize, txn),
+                    _ => self.uses[id as usize] = Use::Free,
+                }
                 continue;
             }
             let old = &mut self.extents[id as usize];
@@ -382,10 +401,20 @@ impl Space {
         for i in 0..self.extents.len() {
             let is_gone = self.extents[i].tree.is_some_and(|t| dropped.contains(&t));
             if is_gone && self.uses[i] == Use::Owned {
-                self.uses[i] = Use::Resting(txn);
+                self.rest(i, txn);
                 self.touch(i);
             }
         }
+    }
+
+    fn rest(&mut self, i: usize, txn: u64) {
+        self.uses[i] = Use::Resting(txn);
+        self.resting += 1;
+    }
+
+    /// Number of extents that were freed and may not be given out yet.
+    pub fn rest_count(&self) -> u64 {
+        self.resting
     }
 
     /// Says that a page is on its stripe, as this transaction left it.
@@ -426,6 +455,7 @@ impl Space {
     /// Lets a resting extent be given out again. No snapshot may see its old content any more.
     pub fn free(&mut self, extent: ExtentId) {
         assert!(matches!(self.uses[extent as usize], Use::Resting(_)), "only a resting extent is freed");
+        self.resting -= 1;
         self.make_free(extent as usize);
         self.trim();
     }

@@ -132,3 +132,24 @@ fn held_back_everything_is_found_again_and_the_latest_is_in_memory() {
     assert!(store.checkpoint().unwrap());
     assert_eq!(store.journal_stats().versions, 0);
 }
+
+/// A record that frees extents is short, so that the journal alone says nothing of them.
+#[test]
+fn extents_that_are_freed_are_given_out_again_while_the_store_is_open() {
+    let at = tempfile::tempdir().unwrap();
+    let path = at.path().join("db");
+    let journal = JournalConfig { version_pages: Some(10_000), ..slow_time() };
+    let (store, ..) = create(&path, StoreConfig { extent_pages: 256, ..quiet(journal) }, 1);
+    let mut bytes = Vec::new();
+    for _ in 0..200 {
+        let mut txn = store.begin().unwrap();
+        let tree = txn.new_tree("t"); // instead of the one before
+        txn.allocate(tree, None).unwrap();
+        txn.commit().unwrap();
+        (0..20).for_each(|_| _ = store.step());
+        bytes.push(std::fs::metadata(path.join("stripe-0")).unwrap().len());
+    }
+    assert!(bytes[199] <= bytes[0] + (100 << 20), "{bytes:?}");
+    let stats = store.journal_stats();
+    assert!((3..=10).contains(&stats.checkpoints), "{stats:?}");
+}

@@ -4,8 +4,9 @@ use std::error::Error;
 
 use snowmelt_graph::GraphError;
 use snowmelt_graph::load::{DocumentSetting, LoadError};
-use snowmelt_sparql::{LoadRefusal, QueryError, SparqlLanguage};
+use snowmelt_sparql::{LoadRefusal, QueryError, RemoteFaultKind, SparqlLanguage};
 use snowmelt_store::StoreError;
+use snowmelt_syntax_help::{Report, likely_cause};
 
 const LONGEST_TERM: &str = "; --longest-term SIZE changes that";
 const DAMAGE: &str = "; restore the database from a copy";
@@ -17,6 +18,16 @@ pub struct Told {
     pub text: String,
     /// Begins with its own separator; empty where there is none.
     pub advice: String,
+}
+
+/// The faults of a text in full, with the lines they stand in and a mark below each; none if the
+/// error is another.
+pub fn faults(error: &anyhow::Error) -> Option<String> {
+    let syntax = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(QueryError::Parse { syntax: Some(syntax), .. }) => Some(syntax),
+        _ => None,
+    })?;
+    Some(Report::new(syntax, &[]).to_string())
 }
 
 impl Told {
@@ -38,6 +49,10 @@ impl Told {
     /// An error of a query or an update.
     pub fn from_query(error: &QueryError) -> Self {
         let advice = match error {
+            QueryError::Parse { syntax: Some(syntax), .. } => {
+                let advice = likely_cause(syntax, &[]).map(|cause| format!("; {cause}"));
+                return Self { text: error.to_string(), advice: advice.unwrap_or_default() };
+            }
             QueryError::WrongLanguage { found: SparqlLanguage::Query, .. } => {
                 "; run it with `snowmelt query`"
             }
@@ -62,6 +77,7 @@ impl Told {
                 "; allow a folder with --allow-load DIR"
             }
             QueryError::LoadRefused { why: LoadRefusal::OtherFolder, .. } => " (--allow-load)",
+            QueryError::Service { .. } | QueryError::LoadFailed { .. } => of_endpoint(error),
             QueryError::Load(error) => return Self::from_load(error),
             QueryError::Store(error) => return Self::from_graph(error),
             _ => "",
@@ -111,9 +127,22 @@ impl Told {
     }
 }
 
+/// Advice for an endpoint that gave no answer.
+fn of_endpoint(error: &QueryError) -> &'static str {
+    match error.remote_fault() {
+        Some(RemoteFaultKind::NoneAllowed | RemoteFaultKind::NotAllowed) => {
+            "; allow it with --allow-service PREFIX"
+        }
+        Some(RemoteFaultKind::Private) => "; name it with --service-address ADDRESS",
+        Some(RemoteFaultKind::Late) => "; --service-timeout SECONDS gives it more",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use snowmelt_graph::load::LoadOption;
+    use snowmelt_sparql::RemoteFault;
 
     use super::*;
 
@@ -136,6 +165,16 @@ mod tests {
         assert!(told(term).ends_with(", 5 bytes; --longest-term SIZE changes that"));
         let load = QueryError::LoadRefused { source_iri: "file:///a".to_owned(), why: LoadRefusal::NoFolder };
         assert!(told(load).ends_with("; allow a folder with --allow-load DIR"));
+        let service = |kind| {
+            let fault = RemoteFault { kind, why: "it is a fault".to_owned() };
+            told(QueryError::Service { endpoint: "http://e/".to_owned(), fault })
+        };
+        assert_eq!(
+            service(RemoteFaultKind::NoneAllowed),
+            "SERVICE <http://e/>: it is a fault; allow it with --allow-service PREFIX"
+        );
+        assert!(service(RemoteFaultKind::Private).ends_with("; name it with --service-address ADDRESS"));
+        assert!(service(RemoteFaultKind::Late).ends_with("; --service-timeout SECONDS gives it more"));
         let update = QueryError::WrongLanguage { found: SparqlLanguage::Update, line: 1, column: 1 };
         assert!(told(update).ends_with("this is an update, not a query; run it with `snowmelt update`"));
     }

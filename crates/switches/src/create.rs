@@ -33,7 +33,8 @@ pub struct CreateArgs {
     #[arg(long, value_name = "SIZE", value_parser = extent_pages)]
     pub extent_size: Option<u32>,
     /// Trees that have a stripe of their own, by the stripe's number; the others lie on all in
-    /// turn. Trees: psog, posg, sp, op, gs, iri, lit, text, iri-hash, lit-hash, text-hash
+    /// turn. Trees: psog, posg, sp, op, gs, iri, lit, text, iri-hash, lit-hash, text-hash,
+    /// triple, triple-spo, triple-pos, triple-osp
     #[arg(long, value_name = "TREE=STRIPE[,...]", value_parser = placement, default_value = "", hide_default_value = true)]
     pub place: Placement,
 }

@@ -8,6 +8,7 @@
 //! | `create` | what a new database shall be                                          |
 //! | `meters` | what was read, and each wait for it                                   |
 //! | `texts`  | limits on the texts of queries and updates                            |
+//! | `service` | endpoints that SERVICE may ask                                      |
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
@@ -26,5 +27,6 @@ pub mod meters;
 pub mod names;
 pub mod open;
 pub mod program;
+pub mod service;
 pub mod texts;
 pub mod topics;

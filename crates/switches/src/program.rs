@@ -9,7 +9,7 @@ use clap::{ArgMatches, Command};
 use snowmelt_base::output::{self, Stdout, StdoutFailure};
 use snowmelt_base::{printable, signals, tell};
 
-use crate::advice::Told;
+use crate::advice::{Told, faults};
 use crate::{file, topics};
 
 /// Prepares the process of a program.
@@ -55,6 +55,9 @@ pub fn status(program: &str, result: anyhow::Result<u8>) -> u8 {
         (Err(error), _) if is_reader_gone && is_closed_pipe(&error) => 0,
         (Err(error), _) => {
             tell!("{program}: {}", printable::line(&one_line(&error)));
+            // the first line of them is said
+            let faults = faults(&error).unwrap_or_default();
+            faults.lines().skip(1).for_each(|line| tell!("{}", printable::line(line)));
             1
         }
         (Ok(0), Some(StdoutFailure::Other(why))) => {

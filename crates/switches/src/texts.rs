@@ -56,9 +56,6 @@ pub struct TextArgs {
     /// Parts of equal rank: UNION, FILTER, || and &&
     #[arg(long, value_name = "N", default_value_t = TextLimits::default().branches)]
     pub query_branches: usize,
-    /// Words and signs that must be read again because of calls within each other
-    #[arg(long, value_name = "N", default_value_t = TextLimits::default().parsing)]
-    pub query_parsing: u64,
     /// Different variables
     #[arg(long, value_name = "N", default_value_t = TextLimits::default().variables)]
     pub query_variables: usize,
@@ -74,9 +71,9 @@ impl TextArgs {
             depth: self.query_depth,
             chain: self.query_chain,
             branches: self.query_branches,
-            parsing: self.query_parsing,
             variables: self.query_variables,
             patterns: self.query_patterns,
+            ..TextLimits::default()
         }
     }
 }

@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use clap::{Arg, Command};
 
 /// Topics, and the help headings of their switches.
-const TOPICS: [(&str, &[&str]); 3] = [
+const TOPICS: [(&str, &[&str]); 4] = [
     ("io", &["New database", "I/O", "Journal"]),
     ("limits", &["Limits", "Limits of queries and updates"]),
     ("logs", &["Logs"]),
+    ("service", &["Federation"]),
 ];
 
 /// Prepares the help of a command and its subcommands: switches of topics are hidden, and the

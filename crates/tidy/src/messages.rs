@@ -6,19 +6,35 @@
 use crate::lexer::Lexed;
 
 /// Crates below the programs.
-pub const LIBRARIES: [&str; 10] =
-    ["base", "database", "graph", "io", "jsonld", "query", "rdfxml", "snowmelt", "sparql", "store"];
+pub const LIBRARIES: [&str; 11] = [
+    "base",
+    "database",
+    "federation",
+    "graph",
+    "io",
+    "jsonld",
+    "query",
+    "rdfxml",
+    "snowmelt",
+    "sparql",
+    "store",
+];
 
 /// Counts the texts that name a switch.
 pub fn with_switches(lexed: &Lexed) -> usize {
     lexed.texts.iter().filter(|(_, text)| names_switch(text)).count()
 }
 
-/// True of `--name` or `--{name}` at the beginning of a word.
+/// True of `--name` or `--{name}` at the beginning of a word. The end of a language tag with a base
+/// direction is no switch.
 fn names_switch(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
-        let begins = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-');
-        begins && text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase() || c == '{')
+        let begins = !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '}'));
+        let rest = &text[at + 2..];
+        let word = rest.split(|c: char| !c.is_alphanumeric()).next();
+        begins
+            && rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '{')
+            && !matches!(word, Some("ltr" | "rtl"))
     })
 }
 
@@ -30,7 +46,8 @@ mod tests {
     #[test]
     fn switches_stand_at_the_beginning_of_words() {
         let named = r##"("a; --memory", "--base IRI", r"(--{limit})", "`--a`")"##;
-        let none = r##"('-', "--", "a -- b", "a--b", "---a", "<!--", "--1") // "--memory""##;
+        let none =
+            r##"('-', "--", "a -- b", "a--b", "---a", "<!--", "--1", "--ltr", "{tag}--{to}") // "--memory""##;
         assert_eq!(with_switches(&lex(named)), 4);
         assert_eq!(with_switches(&lex(none)), 0);
     }

@@ -32,9 +32,11 @@ const CIRCLES: &[KnownCircle] = &[
     known("snowmelt", &["prepared", "transaction"], "a transaction prepares what is run in it"),
     known("sparql::exec", &["build", "parallel"], "a forked thread builds its own operators"),
     known("sparql::exec", &["profile", "run", "shared"], "operators are given the run, which counts them"),
+    known("sparql::exec::path", &["closure", "walk"], "a closure walks steps, which may hold closures"),
     known("sparql::expr", &["members", "node"], "a node has members, which are nodes"),
     known("sparql::optimise", &["greedy", "order"], "the search falls back on the greedy one"),
     known("sparql::optimise::lower", &["correlated", "nested"], "a correlated side holds nested ones"),
+    known("syntax::tree", &["expr", "pattern"], "EXISTS holds a pattern, and patterns hold expressions"),
 ];
 
 /// Each crate and the crates that its product depends on. A crate stands below those it uses.
@@ -47,12 +49,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rdfxml", &["base"]),
     ("store", &["base", "io"]),
     ("database", &["store"]),
+    ("federation", &["base", "rdfxml"]),
     ("query", &["base", "store"]),
+    ("syntax", &["base"]),
+    ("syntax-help", &["base", "syntax"]),
     ("graph", &["base", "database", "jsonld", "rdfxml", "store"]),
-    ("sparql", &["base", "database", "graph", "query", "rdfxml"]),
-    ("server", &["base", "database", "graph", "sparql"]),
-    ("snowmelt", &["database", "graph", "sparql", "store"]),
-    ("switches", &["base", "database", "graph", "io", "sparql", "store"]),
+    ("sparql", &["base", "database", "graph", "query", "rdfxml", "syntax"]),
+    ("server", &["base", "database", "graph", "sparql", "syntax-help"]),
+    ("snowmelt", &["database", "graph", "sparql", "store", "syntax", "syntax-help"]),
+    ("switches", &["base", "database", "federation", "graph", "io", "sparql", "store", "syntax-help"]),
     ("workload", &["base", "bsbm", "database", "graph", "io", "sparql", "store"]),
     (
         "cli",

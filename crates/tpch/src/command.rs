@@ -123,8 +123,11 @@ impl TpchArgs {
         if self.no_q1 && self.queries == ["none"] && self.random_s == 0.0 {
             return Err(wrong("nothing to measure: --queries none, --no-q1 and --random-s 0".into()));
         }
-        if !(self.random_s >= 0.0 && self.random_s <= 3600.0) || self.interval_ms == 0 {
-            return Err(wrong("--random-s must be between 0 and 3600, --interval-ms at least 1".into()));
+        if !(self.random_s >= 0.0 && self.random_s <= 3600.0) {
+            return Err(wrong("--random-s must be between 0 and 3600".into()));
+        }
+        if !(1..=86_400_000).contains(&self.interval_ms) {
+            return Err(wrong("--interval-ms must be between 1 and 86400000, a day".into()));
         }
         let mut queries = Vec::new();
         for word in &self.queries {
@@ -196,6 +199,7 @@ mod tests {
             ("--no-q1 --read-ahead-kb 0", "Q1's two ways"),
             ("--no-q1 --queries none --random-s 0", "nothing to measure"),
             ("--interval-ms 0", "--interval-ms"),
+            ("--interval-ms 18446744073709551615", "a day"),
         ] {
             let error = options(line).unwrap_err();
             assert!(error.contains(says), "{line}: {error}");

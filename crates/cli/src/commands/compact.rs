@@ -84,13 +84,17 @@ pub fn run(args: CompactArgs) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let done = done?;
     if let Some(shortage) = &done.shortage {
-        tell!("{shortage}; not all pages were moved into key order");
+        tell!("{shortage}; not all pages were moved");
     }
-    say_compacted([done.before_bytes, done.after_bytes], &done.terms.to_string(), done.leaves);
+    say_compacted(
+        [done.before_bytes, done.after_bytes],
+        &done.terms.to_string(),
+        done.leaves + done.consolidated,
+    );
     Ok(())
 }
 
 fn say_compacted([before_bytes, after_bytes]: [u64; 2], terms: &str, moved: u64) {
     say!("{before_bytes} bytes of data before, {after_bytes} after");
-    say!("{terms}; {moved} pages moved into key order");
+    say!("{terms}; {moved} pages moved");
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use anyhow::bail;
 
-use crate::answer::AnswerFormat;
+use crate::answer::{AnswerFormat, DescribeArgs};
 use crate::prompt::{Prompt, terminal_width};
 use snowmelt_base::output::Stdout;
-use snowmelt_base::signals;
-use snowmelt_sparql::{QueryEngine, QueryOptions, Shortener, TableStyle, declared_prefixes};
+use snowmelt_base::{signals, tell};
+use snowmelt_sparql::{QueryEngine, QueryOptions, Shortener, TableStyle, prefixes_for};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::{self, TextArgs};
 
 /// Answer one SPARQL query.
@@ -36,12 +37,16 @@ pub struct QueryArgs {
     /// Run the query and show the plan with rows, batches, time and meters per operator
     #[arg(long)]
     analyze: bool,
+    #[command(flatten)]
+    describe: DescribeArgs,
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
     /// Threads that the query may use [default: as many as there are processors]
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     threads: usize,
+    #[command(flatten)]
+    service: ServiceArgs,
     #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
@@ -61,15 +66,18 @@ pub fn run(args: QueryArgs) -> anyhow::Result<()> {
     let database = args.open.open_to_read(&args.db)?;
     let _meters = args.meters.at_end(&database);
     let logged = args.session.account(&database, "query")?;
-    let engine = QueryEngine::with_text_limits(database, args.texts.limits());
     let stop = signals::stop_flag()?;
     let options = QueryOptions {
         timeout: args.timeout.map(std::time::Duration::from_secs_f64),
         cancel: Some(stop.clone()),
         account: Some(Arc::clone(&logged.account)),
         threads: args.threads,
+        remote: args.service.endpoints(args.open.longest_term),
+        describe: args.describe.form(),
+        prefixes: Arc::new(database.namespaces()),
         ..QueryOptions::default()
     };
+    let engine = QueryEngine::with_text_limits(database, args.texts.limits());
     let answered = match is_prompt {
         true => Prompt::new(Arc::new(engine), options, stop).run(&args.db),
         false => answer(&args, &engine, &text, &options),
@@ -82,11 +90,15 @@ fn answer(args: &QueryArgs, engine: &QueryEngine, text: &str, options: &QueryOpt
         return explain(args, engine, text, options);
     }
     let result = engine.query(text, options)?;
+    result.warnings().iter().for_each(|warning| tell!("warning: {warning}"));
     let terminal = std::io::stdout().is_terminal();
     let mut out = BufWriter::with_capacity(if terminal { 4096 } else { 1 << 18 }, Stdout);
-    let prefixes = Some(Shortener::new(declared_prefixes(text)));
-    let style = TableStyle { width: terminal.then(terminal_width).flatten(), prefixes };
-    AnswerFormat::write(args.format, result, style, &mut out)?;
+    let prefixes = prefixes_for(text, &options.prefixes);
+    let style = TableStyle {
+        width: terminal.then(terminal_width).flatten(),
+        prefixes: Some(Shortener::of_namespaces(&prefixes)),
+    };
+    AnswerFormat::write(args.format, result, style, &prefixes, &mut out)?;
     Ok(out.flush()?)
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use crate::answer::DescribeArgs;
 use crate::running;
 use snowmelt_base::{signals, size, tell};
 use snowmelt_database::Database;
@@ -17,11 +18,12 @@ use snowmelt_graph::load::Contexts;
 use snowmelt_server::logs::{AccessForm, Log, Logs};
 use snowmelt_server::tls::Tls;
 use snowmelt_server::tokens::Keeper;
-use snowmelt_server::{Cors, Folder, Served, ServerConfig, ServerLimits, serve};
+use snowmelt_server::{Cors, Folder, QueryStyle, Served, ServerConfig, ServerLimits, serve};
 use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
 use snowmelt_switches::open::{OpenArgs, open, open_or_create};
+use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::TextArgs;
 
 /// Serve the SPARQL Protocol over HTTP.
@@ -67,6 +69,12 @@ pub struct ServeArgs {
     /// Let all query, and those change data that have a token which may
     #[arg(long)]
     public_read: bool,
+    /// Let queries use the prefixes that are kept with a database (snowmelt prefix) without
+    /// declaring them
+    #[arg(long)]
+    assume_prefixes: bool,
+    #[command(flatten)]
+    describe: DescribeArgs,
     /// Answer queries and refuse updates; nothing is written, and others may read the database
     /// at the same time
     #[arg(long)]
@@ -74,6 +82,8 @@ pub struct ServeArgs {
     /// At SIGTERM or Ctrl-C, let queries and updates run on for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     shutdown_deadline: Seconds,
+    #[command(flatten)]
+    service: ServiceArgs,
     #[command(flatten)]
     datasets: DatasetArgs,
     #[command(flatten)]
@@ -194,6 +204,10 @@ struct LimitArgs {
     /// for so many seconds is closed
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = Seconds(ServerLimits::default().stall))]
     stall_deadline: Seconds,
+    /// An update waits for endpoints for so many seconds in all, since other changes wait
+    /// meanwhile; 0: without end
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value_t = default_service_wait(), help_heading = "Federation")]
+    service_wait: Seconds,
 }
 
 impl LimitArgs {
@@ -211,6 +225,7 @@ impl LimitArgs {
             head: self.head_deadline.0,
             idle: self.idle_deadline.0,
             stall: self.stall_deadline.0,
+            remote_wait: Some(self.service_wait.0).filter(|wait| !wait.is_zero()),
         }
     }
 }
@@ -234,6 +249,10 @@ impl std::fmt::Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0.as_secs_f64())
     }
+}
+
+fn default_service_wait() -> Seconds {
+    Seconds(ServerLimits::default().remote_wait.unwrap_or_default())
 }
 
 fn default_timeout() -> Seconds {
@@ -291,7 +310,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         }),
         logs,
         allow_load: args.allow_load,
+        remote: args.service.endpoints(args.open.longest_term),
         contexts: Contexts::from_args(&args.context)?,
+        style: QueryStyle { describe: args.describe.form(), assume_prefixes: args.assume_prefixes },
         read_only: args.read_only,
         // A database that is only read is not written to for this, either: commands open it
         // beside the server.

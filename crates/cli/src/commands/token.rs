@@ -8,6 +8,7 @@ use snowmelt_base::output::Stdout;
 use snowmelt_base::size;
 use snowmelt_base::text_table::TextTable;
 use snowmelt_server::tokens::{Rights, Token, TokenFile};
+use snowmelt_switches::service;
 
 /// Add, list and remove the tokens of a server (`serve --tokens FILE`). A running server sees the
 /// change.
@@ -45,6 +46,10 @@ enum TokenCommand {
         /// graph (repeatable) [default: all]
         #[arg(long, value_name = "PREFIX")]
         graph: Vec<String>,
+        /// Endpoints that it may ask, by the beginning of their addresses, of those that the server
+        /// may (repeatable) [default: all of these]
+        #[arg(long, value_name = "PREFIX", value_parser = service::prefix)]
+        service: Vec<String>,
     },
     /// Show names, rights and limits
     List {
@@ -63,11 +68,12 @@ enum TokenCommand {
 /// Runs the command.
 pub fn run(args: TokenArgs) -> anyhow::Result<()> {
     match args.command {
-        TokenCommand::Add { file, name, rights, timeout, query_memory, rows, dataset, graph } => {
+        TokenCommand::Add { file, name, rights, timeout, query_memory, rows, dataset, graph, service } => {
             let memory = query_memory.map(|bytes| bytes as usize);
             let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
-            let (datasets, graphs) = (some(dataset), some(graph));
-            let token = Token { timeout, memory, rows, datasets, graphs, ..Token::new(&name, rights) };
+            let (datasets, graphs, services) = (some(dataset), some(graph), some(service));
+            let limits = Token { timeout, memory, rows, ..Token::new(&name, rights) };
+            let token = Token { datasets, graphs, services, ..limits };
             let secret = TokenFile::change(&file, |tokens| tokens.add(token))?;
             let shown = writeln!(Stdout, "{secret}").and_then(|()| Stdout.flush());
             // A reader that has gone is no excuse here: there is no other way to the token.
@@ -88,12 +94,20 @@ pub fn run(args: TokenArgs) -> anyhow::Result<()> {
 }
 
 fn table(tokens: &TokenFile) -> String {
-    let mut table =
-        TextTable::new(&["name", "rights", "timeout s", "memory bytes", "rows", "datasets", "graphs"]);
+    let mut table = TextTable::new(&[
+        "name",
+        "rights",
+        "timeout s",
+        "memory bytes",
+        "rows",
+        "datasets",
+        "graphs",
+        "services",
+    ]);
     let shown = |limit: Option<u64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     let listed =
         |list: &Option<Vec<String>>| list.as_ref().map_or_else(|| "all".to_owned(), |list| list.join(" "));
-    for Token { name, rights, timeout, memory, rows, datasets, graphs, .. } in &tokens.list {
+    for Token { name, rights, timeout, memory, rows, datasets, graphs, services, .. } in &tokens.list {
         let rights = rights.name().to_owned();
         let memory = memory.map(|bytes| bytes as u64);
         table.row(vec![
@@ -104,6 +118,7 @@ fn table(tokens: &TokenFile) -> String {
             shown(*rows),
             listed(datasets),
             listed(graphs),
+            listed(services),
         ]);
     }
     table.render()

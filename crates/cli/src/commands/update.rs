@@ -9,6 +9,7 @@ use snowmelt_base::{signals, tell};
 use snowmelt_sparql::{LoadPermission, QueryEngine, UpdateOptions};
 use snowmelt_switches::meters::{MetersArg, SessionArgs};
 use snowmelt_switches::open::OpenArgs;
+use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::{self, TextArgs};
 
 /// Run one SPARQL Update request.
@@ -28,6 +29,8 @@ pub struct UpdateArgs {
     /// Give up after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    #[command(flatten)]
+    service: ServiceArgs,
     #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
@@ -50,12 +53,14 @@ pub fn run(args: UpdateArgs) -> anyhow::Result<()> {
         cancel: Some(Arc::clone(&signals::stop_flag()?)),
         account: Some(Arc::clone(&logged.account)),
         allow_load: args.allow_load,
+        remote: args.service.endpoints(args.open.longest_term),
         ..UpdateOptions::default()
     };
     let begun = Instant::now();
     let updated = engine.update_from(text, usize::MAX, &options);
     logged.finish()?;
     let updated = updated?;
+    updated.warnings.iter().for_each(|warning| tell!("warning: {warning}"));
     let (inserted, deleted) = (HumanCount(updated.changed.inserted), HumanCount(updated.changed.deleted));
     tell!("{inserted} quads inserted, {deleted} deleted, in {:.3} s", begun.elapsed().as_secs_f64());
     Ok(())

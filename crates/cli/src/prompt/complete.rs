@@ -9,8 +9,9 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
+use snowmelt_base::prefixes::KNOWN_PREFIXES;
 use snowmelt_graph::Term;
-use snowmelt_sparql::{KNOWN_PREFIXES, QueryEngine, QueryOptions, Shortener};
+use snowmelt_sparql::{QueryEngine, QueryOptions, Shortener};
 
 use super::input;
 

@@ -100,13 +100,16 @@ fn ends_within(answer: &Answer, begun: Instant, bounds: &Bounds, clients: Client
     begun.elapsed() >= Duration::from_secs(bounds.timeout_s) || (clients == Clients::Many && answer.lines > 0)
 }
 
-/// Whether an error says which limit it is, by that word or by its switch, or what is not
-/// supported. The smallest document meets no limit.
+/// Whether an error says which limit it is, by that word or by its switch, what is not supported,
+/// or which file or endpoint may not be asked. The smallest document meets no limit.
 fn is_named(text: &str, copies: usize, clients: Clients) -> bool {
     let lower = text.to_lowercase();
     let may_be_limit = copies > 1 || clients == Clients::Many;
     let is_limit = may_be_limit && (lower.contains("limit") || text.contains("--"));
-    is_limit || text.contains("--allow-load") || lower.contains("not supported")
+    // an endpoint that is a variable, which nothing binds
+    let is_unbound = text.starts_with("SERVICE ?");
+    let is_not_allowed = ["--allow-load", "--allow-service"].iter().any(|switch| text.contains(switch));
+    is_limit || is_not_allowed || is_unbound || lower.contains("not supported")
 }
 
 /// The query of an innocent client.

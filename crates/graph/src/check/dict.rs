@@ -7,7 +7,7 @@
 //! (1) the rows of the hash tree whose number is in the window give each number its code, exactly
 //! once; (2) the strings are read in order, and each is decoded to a term and placed again: it must
 //! come to the same tree, code and string, and the hashes must add up to those of the rows;
-//! (3) the objects in use must have the kind and code of their number.
+//! (3) the objects in use, of quads and triple terms, must have the kind and code of their number.
 
 use std::ops::Range;
 
@@ -16,6 +16,7 @@ use crate::database::state::GraphState;
 use crate::dict::code::PLAIN;
 use crate::dict::{Entry, Place, Tree, dictionary_error, index_hash_of, literal, place};
 use crate::error::{GraphError, Result};
+use crate::index::triple::TripleIndex;
 use crate::index::{Column, Index};
 use crate::interrupt::go_on;
 use crate::session::Session;
@@ -73,7 +74,7 @@ fn check_ids(session: &mut Session, report: &mut CheckReport, progress: Progress
 }
 
 /// The fault of an id in a column, if it has one.
-fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static str> {
+pub(super) fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static str> {
     let kind = id.kind();
     let allowed = match column {
         Column::Subject => matches!(kind, TermKind::Iri | TermKind::Blank),
@@ -89,6 +90,7 @@ fn wrong_id(state: &GraphState, id: TermId, column: Column) -> Option<&'static s
         return (id.number() >= len).then_some("is not in the dictionary");
     }
     match kind {
+        TermKind::Triple => (id.number() >= state.triple_terms()).then_some("is beyond the triple terms"),
         TermKind::Blank => (id.number() >= state.meta().blank_nodes).then_some("is beyond the blank nodes"),
         TermKind::Special => None,
         _ => {
@@ -243,19 +245,25 @@ fn check_objects(
     report: &mut CheckReport,
     progress: Progress<'_>,
 ) -> Result<()> {
-    let Some(tree) = state.index(Index::Op).filter(|_| window.tree != Tree::Iri) else { return Ok(()) };
-    let mut last = None;
-    each_row(session, tree, "objects", progress, |row| {
-        let id = TermId(row[0]);
-        if Tree::holding(id.kind()) == Some(window.tree)
-            && last != Some(id)
-            && let Some(at) = window.place(id.number())
-        {
-            let entry = Entry { kind: window.kinds[at], code: window.codes[at], string: &[] };
-            if window.kinds[at] != TermKind::Special && entry.id(id.number()) != id {
-                report.problem(format!("an object is {id:?}, but the string is {:?}", entry.id(id.number())));
+    if window.tree == Tree::Iri {
+        return Ok(());
+    }
+    for tree in [state.index(Index::Op), state.triple(TripleIndex::Osp)].into_iter().flatten() {
+        let mut last = None;
+        each_row(session, tree, "objects", progress, |row| {
+            let id = TermId(row[0]);
+            if Tree::holding(id.kind()) == Some(window.tree)
+                && last != Some(id)
+                && let Some(at) = window.place(id.number())
+            {
+                let entry = Entry { kind: window.kinds[at], code: window.codes[at], string: &[] };
+                if window.kinds[at] != TermKind::Special && entry.id(id.number()) != id {
+                    let is = entry.id(id.number());
+                    report.problem(format!("an object is {id:?}, but the string is {is:?}"));
+                }
             }
-        }
-        last = Some(id);
-    })
+            last = Some(id);
+        })?;
+    }
+    Ok(())
 }

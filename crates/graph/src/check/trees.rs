@@ -12,6 +12,7 @@ use crate::database::generation::NEXT;
 use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::interrupt::go_on;
 use crate::session::Session;
 
@@ -32,7 +33,8 @@ pub(crate) fn check_trees(
     let mut check = Check { pages, walked: BTreeSet::new(), unread: BTreeSet::new(), report, progress };
     let hashes = Tree::ALL.into_iter().map(|tree| (tree.hash_name(), state.hashes(tree)));
     let indexes = Index::ALL.into_iter().map(|index| (index.name(), state.index(index)));
-    for (name, tree) in hashes.chain(indexes) {
+    let triples = TripleIndex::ALL.into_iter().map(|index| (index.name(), state.triple(index)));
+    for (name, tree) in hashes.chain(indexes).chain(triples) {
         if let Some(tree) = tree {
             check.tree(session, name, tree.id(), &mut |r, on_page| tree.check_pages(r, on_page))?;
         }

@@ -12,6 +12,7 @@ use crate::dict::Tree;
 use crate::dict::code::PLAIN;
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::session::Session;
 use crate::term::{TermId, TermKind};
 
@@ -80,7 +81,7 @@ fn sample(session: &mut Session, tree: Tree) -> Result<Vec<(u64, u16)>> {
     Ok((0..rows.rows).map(|row| (rows.cols[1][row], code(row))).collect())
 }
 
-/// Whether a term is in a quad.
+/// Whether a term is in a quad or in a triple term.
 fn is_live(session: &mut Session, tree: Tree, number: u64, code: u16) -> Result<bool> {
     let kinds: &[TermKind] = match tree {
         Tree::Iri => &[TermKind::Iri],
@@ -92,9 +93,19 @@ fn is_live(session: &mut Session, tree: Tree, number: u64, code: u16) -> Result<
         Tree::Iri => &[Index::Sp, Index::Op, Index::Gs, Index::Psog],
         Tree::Literal | Tree::Text => &[Index::Op],
     };
+    // A triple term may be dead, too: this is an estimate.
+    let within: &[TripleIndex] = match tree {
+        Tree::Iri => &[TripleIndex::Spo, TripleIndex::Pos, TripleIndex::Osp],
+        Tree::Literal | Tree::Text => &[TripleIndex::Osp],
+    };
     for kind in kinds {
         let id = TermId::dictionary(*kind, code, number);
         for index in places {
+            if session.count(*index, &[id], None)? > 0 {
+                return Ok(true);
+            }
+        }
+        for index in within {
             if session.count(*index, &[id], None)? > 0 {
                 return Ok(true);
             }

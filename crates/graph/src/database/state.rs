@@ -10,6 +10,7 @@
 //! | `…-hash`           | their hash trees                        |
 //! | `psog` … `gs`      | quad indexes                            |
 //! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
+//! | `triple` …         | the trees of triple terms               |
 //!
 //! Empty trees may be missing. A database without any of these records is an empty graph.
 //!
@@ -26,9 +27,10 @@ use crate::dict::prefix::Prefixes;
 use crate::dict::{GraphFormat, GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::triple::{AnyIndex, TripleIndex};
 use crate::index::value_counts::ValueCounts;
-use crate::term::layout::{RDF_LANG_STRING, XSD_STRING};
-use crate::term::{TermId, TermKind};
+use crate::term::layout::XSD_STRING;
+use crate::term::{BaseDirection, TermId, TermKind};
 
 /// The graph as of one transaction.
 #[derive(Clone)]
@@ -40,6 +42,8 @@ pub struct GraphState {
     pub(crate) strings: [Option<StringTree>; Tree::ALL.len()],
     pub(crate) hashes: [Option<TupleTree>; Tree::ALL.len()],
     pub(crate) indexes: [Option<TupleTree>; Index::ALL.len()],
+    /// of triple terms; all or none of them are there
+    pub(crate) triples: [Option<TupleTree>; TripleIndex::ALL.len()],
     /// of PSOG and POSG
     pub(crate) values: [Arc<ValueCounts>; 2],
     /// pairs inserted and deleted since the counts in `values` were last written
@@ -83,6 +87,7 @@ impl GraphState {
             strings: [const { None }; 3],
             hashes: [const { None }; 3],
             indexes: [const { None }; 5],
+            triples: [const { None }; 4],
             values: Default::default(),
             values_drift: 1,
             changed: 0,
@@ -102,6 +107,9 @@ impl GraphState {
             if let Some(bytes) = record(&ValueCounts::record_name(index.name())) {
                 state.values[index as usize] = Arc::new(ValueCounts::from_bytes(&bytes)?);
             }
+        }
+        for index in TripleIndex::ALL {
+            state.triples[index as usize] = tuples(index.name(), TripleIndex::ARITY)?;
         }
         state.check_counts()?;
         Ok(state)
@@ -154,6 +162,13 @@ impl GraphState {
                 return Err(GraphError::record(tree.hash_name(), why));
             }
         }
+        for index in TripleIndex::ALL {
+            let (rows, terms) = (self.triple(index).map_or(0, |tree| tree.rows()), self.triple_terms());
+            if rows != terms {
+                let why = format!("it has {rows} rows, but there are {terms} triple terms");
+                return Err(GraphError::record(index.name(), why));
+            }
+        }
         Ok(())
     }
 
@@ -181,6 +196,27 @@ impl GraphState {
     #[inline]
     pub fn index(&self, index: Index) -> Option<&TupleTree> {
         self.indexes[index as usize].as_ref()
+    }
+
+    /// A tree of triple terms; `None` if there are none.
+    #[inline]
+    pub fn triple(&self, index: TripleIndex) -> Option<&TupleTree> {
+        self.triples[index as usize].as_ref()
+    }
+
+    /// The tree of an order of quads or triple terms; `None` if it has no rows.
+    #[inline]
+    pub fn any_index(&self, index: AnyIndex) -> Option<&TupleTree> {
+        match index {
+            AnyIndex::Quads(index) => self.index(index),
+            AnyIndex::Triples(index) => self.triple(index),
+        }
+    }
+
+    /// Number of triple terms, in quads or not; they are numbered from 0.
+    #[inline]
+    pub fn triple_terms(&self) -> u64 {
+        self.triple(TripleIndex::Id).map_or(0, |tree| tree.rows())
     }
 
     /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` if they were not counted.
@@ -272,10 +308,19 @@ impl<'a> Carried<'a> {
         }
     }
 
-    /// The datatype IRI (rdf:langString with a language tag); `None` if the id does not carry it.
+    /// The base direction: `Some(None)` for literals without one, `None` if the id does not carry
+    /// it.
+    pub fn direction(self) -> Option<Option<BaseDirection>> {
+        match self {
+            Carried::Is(annotation) => Some(annotation.direction()),
+            _ => None,
+        }
+    }
+
+    /// The datatype IRI (rdf:langString or rdf:dirLangString with a language tag); `None` if the id
+    /// does not carry it.
     pub fn datatype(self) -> Option<&'a str> {
         match self {
-            Carried::Is(Annotation::Language(_)) => Some(RDF_LANG_STRING),
             Carried::Is(annotation) => Some(annotation.datatype()),
             _ => None,
         }

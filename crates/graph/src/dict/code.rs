@@ -18,7 +18,8 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::error::{GraphError, Result};
-use crate::term::layout::{FIRST_REGISTERED, RDF_LANG_STRING, XSD_STRING};
+use crate::term::layout::{FIRST_REGISTERED, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING};
+use crate::term::{BaseDirection, TermRef};
 
 /// Code of an annotation that is in the dictionary string.
 pub const IN_STRING: u16 = 0;
@@ -30,12 +31,14 @@ pub const MAX_ANNOTATIONS: usize = 4096 - FIRST as usize;
 pub const MAX_DECIMAL_DATATYPES: usize = 256 - FIRST_REGISTERED as usize;
 
 /// Language or datatype of a literal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Annotation<'a> {
     /// xsd:string.
     Plain,
     /// A language tag, in lower case.
     Language(&'a str),
+    /// A language tag, in lower case, and a base direction.
+    Directed(&'a str, BaseDirection),
     /// A datatype IRI other than xsd:string.
     Datatype(&'a str),
 }
@@ -43,36 +46,62 @@ pub enum Annotation<'a> {
 impl<'a> Annotation<'a> {
     /// The annotation of a literal.
     #[inline]
-    pub fn new(lang: Option<&'a str>, datatype: &'a str) -> Self {
+    pub fn new(lang: Option<&'a str>, direction: Option<BaseDirection>, datatype: &'a str) -> Self {
         match lang {
-            Some(lang) => Annotation::Language(lang),
+            Some(lang) => Annotation::of_tag(lang, direction),
             None if datatype == XSD_STRING => Annotation::Plain,
             None => Annotation::Datatype(datatype),
+        }
+    }
+
+    /// The annotation of a literal with a language tag.
+    #[inline]
+    pub fn of_tag(lang: &'a str, direction: Option<BaseDirection>) -> Self {
+        match direction {
+            None => Annotation::Language(lang),
+            Some(direction) => Annotation::Directed(lang, direction),
         }
     }
 
     /// The language tag, if any.
     pub fn lang(self) -> Option<&'a str> {
         match self {
-            Annotation::Language(lang) => Some(lang),
+            Annotation::Language(lang) | Annotation::Directed(lang, _) => Some(lang),
             _ => None,
         }
     }
 
-    /// The datatype IRI: rdf:langString with a language tag.
+    /// The base direction, if any.
+    pub fn direction(self) -> Option<BaseDirection> {
+        match self {
+            Annotation::Directed(_, direction) => Some(direction),
+            _ => None,
+        }
+    }
+
+    /// The literal with this annotation.
+    pub fn literal(self, lexical: &'a str) -> TermRef<'a> {
+        let (lang, direction, datatype) = (self.lang(), self.direction(), self.datatype());
+        TermRef::Literal { lexical, lang, direction, datatype }
+    }
+
+    /// The datatype IRI: rdf:langString or rdf:dirLangString with a language tag.
     pub fn datatype(self) -> &'a str {
         match self {
             Annotation::Plain => XSD_STRING,
             Annotation::Language(_) => RDF_LANG_STRING,
+            Annotation::Directed(..) => RDF_DIR_LANG_STRING,
             Annotation::Datatype(datatype) => datatype,
         }
     }
 
-    /// `@` + tag, `^` + datatype, or nothing.
+    /// `@` + tag, `>` or `<` + tag for one with a direction, `^` + datatype, or nothing.
     pub(crate) fn tagged(self) -> (u8, &'a str) {
         match self {
             Annotation::Plain => (0, ""),
             Annotation::Language(lang) => (b'@', lang),
+            Annotation::Directed(lang, BaseDirection::Ltr) => (b'>', lang),
+            Annotation::Directed(lang, BaseDirection::Rtl) => (b'<', lang),
             Annotation::Datatype(datatype) => (b'^', datatype),
         }
     }
@@ -81,6 +110,8 @@ impl<'a> Annotation<'a> {
     pub(crate) fn from_tagged(tag: u8, name: &'a str) -> Option<Self> {
         match tag {
             b'@' => Some(Annotation::Language(name)),
+            b'>' => Some(Annotation::Directed(name, BaseDirection::Ltr)),
+            b'<' => Some(Annotation::Directed(name, BaseDirection::Rtl)),
             b'^' => Some(Annotation::Datatype(name)),
             _ => None,
         }
@@ -311,9 +342,14 @@ mod tests {
         assert_eq!(codes.annotation(Annotation::Language("fr")), Code::Is(2));
         assert_eq!(codes.annotation_of(2), Some(Annotation::Language("fr")));
         assert_eq!(codes.annotation_of(PLAIN), Some(Annotation::Plain));
-        assert_eq!((codes.annotation_of(IN_STRING), codes.annotation_of(4)), (None, None));
+        assert_eq!((codes.annotation_of(IN_STRING), codes.annotation_of(9)), (None, None));
         assert_eq!(codes.find_annotation(Annotation::Plain), Code::Is(PLAIN));
         assert_eq!((&codes).annotation(Annotation::Language("de")), Code::Unknown);
+        for (code, direction) in [(4, BaseDirection::Ltr), (5, BaseDirection::Rtl)] {
+            let annotation = Annotation::Directed("fr", direction);
+            assert_eq!(codes.annotation(annotation), Code::Is(code), "a direction is part of its name");
+            assert_eq!(codes.annotation_of(code), Some(annotation));
+        }
         assert_eq!(codes.decimal_datatype("http://a/usd"), Code::Is(FIRST_REGISTERED));
         assert_eq!(codes.decimal_datatype_of(FIRST_REGISTERED), Some("http://a/usd"));
         assert_eq!(codes.decimal_datatype_of(0), None);

@@ -1,12 +1,17 @@
 //! Formats of a graph, recorded in the graph's catalog record.
 //!
-//! | format | strings and literals are texts |
-//! |--------|--------------------------------|
-//! | 1      | above 64 bytes                 |
-//! | 2      | above 256 bytes                |
+//! | format | strings and literals are texts | has had terms of RDF 1.2 |
+//! |--------|--------------------------------|--------------------------|
+//! | 1      | above 64 bytes                 | no                       |
+//! | 2      | above 256 bytes                | no                       |
+//! | 3      | above 64 bytes                 | yes                      |
+//! | 4      | above 256 bytes                | yes                      |
 //!
-//! Invariant: a dictionary keeps its format, since the ids of its terms depend on it. So the kind
-//! of a literal is decided where the term meets a dictionary, never where it is parsed.
+//! The first triple term or literal with a base direction turns 1 into 3 and 2 into 4, so that only
+//! programs that know these terms open the graph from then on.
+//!
+//! Invariant: a dictionary keeps its limit, since the ids of its terms depend on it. So the kind of
+//! a literal is decided where the term meets a dictionary, never where it is parsed.
 
 use crate::term::TermKind;
 
@@ -19,11 +24,18 @@ pub enum GraphFormat {
     /// Titles are short, too.
     #[default]
     Two = 2,
+    /// As one, with terms of RDF 1.2.
+    Three = 3,
+    /// As two, with terms of RDF 1.2.
+    Four = 4,
 }
 
 impl GraphFormat {
     /// All of them, in order.
-    pub const ALL: [GraphFormat; 2] = [GraphFormat::One, GraphFormat::Two];
+    pub const ALL: [GraphFormat; 4] =
+        [GraphFormat::One, GraphFormat::Two, GraphFormat::Three, GraphFormat::Four];
+    /// The newest one.
+    pub const NEWEST: GraphFormat = GraphFormat::Four;
 
     /// Its number in the record.
     pub const fn number(self) -> u32 {
@@ -40,8 +52,21 @@ impl GraphFormat {
     #[inline]
     pub const fn short_bytes(self) -> usize {
         match self {
-            GraphFormat::One => 64,
-            GraphFormat::Two => 256,
+            GraphFormat::One | GraphFormat::Three => 64,
+            GraphFormat::Two | GraphFormat::Four => 256,
+        }
+    }
+
+    /// Whether the graph may have triple terms and literals with a base direction.
+    pub const fn has_rdf_12(self) -> bool {
+        matches!(self, GraphFormat::Three | GraphFormat::Four)
+    }
+
+    /// The format of this graph once it has terms of RDF 1.2.
+    pub(crate) const fn with_rdf_12(self) -> Self {
+        match self {
+            GraphFormat::One | GraphFormat::Three => GraphFormat::Three,
+            GraphFormat::Two | GraphFormat::Four => GraphFormat::Four,
         }
     }
 

@@ -87,6 +87,16 @@ impl<'a> Chunks<'a> {
         self.interner.parsed.too_long(self.longest)
     }
 
+    /// The message for triple terms of this chunk with too many levels.
+    pub(super) fn too_deep(&self) -> Option<String> {
+        self.interner.parsed.too_deep()
+    }
+
+    /// The reference of a triple term.
+    pub(super) fn triple(&mut self, terms: [Ref; 3]) -> Ref {
+        self.interner.triple(terms)
+    }
+
     /// Hands the chunk on if it is full.
     pub(super) fn hand_on(&mut self) -> Result<(), LoadError> {
         let parsed = &self.interner.parsed;

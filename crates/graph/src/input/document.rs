@@ -59,7 +59,8 @@ fn parse_with_oxrdfio(
     let recovers = matches!(options.format, RdfFormat::Turtle | RdfFormat::N3);
     let mut faults = 0;
     let mut check = options.term_check();
-    for quad in parser.for_reader(read) {
+    let mut quads = parser.for_reader(read);
+    for quad in quads.by_ref() {
         // a statement may be long
         super::cancelled(cancel)?;
         match leave_loose(&told, &mut chunks, options) {
@@ -83,6 +84,9 @@ fn parse_with_oxrdfio(
                     let setting = Some(DocumentSetting::LongestTerm);
                     return chunks.end_at(Fault { line: 0, column: 0, message, setting });
                 }
+                if let Some(message) = chunks.too_deep() {
+                    return chunks.end_at(Fault { line: 0, column: 0, message, setting: None });
+                }
             }
             Err(RdfParseError::Io(source)) => return Err(options.unreadable(source, cancel)),
             Err(RdfParseError::Syntax(error)) => {
@@ -96,6 +100,8 @@ fn parse_with_oxrdfio(
         }
         chunks.hand_on()?;
     }
+    let is_sound = |iri: &str| told.as_ref().is_none_or(|told| !told.is_placeholder(iri));
+    options.namespaces.add(quads.prefixes().filter(|(_, iri)| is_sound(iri)));
     match leave_loose(&told, &mut chunks, options) {
         Ok(_) => chunks.end(),
         Err(fault) => chunks.end_at(fault),
@@ -218,3 +224,6 @@ impl<R: Read> Read for LineCount<R> {
         Ok(len)
     }
 }
+
+#[cfg(test)]
+mod levels_tests;

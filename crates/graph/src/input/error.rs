@@ -112,6 +112,10 @@ pub(crate) enum GuardError {
     TooLong { most: usize },
     #[error("the document nests more than {most} levels, the limit")]
     TooDeep { most: usize },
+    #[error("the document has more than {most} bytes when decompressed, the limit")]
+    TooMuch { most: u64 },
+    #[error("triple terms nest more than {most} levels, the limit")]
+    NestedTriples { most: usize },
 }
 
 impl From<GuardError> for io::Error {
@@ -180,7 +184,9 @@ impl LoadError {
             LoadError::Input { .. } if self.is_of_memory() => Some(DocumentSetting::Memory),
             LoadError::Input { source, .. } => match source.get_ref()?.downcast_ref()? {
                 GuardError::TooLong { .. } => Some(DocumentSetting::LongestTerm),
-                GuardError::TooDeep { .. } => None,
+                GuardError::TooDeep { .. }
+                | GuardError::TooMuch { .. }
+                | GuardError::NestedTriples { .. } => None,
             },
             _ => None,
         }

@@ -61,6 +61,7 @@ pub(super) fn options(format: RdfFormat) -> DocumentOptions {
         chunk_rows: 1 << 10,
         chunk_bytes: 1 << 20,
         longest: 1 << 20,
+        namespaces: Default::default(),
         budget: MemoryBudget::new(64 << 20),
     }
 }

@@ -4,8 +4,11 @@
 //! small document can make each of these as large as an attacker likes. So a scanner that knows
 //! just enough of the format sees the bytes on their way to the parser, and ends the reading with
 //! an error that names the bound that was exceeded. Scanners may count too much (a comment as
-//! nesting), never too little. The reader of RDF/XML has bounds of its own.
+//! nesting), never too little: up to the first fault of a text, where a strict parser ends, they
+//! see each token as the parser does. The reader of RDF/XML has bounds of its own, as has that of
+//! texts with faults.
 
+mod lines;
 mod nesting;
 
 use std::io::{self, Read};
@@ -13,6 +16,7 @@ use std::io::{self, Read};
 use oxrdfio::RdfFormat;
 use snowmelt_store::Charge;
 
+pub(super) use lines::TripleLevels;
 use nesting::{Nesting, Quotes};
 
 use super::error::GuardError;
@@ -55,7 +59,7 @@ trait ByteScan {
 enum GuardScanner {
     Nesting(Nesting),
     /// bytes of the line so far, and the most: no term is longer than its line
-    Lines(usize, usize),
+    Lines(usize, usize, TripleLevels),
 }
 
 /// Reads a document within its bounds.
@@ -78,10 +82,9 @@ impl<R: Read> Guarded<R> {
         let token = bounds.longest.min(TOKEN_BYTES);
         let scanner = match format {
             RdfFormat::JsonLd { .. } => GuardScanner::Nesting(Nesting::new(Quotes::Json, token)),
-            RdfFormat::Turtle | RdfFormat::TriG | RdfFormat::N3 => {
-                GuardScanner::Nesting(Nesting::new(Quotes::Turtle, token))
-            }
-            _ => GuardScanner::Lines(0, token),
+            RdfFormat::Turtle | RdfFormat::TriG => GuardScanner::Nesting(Nesting::new(Quotes::Turtle, token)),
+            RdfFormat::N3 => GuardScanner::Nesting(Nesting::new(Quotes::N3, token)),
+            _ => GuardScanner::Lines(0, token, TripleLevels::default()),
         };
         let json_bytes = matches!(format, RdfFormat::JsonLd { .. }).then_some(0);
         Guarded { read, scanner, charge: bounds.charge, json_bytes }
@@ -95,12 +98,15 @@ impl<R: Read> Read for Guarded<R> {
         let n = self.read.read(&mut out[..most])?;
         let passed = match &mut self.scanner {
             GuardScanner::Nesting(nesting) => out[..n].iter().try_for_each(|byte| nesting.byte(*byte)),
-            GuardScanner::Lines(line, longest) => {
+            GuardScanner::Lines(line, longest, triples) => {
                 *line = match memchr::memrchr(b'\n', &out[..n]) {
                     Some(end) => n - end - 1,
                     None => *line + n,
                 };
-                if *line > *longest { Err(GuardError::TooLong { most: *longest }) } else { Ok(()) }
+                match *line > *longest {
+                    true => Err(GuardError::TooLong { most: *longest }),
+                    false => triples.scan(&out[..n]),
+                }
             }
         };
         passed?;

@@ -3,8 +3,8 @@
 //! Terms are interned by what they are written as, so the work of a term (unescaping, checking,
 //! recognising numbers and dates) is done once per chunk, not once per occurrence. What comes
 //! out are rows of references. A reference is a finished [`TermId`] where the id carries the
-//! term, else (kind 15, which is never stored) the position in the chunk's list of terms, which
-//! is in order of first occurrence.
+//! term, else (kind local, which is never stored) the position in the chunk's list of terms, which
+//! is in order of first occurrence. A triple term comes after the terms in it.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use crate::input::error::DocumentSetting;
 use crate::input::hash::TermHash;
 use crate::input::left_out::MOST_LISTED;
 use crate::term::inline::{self, Inline};
-use crate::term::{PAYLOAD_BITS, TermId, TermKind, TermRef};
+use crate::term::{BaseDirection, MOST_TRIPLE_LEVELS, TermId, TermKind, TermRef};
 
 /// A term id, or the position of a term in a list.
 pub(crate) type Ref = u64;
@@ -27,8 +27,9 @@ pub(crate) fn local(index: u64) -> Ref {
 
 /// The list position of a reference; `None` for a finished id.
 pub(crate) fn position(reference: Ref) -> Option<u64> {
-    const LOCAL: u64 = (TermKind::Local as u64) << PAYLOAD_BITS;
-    (reference >= LOCAL).then_some(reference & !LOCAL)
+    const LOCAL: u64 = TermId::new(TermKind::Local, 0).0;
+    const LAST: u64 = TermId::new(TermKind::Local, TermKind::Local.most_payload()).0;
+    (LOCAL..=LAST).contains(&reference).then_some(reference & !LOCAL)
 }
 
 /// A stretch of the chunk's text, or of its extra bytes.
@@ -76,8 +77,18 @@ pub(crate) struct LocalTerm {
     pub(crate) need: Need,
     /// Language or datatype: index into [`Parsed::annotations`]; 0 for none.
     pub(crate) annotation: u32,
-    /// The IRI, or the lexical form.
+    /// The IRI, or the lexical form. Of a triple term, the index into [`Parsed::triples`].
     pub(crate) lexical: Span,
+}
+
+/// A triple term of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LocalTriple {
+    /// Subject, predicate, object.
+    pub(crate) terms: [Ref; 3],
+    /// Levels of triple terms within each other, this one included; those within an object that
+    /// is given by its id do not count.
+    pub(crate) levels: u32,
 }
 
 /// The language or datatype of literals.
@@ -87,6 +98,8 @@ pub(crate) enum OwnAnnotation {
     Plain,
     /// A language tag in lower case.
     Language(Box<str>),
+    /// A language tag in lower case, and a base direction.
+    Directed(Box<str>, BaseDirection),
     /// A datatype IRI.
     Datatype(Box<str>),
 }
@@ -96,6 +109,7 @@ impl From<AnnotationRef<'_>> for OwnAnnotation {
         match annotation {
             AnnotationRef::Plain => OwnAnnotation::Plain,
             AnnotationRef::Language(tag) => OwnAnnotation::Language(tag.into()),
+            AnnotationRef::Directed(tag, direction) => OwnAnnotation::Directed(tag.into(), direction),
             AnnotationRef::Datatype(iri) => OwnAnnotation::Datatype(iri.into()),
         }
     }
@@ -107,6 +121,7 @@ impl OwnAnnotation {
         match self {
             OwnAnnotation::Plain => AnnotationRef::Plain,
             OwnAnnotation::Language(tag) => AnnotationRef::Language(tag),
+            OwnAnnotation::Directed(tag, direction) => AnnotationRef::Directed(tag, *direction),
             OwnAnnotation::Datatype(iri) => AnnotationRef::Datatype(iri),
         }
     }
@@ -141,6 +156,8 @@ pub(crate) struct Parsed {
     pub(crate) terms: Vec<LocalTerm>,
     /// Languages and datatypes.
     pub(crate) annotations: Vec<OwnAnnotation>,
+    /// Triple terms.
+    pub(crate) triples: Vec<LocalTriple>,
     /// Subject, predicate, object, graph.
     pub(crate) rows: Vec<[Ref; 4]>,
     /// For every term its id, or where it waits ([`super::waiting`]).
@@ -149,6 +166,8 @@ pub(crate) struct Parsed {
     pub(crate) part: usize,
     /// Bytes of the longest term met.
     pub(crate) longest: usize,
+    /// Most levels of triple terms within each other.
+    pub(crate) levels: u32,
     /// Line ends in the chunk.
     pub(crate) lines: u64,
     /// Statements left out.
@@ -173,6 +192,17 @@ impl Parsed {
             .then(|| format!("a term has {} bytes, and the longest allowed has {most}", self.longest))
     }
 
+    /// The triple term of a term that is one.
+    pub(crate) fn triple(&self, term: &LocalTerm) -> &LocalTriple {
+        debug_assert_eq!(term.need, Need::Number(TermKind::Triple), "it is a triple term");
+        &self.triples[term.lexical.start as usize]
+    }
+
+    /// The message for triple terms with too many levels.
+    pub(crate) fn too_deep(&self) -> Option<String> {
+        (self.levels as usize > MOST_TRIPLE_LEVELS).then(too_deep_message)
+    }
+
     /// Notes a statement that is left out.
     pub(crate) fn leave_out(&mut self, fault: Fault) {
         self.skipped += 1;
@@ -187,6 +217,7 @@ impl Parsed {
             + self.extra.capacity()
             + self.terms.capacity() * size_of::<LocalTerm>()
             + self.rows.capacity() * size_of::<[Ref; 4]>()
+            + self.triples.capacity() * size_of::<LocalTriple>()
             + self.ids.capacity() * size_of::<Ref>()
     }
 
@@ -196,14 +227,21 @@ impl Parsed {
         self.extra.clear();
         self.terms.clear();
         self.annotations.clear();
+        self.triples.clear();
         self.rows.clear();
         self.ids.clear();
         self.longest = 0;
+        self.levels = 0;
         self.lines = 0;
         self.skipped = 0;
         self.left_out.clear();
         self.fault = None;
     }
+}
+
+/// The message for triple terms with too many levels.
+pub(crate) fn too_deep_message() -> String {
+    format!("triple terms nest more than {MOST_TRIPLE_LEVELS} levels, the limit")
 }
 
 /// Turns written terms into references, for one chunk after the other.
@@ -224,6 +262,9 @@ const BLANK_SEED: u64 = 3;
 const STRING_SEED: u64 = 4;
 const LANGUAGE_SEED: u64 = 5;
 const DATATYPE_SEED: u64 = 6;
+const LTR_SEED: u64 = 7;
+const RTL_SEED: u64 = 8;
+const TRIPLE_SEED: u64 = 9;
 
 impl Interner {
     pub(crate) fn new() -> Self {
@@ -281,8 +322,14 @@ impl Interner {
     }
 
     /// The reference of a literal with a language tag (lower case).
-    pub(crate) fn tagged(&mut self, lexical: &str, tag: &str, place: Place) -> Ref {
-        let (annotation, seed) = self.annotation(AnnotationRef::Language(tag));
+    pub(crate) fn tagged(
+        &mut self,
+        lexical: &str,
+        tag: &str,
+        direction: Option<BaseDirection>,
+        place: Place,
+    ) -> Ref {
+        let (annotation, seed) = self.annotation(AnnotationRef::of_tag(tag, direction));
         let hash = hash(seed, lexical.as_bytes());
         self.add(hash, Need::Number(TermKind::Literal), annotation, lexical.as_bytes(), place)
     }
@@ -294,9 +341,59 @@ impl Interner {
             Inline::Shaped(body) => Need::Code(body),
             Inline::No(kind) => Need::Number(kind),
         };
-        let (annotation, seed) = self.annotation(AnnotationRef::new(None, datatype));
+        let (annotation, seed) = self.annotation(AnnotationRef::new(None, None, datatype));
         let hash = hash(seed, lexical.as_bytes());
         self.add(hash, need, annotation, lexical.as_bytes(), place)
+    }
+
+    /// The reference of a triple term: a subject, predicate and object of this chunk, or ids.
+    pub(crate) fn triple(&mut self, terms: [Ref; 3]) -> Ref {
+        let mut bytes = [0; 36];
+        for (term, bytes) in terms.iter().zip(bytes.as_chunks_mut::<12>().0) {
+            let (high, low) = match position(*term) {
+                Some(at) => {
+                    let TermHash { high, low } = self.parsed.terms[at as usize].hash;
+                    (high, low)
+                }
+                // No hash has so many bits.
+                None => (*term, u32::MAX),
+            };
+            bytes[..8].copy_from_slice(&high.to_le_bytes());
+            bytes[8..].copy_from_slice(&low.to_le_bytes());
+        }
+        let whole = hash(TRIPLE_SEED, &bytes);
+        if let Some(reference) = self.find(whole) {
+            return reference;
+        }
+        let within = position(terms[2]).map(|at| &self.parsed.terms[at as usize]);
+        let levels = match within {
+            Some(term) if term.need == Need::Number(TermKind::Triple) => self.parsed.triple(term).levels + 1,
+            _ => 1,
+        };
+        self.parsed.levels = self.parsed.levels.max(levels);
+        let lexical = Span { start: self.parsed.triples.len() as u32, len: 0 };
+        self.parsed.triples.push(LocalTriple { terms, levels });
+        let reference = local(self.parsed.terms.len() as u64);
+        let need = Need::Number(TermKind::Triple);
+        self.parsed.terms.push(LocalTerm { hash: whole, need, annotation: 0, lexical });
+        self.remember(whole, reference);
+        reference
+    }
+
+    /// The reference of a triple that is a term.
+    pub(crate) fn whole_triple(&mut self, triple: &oxrdf::Triple) -> Ref {
+        let (mut levels, mut at) = (vec![triple], triple);
+        while let oxrdf::Term::Triple(inner) = &at.object {
+            levels.push(inner);
+            at = inner;
+        }
+        let mut object = self.term(at.object.as_ref().into());
+        for triple in levels.into_iter().rev() {
+            let subject = self.term(triple.subject.as_ref().into());
+            let predicate = self.term(triple.predicate.as_ref().into());
+            object = self.triple([subject, predicate, object]);
+        }
+        object
     }
 
     /// The reference of any term, from a parser that has its strings.
@@ -304,9 +401,10 @@ impl Interner {
         let (seed, text) = match term {
             TermRef::Iri(iri) => (IRI_SEED, iri),
             TermRef::Blank(label) => (self.blank_seed, label),
-            TermRef::Literal { lexical, lang, datatype } => {
-                (self.annotation(AnnotationRef::new(lang, datatype)).1, lexical)
+            TermRef::Literal { lexical, lang, direction, datatype } => {
+                (self.annotation(AnnotationRef::new(lang, direction, datatype)).1, lexical)
             }
+            TermRef::Triple(triple) => return self.whole_triple(triple),
         };
         let whole = hash(seed, text.as_bytes());
         if let Some(reference) = self.find(whole) {
@@ -315,8 +413,11 @@ impl Interner {
         let reference = match term {
             TermRef::Iri(iri) => self.iri(iri.as_bytes(), None),
             TermRef::Blank(label) => self.blank(label.as_bytes(), None),
-            TermRef::Literal { lexical, lang: Some(tag), .. } => self.tagged(lexical, tag, None),
+            TermRef::Literal { lexical, lang: Some(tag), direction, .. } => {
+                self.tagged(lexical, tag, direction, None)
+            }
             TermRef::Literal { lexical, datatype, .. } => self.typed(lexical, datatype, None),
+            TermRef::Triple(_) => unreachable!("returned above"),
         };
         self.remember(whole, reference);
         reference
@@ -351,6 +452,8 @@ impl Interner {
         let (tag, name) = match annotation {
             AnnotationRef::Plain => return (0, STRING_SEED),
             AnnotationRef::Language(tag) => (LANGUAGE_SEED, tag),
+            AnnotationRef::Directed(tag, BaseDirection::Ltr) => (LTR_SEED, tag),
+            AnnotationRef::Directed(tag, BaseDirection::Rtl) => (RTL_SEED, tag),
             AnnotationRef::Datatype(iri) => (DATATYPE_SEED, iri),
         };
         let seed = XxHash3_64::oneshot_with_seed(tag, name.as_bytes());

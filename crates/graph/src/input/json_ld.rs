@@ -36,7 +36,7 @@ pub(super) fn parse_json_ld(
         base: options.base.clone(),
         context: None,
         contexts: options.contexts.clone(),
-        direction: Direction::Dropped,
+        direction: Direction::Literal,
         odd: match options.odd_terms {
             OddTerms::Refused => OddNames::LeftOut,
             OddTerms::Kept => OddNames::Kept,
@@ -62,6 +62,10 @@ pub(super) fn parse_json_ld(
 fn take(chunks: &mut Chunks<'_>, told: Told, options: &DocumentOptions) -> Result<(), Refused> {
     let mut quad = match told {
         Told::Quad(quad) => quad,
+        Told::Prefix { name, iri } => {
+            options.namespaces.add([(&*name, &*iri)].into_iter());
+            return Ok(());
+        }
         Told::LeftOut(message) => {
             chunks.leave_out(Fault { line: NO_LINE, column: 0, message, setting: None });
             return Ok(());

@@ -5,16 +5,17 @@
 //! Only a new spelling is checked (IRI, language tag, UTF-8) and unescaped. A line with anything
 //! unusual or wrong goes to oxttl, which knows the whole grammar and reports what is wrong and
 //! where. So the scanner may refuse a line that oxttl accepts, but never accepts one that oxttl
-//! refuses.
+//! refuses. Only a line that tells the version of RDF is unknown to oxttl.
 
 use memchr::{memchr, memchr2};
 use oxttl::{NQuadsParser, NTriplesParser};
 use snowmelt_rdfxml::OddTerms;
 
-use crate::input::intern::{Fault, Interner, Parsed, Ref};
+use crate::input::guard::TripleLevels;
+use crate::input::intern::{Fault, Interner, Parsed, Ref, too_deep_message};
 use crate::input::terms::TermCheck;
-use crate::term::layout::{RDF_LANG_STRING, XSD_STRING};
-use crate::term::{TermId, TermRef};
+use crate::term::layout::{RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING};
+use crate::term::{BaseDirection, MOST_TRIPLE_LEVELS, TermId, TermRef, split_direction};
 
 /// Options for reading lines.
 #[derive(Debug, Clone, Copy)]
@@ -95,12 +96,7 @@ impl Scanner<'_> {
         }
         let predicate = self.iri()?;
         self.blanks();
-        let object = match self.peek() {
-            b'<' => self.iri()?,
-            b'"' => self.literal()?,
-            b'_' => self.blank()?,
-            _ => return Err(Odd),
-        };
+        let object = self.object(0)?;
         self.blanks();
         let mut graph = self.default_graph;
         if self.options.quads {
@@ -150,6 +146,50 @@ impl Scanner<'_> {
             }
             Some(_) => return Err(Odd),
         }
+        Ok(())
+    }
+
+    /// An object within so many triple terms.
+    #[inline]
+    fn object(&mut self, levels: usize) -> Result<Ref, Odd> {
+        match self.peek() {
+            b'<' if self.text.get(self.at + 1) == Some(&b'<') => self.triple(levels + 1),
+            b'<' => self.iri(),
+            b'"' => self.literal(),
+            b'_' => self.blank(),
+            _ => Err(Odd),
+        }
+    }
+
+    /// `<<( … )>>`, the triple term of this level.
+    fn triple(&mut self, level: usize) -> Result<Ref, Odd> {
+        self.sign(b"<<(")?;
+        if level > MOST_TRIPLE_LEVELS {
+            return Err(Odd);
+        }
+        self.blanks();
+        let subject = match self.peek() {
+            b'<' => self.iri()?,
+            b'_' => self.blank()?,
+            _ => return Err(Odd),
+        };
+        self.blanks();
+        if self.peek() != b'<' {
+            return Err(Odd);
+        }
+        let predicate = self.iri()?;
+        self.blanks();
+        let object = self.object(level)?;
+        self.blanks();
+        self.sign(b")>>")?;
+        Ok(self.interner.triple([subject, predicate, object]))
+    }
+
+    fn sign(&mut self, sign: &[u8]) -> Result<(), Odd> {
+        if !self.text[self.at..].starts_with(sign) {
+            return Err(Odd);
+        }
+        self.at += sign.len();
         Ok(())
     }
 
@@ -256,20 +296,22 @@ impl Scanner<'_> {
         }
         let unescaped = if escaped { Some(unescape(lexical).ok_or(Odd)?) } else { None };
         enum After<'a> {
-            Tag(String),
+            Tag(String, Option<BaseDirection>),
             Type(&'a str),
         }
         let after = match text.get(close + 1) {
             Some(b'@') if end > close + 1 => {
                 let tag = std::str::from_utf8(&text[close + 2..end]).map_err(|_| Odd)?;
+                let (tag, direction) = split_direction(tag);
                 if !self.is_tag(tag) {
                     return Err(Odd);
                 }
-                After::Tag(tag.to_ascii_lowercase())
+                After::Tag(tag.to_ascii_lowercase(), direction)
             }
             Some(b'^') if end > close + 1 => {
                 let datatype = &text[close + 4..end - 1];
-                if !self.is_iri(datatype) || datatype == RDF_LANG_STRING.as_bytes() {
+                let of_tags = [RDF_LANG_STRING.as_bytes(), RDF_DIR_LANG_STRING.as_bytes()];
+                if !self.is_iri(datatype) || of_tags.contains(&datatype) {
                     return Err(Odd);
                 }
                 After::Type(std::str::from_utf8(datatype).map_err(|_| Odd)?)
@@ -279,7 +321,7 @@ impl Scanner<'_> {
         let lexical = unescaped.as_deref().unwrap_or(lexical);
         let place = (!escaped).then_some(start);
         Ok(match after {
-            After::Tag(tag) => self.interner.tagged(lexical, &tag, place),
+            After::Tag(tag, direction) => self.interner.tagged(lexical, &tag, direction, place),
             After::Type(datatype) => self.interner.typed(lexical, datatype, place),
         })
     }
@@ -296,6 +338,13 @@ impl Scanner<'_> {
     /// Has oxttl read a line that the scanner does not: a statement, or the fault.
     fn odd_line(&mut self, start: usize, end: usize) {
         let line = &self.text[start..end];
+        if is_version(line) {
+            return;
+        }
+        if nests_too_deep(line) {
+            let (line, message) = (self.interner.parsed.lines, too_deep_message());
+            return self.fault(Fault { line, column: 0, message, setting: None });
+        }
         // a lenient oxttl parser checks no terms
         let is_kept = self.options.odd_terms == OddTerms::Kept;
         let quads: Result<Vec<_>, _> = if self.options.quads {
@@ -353,6 +402,21 @@ impl Scanner<'_> {
         };
         [subject, predicate, object, graph]
     }
+}
+
+/// Whether a line tells the version of RDF: `VERSION "1.2"`.
+fn is_version(line: &[u8]) -> bool {
+    let Some(rest) = line.trim_ascii_start().strip_prefix(b"VERSION") else { return false };
+    let Some(rest) = rest.trim_ascii_start().strip_prefix(b"\"") else { return false };
+    let Some(end) = memchr2(b'"', b'\\', rest).filter(|end| rest[*end] == b'"') else { return false };
+    let after = rest[end + 1..].trim_ascii_start();
+    after.is_empty() || after.starts_with(b"#")
+}
+
+/// Whether triple terms nest in a line so deep that oxttl would overflow the stack when it drops
+/// them.
+pub(super) fn nests_too_deep(line: &[u8]) -> bool {
+    TripleLevels::default().scan(line).is_err()
 }
 
 /// End of the literal that begins `text`, and whether it contains escapes.

@@ -16,12 +16,23 @@ fn term(parsed: &Parsed, reference: Ref) -> Term {
         return TermRef::typed(text, id.fixed_datatype().expect("its datatype is fixed")).to_owned();
     };
     let local = &parsed.terms[index as usize];
+    if local.need == Need::Number(crate::TermKind::Triple) {
+        let [s, p, o] = parsed.triple(local).terms.map(|part| oxrdf::Term::from(&term(parsed, part)));
+        let subject = match s {
+            oxrdf::Term::NamedNode(node) => oxrdf::NamedOrBlankNode::from(node),
+            oxrdf::Term::BlankNode(node) => node.into(),
+            other => panic!("{other} is no subject"),
+        };
+        let oxrdf::Term::NamedNode(predicate) = p else { panic!("{p} is no predicate") };
+        return Term::Triple(Box::new(oxrdf::Triple { subject, predicate, object: o }));
+    }
     let text = std::str::from_utf8(parsed.bytes(local.lexical)).unwrap();
     match (local.need, &parsed.annotations[local.annotation as usize]) {
         (Need::Number(crate::TermKind::Iri), _) => TermRef::Iri(text).to_owned(),
         (Need::Number(crate::TermKind::Blank), _) => TermRef::Blank(text).to_owned(),
         (_, OwnAnnotation::Plain) => TermRef::string(text).to_owned(),
         (_, OwnAnnotation::Language(tag)) => TermRef::tagged(text, tag).to_owned(),
+        (_, OwnAnnotation::Directed(tag, to)) => TermRef::directed(text, tag, *to).to_owned(),
         (_, OwnAnnotation::Datatype(iri)) => TermRef::typed(text, iri).to_owned(),
     }
 }
@@ -150,6 +161,15 @@ const PIECES: &[&str] = &[
     "#",
     "\r",
     "<<(",
+    ")>>",
+    "<<( _:a <http://a.example/p#x> \"longer than seven bytes\" )>>",
+    "<<(<http://a.example/s><urn:isbn:1><<( <urn:isbn:1> <urn:isbn:1> \"12\"@en--ltr )>>)>>",
+    "<< <urn:isbn:1> <urn:isbn:1> <urn:isbn:1> >>",
+    "@en--rtl",
+    "@EN-gb--ltr",
+    "@en--LTR",
+    "@en--",
+    "^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString>",
     "a",
     "'x'",
     "\u{0}",
@@ -223,4 +243,16 @@ fn repeated_terms_are_one() {
     assert_eq!(parsed.terms.len(), 4);
     assert_eq!(parsed.terms[2].hash, parsed.terms[3].hash);
     assert_ne!(parsed.terms[0].hash, parsed.terms[1].hash);
+}
+
+#[test]
+fn versions_are_lines_of_their_own() {
+    for version in ["VERSION \"1.2\"", " VERSION\t\"1.2-basic\"  # c", "VERSION \"1.1\"\r"] {
+        let text = format!("{version}\n<http://a/s> <http://a/p> <http://a/o> .\n");
+        let parsed = parse(text.as_bytes(), false, false);
+        assert_eq!((parsed.rows.len(), parsed.lines, parsed.fault), (1, 2, None), "{version}");
+    }
+    for wrong in ["VERSION 1.2", "VERSION \"1.2", "VERSION \"1.2\" .", "version \"1.2\"", "VERSION '1.2'"] {
+        assert!(parse(wrong.as_bytes(), false, false).fault.is_some(), "{wrong}");
+    }
 }

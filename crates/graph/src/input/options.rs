@@ -10,6 +10,7 @@ use snowmelt_store::MemoryBudget;
 
 use crate::input::error::LoadError;
 use crate::interrupt::Interrupt;
+use crate::namespaces::NamespaceSink;
 
 /// A document, and how to read it.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub(crate) struct DocumentOptions {
     pub(crate) chunk_bytes: usize,
     /// Bytes of the longest term allowed.
     pub(crate) longest: usize,
+    /// Takes the prefixes that the document declares.
+    pub(crate) namespaces: NamespaceSink,
     /// Budget charged for formats that are kept whole while they are read.
     pub(crate) budget: MemoryBudget,
 }

@@ -3,14 +3,16 @@
 use std::io::Read;
 
 use oxrdf::NamedNode;
-use snowmelt_rdfxml::{OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use snowmelt_rdfxml::{
+    Direction, OnFault, Options, OwnTerm, RdfXml, ReadError, ReadFault, ReadTerm, Sink, TermTriple,
+};
 
 use super::chunks::Chunks;
 use super::options::DocumentOptions;
 use crate::input::error::{DocumentSetting, LoadError, LoadOption};
 use crate::input::intern::{Fault, Ref};
 use crate::interrupt::Interrupt;
-use crate::term::{TermId, TermRef};
+use crate::term::{BaseDirection, TermId, TermRef};
 
 /// Bytes a reader may hold free of charge.
 const FREE_BYTES: u64 = 256 << 10;
@@ -26,10 +28,30 @@ impl Triples<'_> {
         self.chunks.term(match term {
             ReadTerm::Iri(iri) => TermRef::Iri(iri),
             ReadTerm::Blank(label) => TermRef::Blank(label),
-            ReadTerm::Literal { lexical, language: lang, datatype } => {
-                TermRef::Literal { lexical, lang, datatype }
+            ReadTerm::Literal { lexical, language: lang, direction, datatype } => {
+                let direction = direction.map(|direction| match direction {
+                    Direction::Ltr => BaseDirection::Ltr,
+                    Direction::Rtl => BaseDirection::Rtl,
+                });
+                TermRef::Literal { lexical, lang, direction, datatype }
             }
+            ReadTerm::Triple(triple) => return self.triple_term(triple),
         })
+    }
+
+    fn triple_term(&mut self, triple: &TermTriple) -> Ref {
+        let (mut levels, mut at) = (vec![triple], triple);
+        while let OwnTerm::Triple(inner) = &at.object {
+            levels.push(inner);
+            at = inner;
+        }
+        let mut object = self.term(at.object.as_ref());
+        for triple in levels.into_iter().rev() {
+            let subject = self.term(triple.subject.as_ref());
+            let predicate = self.term(ReadTerm::Iri(&triple.predicate));
+            object = self.chunks.triple([subject, predicate, object]);
+        }
+        object
     }
 }
 
@@ -68,7 +90,10 @@ pub(super) fn parse_rdf_xml(
     loop {
         super::cancelled(cancel)?;
         let fault = match reader.step(&mut triples) {
-            Ok(false) => return triples.chunks.end(),
+            Ok(false) => {
+                options.namespaces.add(reader.declared());
+                return triples.chunks.end();
+            }
             Ok(true) => {
                 let held = (reader.held_bytes() as u64).saturating_sub(FREE_BYTES);
                 let set = if held == charged { Ok(()) } else { charge.set(held) };
@@ -92,7 +117,7 @@ pub(super) fn parse_rdf_xml(
 
 /// The fault of the reader, with its line counted from 0.
 fn of_reader(fault: ReadFault) -> Fault {
-    let ReadFault { line, column, message, is_too_long } = fault;
+    let ReadFault { line, column, message, is_too_long, .. } = fault;
     let setting = is_too_long.then_some(DocumentSetting::LongestTerm);
     Fault { line: line - 1, column, message, setting }
 }

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::input::error::{LoadError, LoadOption};
 use crate::input::looking::Looking;
+use crate::input::ntriples::nests_too_deep;
 use crate::interrupt::Interrupt;
 
 /// Formats by the names the command line takes.
@@ -318,7 +319,7 @@ fn format_of_name(path: &Path) -> Option<RdfFormat> {
 
 /// Guesses the format from the first bytes.
 fn sniff(head: &[u8]) -> RdfFormat {
-    let text = head.trim_ascii_start();
+    let text = behind_version(head.trim_ascii_start());
     let starts =
         |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
     let is_utf_16 =
@@ -329,15 +330,30 @@ fn sniff(head: &[u8]) -> RdfFormat {
     if matches!(text.first(), Some(b'{' | b'[')) && !starts("[]") {
         return RdfFormat::from_extension("jsonld").unwrap_or(RdfFormat::NTriples);
     }
-    if ["@prefix", "@base", "prefix", "base"].iter().any(|with| starts(with)) {
+    if ["@prefix", "@base", "@version", "prefix", "base"].iter().any(|with| starts(with)) {
         return RdfFormat::TriG;
     }
     let lines = &text[..memchr::memrchr(b'\n', text).unwrap_or(text.len())];
     let in_graph = |quad: oxrdf::Quad| quad.graph_name != oxrdf::GraphName::DefaultGraph;
-    if NQuadsParser::new().for_slice(lines).any(|quad| quad.is_ok_and(in_graph)) {
-        return RdfFormat::NQuads;
+    // Each by itself: how deep terms are is known up to the first fault.
+    let mut statements = lines.split(|byte| *byte == b'\n').filter(|line| !nests_too_deep(line));
+    match statements
+        .any(|line| NQuadsParser::new().for_slice(line).next().is_some_and(|quad| quad.is_ok_and(in_graph)))
+    {
+        true => RdfFormat::NQuads,
+        false => RdfFormat::NTriples,
     }
-    RdfFormat::NTriples
+}
+
+/// A text behind its first line, if that tells the version of RDF: N-Triples may begin so, too.
+fn behind_version(text: &[u8]) -> &[u8] {
+    match text.get(..7) {
+        Some(word) if word.eq_ignore_ascii_case(b"version") => {
+            let end = memchr::memchr(b'\n', text).unwrap_or(text.len());
+            text[end..].trim_ascii_start()
+        }
+        _ => text,
+    }
 }
 
 /// Cuts a text into chunks of whole lines.

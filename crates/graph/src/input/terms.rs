@@ -3,6 +3,8 @@
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use snowmelt_rdfxml::OddTerms;
 
+use crate::term::untagged_name;
+
 /// Checks the terms of quads. A term repeated in the next quad is checked once: a subject may be
 /// long and have many objects.
 pub(super) struct TermCheck {
@@ -24,22 +26,39 @@ impl TermCheck {
             NamedOrBlankNode::BlankNode(_) => None,
         };
         let predicate = |this: &mut Self| this.iri_at(1, quad.predicate.as_str());
-        let object = |this: &mut Self| match &quad.object {
-            Term::NamedNode(node) => this.iri(node.as_str()),
-            Term::Literal(literal) => match literal.language() {
-                Some(tag) if !this.odd_terms.allows_tag(tag) => {
-                    Some(format!("{tag} is no language tag of RFC 5646"))
-                }
-                Some(_) => None,
-                None => this.iri(literal.datatype().as_str()),
-            },
-            _ => None,
-        };
+        let object = |this: &mut Self| this.object(&quad.object);
         let graph = |this: &mut Self| match &quad.graph_name {
             GraphName::NamedNode(node) => this.iri_at(2, node.as_str()),
             _ => None,
         };
         subject.or_else(|| predicate(self)).or_else(|| object(self)).or_else(|| graph(self))
+    }
+
+    fn object(&mut self, mut object: &Term) -> Option<String> {
+        while let Term::Triple(triple) = object {
+            let subject = match &triple.subject {
+                NamedOrBlankNode::NamedNode(node) => self.iri(node.as_str()),
+                NamedOrBlankNode::BlankNode(_) => None,
+            };
+            let fault = subject.or_else(|| self.iri(triple.predicate.as_str()));
+            if fault.is_some() {
+                return fault;
+            }
+            object = &triple.object;
+        }
+        match object {
+            Term::NamedNode(node) => self.iri(node.as_str()),
+            Term::Literal(literal) => match literal.language() {
+                Some(tag) if !self.odd_terms.allows_tag(tag) => {
+                    Some(format!("{tag} is no language tag of RFC 5646"))
+                }
+                Some(_) => None,
+                None => untagged_name(literal.datatype().as_str())
+                    .map(|name| format!("a literal without a language tag is no {name}"))
+                    .or_else(|| self.iri(literal.datatype().as_str())),
+            },
+            _ => None,
+        }
     }
 
     fn iri_at(&mut self, place: usize, iri: &str) -> Option<String> {

@@ -22,6 +22,7 @@ use snowmelt_rdfxml::OddTerms;
 use super::error::GuardError;
 use super::guard::{MOST_LEVELS, TOKEN_BYTES};
 use super::intern::Fault;
+use crate::term::MOST_TRIPLE_LEVELS;
 use faults::Faults;
 use grammar::Grammar;
 
@@ -98,6 +99,9 @@ impl<R: Read> SoundTurtle<R> {
         if self.grammar.depth() > MOST_LEVELS {
             return Err(GuardError::TooDeep { most: MOST_LEVELS }.into());
         }
+        if self.grammar.triples() > MOST_TRIPLE_LEVELS {
+            return Err(GuardError::NestedTriples { most: MOST_TRIPLE_LEVELS }.into());
+        }
         Ok(())
     }
 }
@@ -127,24 +131,44 @@ impl<R: Read> Read for SoundTurtle<R> {
     }
 }
 
+fn of_node(faults: &Faults, node: &NamedOrBlankNode) -> Option<Fault> {
+    match node {
+        NamedOrBlankNode::NamedNode(node) => faults.of_iri(node.as_str()),
+        NamedOrBlankNode::BlankNode(_) => None,
+    }
+}
+
+fn of_object(faults: &Faults, mut object: &Term) -> Option<Fault> {
+    while let Term::Triple(triple) = object {
+        let fault = of_node(faults, &triple.subject).or_else(|| faults.of_iri(triple.predicate.as_str()));
+        if fault.is_some() {
+            return fault;
+        }
+        object = &triple.object;
+    }
+    match object {
+        Term::NamedNode(node) => faults.of_iri(node.as_str()),
+        Term::Literal(literal) => faults.of_iri(literal.datatype().as_str()),
+        Term::BlankNode(_) | Term::Triple(_) => None,
+    }
+}
+
 impl TurtleFaults {
     /// The fault of a quad that contains a placeholder.
     pub(super) fn of_quad(&self, quad: &Quad) -> Option<Fault> {
         let faults = self.0.borrow();
-        let subject = match &quad.subject {
-            NamedOrBlankNode::NamedNode(node) => faults.of_iri(node.as_str()),
-            NamedOrBlankNode::BlankNode(_) => None,
-        };
-        let object = || match &quad.object {
-            Term::NamedNode(node) => faults.of_iri(node.as_str()),
-            Term::Literal(literal) => faults.of_iri(literal.datatype().as_str()),
-            Term::BlankNode(_) => None,
-        };
+        let subject = of_node(&faults, &quad.subject);
+        let object = || of_object(&faults, &quad.object);
         let graph = || match &quad.graph_name {
             GraphName::NamedNode(node) => faults.of_iri(node.as_str()),
             _ => None,
         };
         subject.or_else(|| faults.of_iri(quad.predicate.as_str())).or_else(object).or_else(graph)
+    }
+
+    /// Whether an IRI stands for a malformed one.
+    pub(super) fn is_placeholder(&self, iri: &str) -> bool {
+        self.0.borrow().of_iri(iri).is_some()
     }
 
     /// Takes the faults that belong to no quad, and the number of further ones.

@@ -17,17 +17,19 @@ use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{self, Entry, GraphFormat, Place, Tree};
 use crate::input::error::LoadError;
 use crate::input::intern::OwnAnnotation;
-use crate::term::{TermKind, TermRef};
+use crate::term::TermKind;
 
 /// Bytes of strings per tree from which its symbol table is made.
 pub(super) const SAMPLE_BYTES: usize = 8 << 20;
 
-/// Rows of the hash trees on their way to be sorted.
+/// Rows of the hash trees, and of triple terms, on their way to be sorted.
 #[derive(Debug)]
 pub(super) struct HashSorters {
     pub(super) iri: Arc<Sorter<2>>,
     pub(super) literal: Arc<Sorter<3>>,
     pub(super) text: Arc<Sorter<3>>,
+    /// Rows of triple terms, in the order of their ids.
+    pub(super) triple: Arc<Sorter<4>>,
 }
 
 impl HashSorters {
@@ -37,6 +39,7 @@ impl HashSorters {
             iri: Sorter::new(run_store("iri-hash"), rows, fan_in),
             literal: Sorter::new(run_store("lit-hash"), rows, fan_in),
             text: Sorter::new(run_store("text-hash"), rows, fan_in),
+            triple: Sorter::new(run_store("triple"), rows.div_ceil(4), fan_in),
         }
     }
 }
@@ -53,6 +56,8 @@ pub(super) struct Dictionary {
     iri_hashes: Batch<2>,
     literal_hashes: Batch<3>,
     text_hashes: Batch<3>,
+    triple_rows: Batch<4>,
+    triples: u64,
     blank_nodes: u64,
     scratch: Vec<u8>,
 }
@@ -72,6 +77,8 @@ impl Dictionary {
             iri_hashes: hashes.iri.batch(),
             literal_hashes: hashes.literal.batch(),
             text_hashes: hashes.text.batch(),
+            triple_rows: hashes.triple.batch(),
+            triples: 0,
             blank_nodes: 0,
             scratch: Vec::new(),
         }
@@ -112,6 +119,9 @@ impl Dictionary {
         if matches!(annotation, OwnAnnotation::Plain) {
             return PLAIN;
         }
+        if matches!(annotation, OwnAnnotation::Directed(..)) {
+            self.format = self.format.with_rdf_12();
+        }
         match self.codes.annotation(annotation.as_ref()) {
             Code::Is(code) => code,
             Code::Full | Code::Unknown => IN_STRING,
@@ -141,9 +151,22 @@ impl Dictionary {
                 self.blank_nodes += 1;
                 Ok(self.blank_nodes - 1)
             }
+            TermKind::Triple => Ok(self.next_triple()),
             _ if kind.has_code() => self.literal(kind, code, annotation, lexical),
             _ => self.literal(kind, PLAIN, annotation, lexical),
         }
+    }
+
+    /// The number of a new triple term.
+    pub(super) fn next_triple(&mut self) -> u64 {
+        self.format = self.format.with_rdf_12();
+        self.triples += 1;
+        self.triples - 1
+    }
+
+    /// Takes the row of a triple term: id, subject, predicate, object. It may come twice.
+    pub(super) fn triple_row(&mut self, row: [u64; 4]) -> Result<(), LoadError> {
+        self.triple_rows.push(row)
     }
 
     fn iri(&mut self, iri: &[u8]) -> Result<u64, LoadError> {
@@ -168,11 +191,7 @@ impl Dictionary {
         // Rare: the table is full. The string is what the dictionary's own rules make of the
         // term.
         let lexical = std::str::from_utf8(lexical).expect("parsers hand over UTF-8");
-        let term = match annotation {
-            OwnAnnotation::Plain => TermRef::string(lexical),
-            OwnAnnotation::Language(tag) => TermRef::tagged(lexical, tag),
-            OwnAnnotation::Datatype(iri) => TermRef::typed(lexical, iri),
-        };
+        let term = annotation.as_ref().literal(lexical);
         let mut scratch = Vec::new();
         match dict::place(&term, self.format, &mut self.codes, &mut scratch) {
             Place::Entry(entry) => self.string(entry),
@@ -196,6 +215,7 @@ impl Dictionary {
         self.iri_hashes.finish()?;
         self.literal_hashes.finish()?;
         self.text_hashes.finish()?;
+        self.triple_rows.finish()?;
         let mut terms = [0; 3];
         for (tree, strings) in Tree::ALL.into_iter().zip(self.strings) {
             terms[tree as usize] = strings.finish(build, tree)?;
@@ -203,7 +223,8 @@ impl Dictionary {
         build.put_record(dict::RECORD_CODES, RECORD_KIND, &self.codes.to_bytes());
         build.put_record(dict::RECORD_PREFIXES, RECORD_KIND, &self.prefixes.finish().to_bytes());
         let [iris, literals, texts] = terms;
-        Ok(DictionaryCounts { iris, literals, texts, blank_nodes: self.blank_nodes })
+        let (triple_terms, blank_nodes) = (self.triples, self.blank_nodes);
+        Ok(DictionaryCounts { iris, literals, texts, triple_terms, blank_nodes })
     }
 }
 
@@ -217,6 +238,8 @@ pub struct DictionaryCounts {
     pub literals: u64,
     /// Literals above that length.
     pub texts: u64,
+    /// Triple terms.
+    pub triple_terms: u64,
     /// Blank nodes.
     pub blank_nodes: u64,
 }

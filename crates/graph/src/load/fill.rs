@@ -23,6 +23,7 @@ use crate::database::GraphDatabase;
 use crate::dict::Tree;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
+use crate::namespaces::NamespaceSink;
 use crate::progress::ChangeProgress;
 use crate::transaction::document::{Document, DocumentReading};
 use crate::transaction::staged::Staged;
@@ -100,6 +101,7 @@ pub(super) fn insert(
     let mut teller = Teller::new(progress, bytes_total);
     let read_bytes = Arc::new(AtomicU64::new(0));
     let (mut triples, mut left_out) = (0, AllLeftOut::default());
+    let namespaces = NamespaceSink::default();
     let mut staged = Staged::new(database, Some(&database.database().account(ACCOUNT)));
     for source in sources {
         let input = source.open(options.format, &read_bytes, cancel)?;
@@ -114,6 +116,7 @@ pub(super) fn insert(
                 contexts: options.contexts.clone(),
                 odd_terms: options.odd_terms,
                 lenient: options.lenient,
+                namespaces: namespaces.clone(),
             },
         };
         staged.add_told(&document, input.read, cancel, &mut |parsed| {
@@ -127,6 +130,7 @@ pub(super) fn insert(
     let mut txn = begun.ok_or(LoadError::Cancelled)?;
     txn.charge_to(&database.database().account(ACCOUNT));
     txn.insert_staged(staged, cancel, &ChangeProgress::default())?;
+    txn.add_namespaces(&namespaces.take());
     teller.phase(Phase::Commit, None);
     super::cancelled(cancel)?;
     txn.commit()?;
@@ -142,6 +146,7 @@ pub(super) fn insert(
             iris: len(Tree::Iri),
             literals: len(Tree::Literal),
             texts: len(Tree::Text),
+            triple_terms: state.triple_terms(),
             blank_nodes: state.meta().blank_nodes,
         },
         input_bytes: read_bytes.load(Ordering::Relaxed),

@@ -26,6 +26,7 @@ use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
 use crate::dict::Tree;
+use crate::index::triple::TripleIndex;
 use crate::index::value_counts::ValueCounts;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
@@ -122,6 +123,36 @@ impl Indexer<'_, '_> {
         Ok(quads)
     }
 
+    /// Writes the trees of triple terms, of which there are so many; where there are none, the
+    /// trees of before are dropped.
+    pub(super) fn triple_terms(&mut self, by_id: &Sorter<4>, terms: u64) -> Result<(), LoadError> {
+        if terms == 0 {
+            TripleIndex::ALL.into_iter().for_each(|index| self.build.drop_tree(index.name()));
+            return Ok(());
+        }
+        self.teller.phase(Phase::TripleTerms, Some(terms));
+        let orders = [TripleIndex::Spo, TripleIndex::Pos, TripleIndex::Osp];
+        let rows = self.sizes.batch_rows.div_ceil(2);
+        let sorters =
+            orders.map(|order| Sorter::<4>::new((self.store)(order.name()), rows, self.sizes.fan_in));
+        let feed = |steps: Receiver<Step<4>>| {
+            let mut batches = sorters.each_ref().map(Sorter::batch);
+            for step in steps {
+                for (order, batch) in orders.iter().zip(&mut batches) {
+                    step.iter().try_for_each(|row| batch.push(order.row(*row)))?;
+                }
+            }
+            batches.into_iter().try_for_each(Batch::finish)
+        };
+        let written = self.tree(TripleIndex::Id.name(), by_id.merge()?, 0, &[&feed])?;
+        assert_eq!(written, terms, "one row per triple term");
+        for (order, sorter) in orders.into_iter().zip(&sorters) {
+            let written = self.tree(order.name(), sorter.merge()?, 0, &[])?;
+            assert_eq!(written, terms, "each order has all triple terms");
+        }
+        Ok(())
+    }
+
     fn sorter<const N: usize>(&self, name: &'static str) -> Arc<Sorter<N>> {
         Sorter::new((self.store)(name), self.sizes.batch_rows, self.sizes.fan_in)
     }
@@ -138,6 +169,7 @@ impl Indexer<'_, '_> {
         let mut builder = TupleTreeBuilder::new(self.build.new_tree(name), N);
         let mut rows = 0;
         let mut values = ValueCounts::default();
+        let has_values = [Index::Psog.name(), Index::Posg.name()].contains(&name);
         thread::scope(|scope| {
             let (tx, rx) = bounded::<Step<N>>(STEPS);
             let (feed_tx, feed_rx) = bounded::<Step<N>>(STEPS);
@@ -160,7 +192,7 @@ impl Indexer<'_, '_> {
                     column.extend(step.iter().map(|row| row[c]));
                 }
                 let columns: [&[u64]; N] = std::array::from_fn(|c| &columns[c][..]);
-                if N == 4 {
+                if has_values {
                     values.add(columns[0], columns[1]);
                 }
                 built = builder.push_columns(&columns);
@@ -180,7 +212,7 @@ impl Indexer<'_, '_> {
         let tree = builder.finish()?;
         assert_eq!(tree.rows(), rows, "the tree has the rows of the merge");
         self.build.put_record(name, RECORD_KIND, &tree.to_bytes());
-        if N == 4 {
+        if has_values {
             self.build.put_record(&ValueCounts::record_name(name), RECORD_KIND, &values.to_bytes());
         }
         Ok(rows)

@@ -5,7 +5,8 @@
 //! 2. The old terms are numbered first, tree by tree in the order of their numbers. Numbers are
 //!    assigned by first occurrence, also to terms that find the table full and wait, so every
 //!    old term gets its old number: old ids stay valid.
-//! 3. The old quads go to the sorter as they are.
+//! 3. So do the old triple terms.
+//! 4. The old quads go to the sorter as they are.
 //!
 //! Invariant: until the commit the old trees are untouched; a load that fails or is killed
 //! leaves them as they were.
@@ -13,6 +14,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rustc_hash::FxHashMap;
 use snowmelt_store::Columns;
 
 use super::ACCOUNT;
@@ -23,9 +25,10 @@ use crate::database::GraphDatabase;
 use crate::dict::{Tree, dictionary_error, literal};
 use crate::error::GraphError;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
-use crate::input::intern::{Interner, Parsed, position};
+use crate::input::intern::{Interner, Parsed, Ref, position};
 use crate::session::Session;
 use crate::term::{TermId, TermKind, TermRef};
 
@@ -67,7 +70,55 @@ impl Old {
             };
             self.number_tree(tree, codes, numbering, cancel)?;
         }
+        self.number_triples(numbering, cancel)
+    }
+
+    /// Numbers its triple terms, which hand their rows on.
+    fn number_triples(
+        &mut self,
+        numbering: &mut Numbering<'_>,
+        cancel: &AtomicBool,
+    ) -> Result<(), LoadError> {
+        let mut interner = Interner::new();
+        let mut parsed = Parsed::default();
+        let terms = self.session.state().triple_terms();
+        for first in (0..terms).step_by(STEP_TERMS as usize) {
+            cancelled(cancel)?;
+            interner.begin(0, parsed);
+            let ids: Vec<TermId> = (first..terms.min(first + STEP_TERMS)).map(TermId::triple).collect();
+            let references = self.intern_triples(&ids, &mut interner)?;
+            parsed = interner.end();
+            numbering.number(&mut parsed)?;
+            for (id, reference) in ids.iter().zip(references) {
+                let given = position(reference).map(|at| parsed.ids[at as usize]);
+                if given.is_none_or(|given| position(given).is_none() && given != id.0) {
+                    let why = format!("{id:?} has the terms of another one, too");
+                    return Err(GraphError::record(TripleIndex::Id.name(), why).into());
+                }
+            }
+            parsed.clear();
+        }
         Ok(())
+    }
+
+    /// Interns triple terms, in their order. Blank nodes keep their ids.
+    fn intern_triples(&mut self, ids: &[TermId], interner: &mut Interner) -> Result<Vec<Ref>, LoadError> {
+        let (rows, leaves) = self.session.triple_rows(ids)?;
+        let mut known: FxHashMap<TermId, Ref> = FxHashMap::default();
+        let (blank, others): (Vec<TermId>, Vec<TermId>) =
+            leaves.into_iter().partition(|id| id.kind() == TermKind::Blank);
+        known.extend(blank.iter().map(|id| (*id, id.0)));
+        self.session.decode(&others, |at, term| {
+            known.insert(others[at], interner.term(term));
+        })?;
+        // Ids of objects are lower than those of the terms they are in.
+        let mut all: Vec<TermId> = rows.keys().copied().collect();
+        all.sort_unstable();
+        for id in all {
+            let reference = interner.triple(rows[&id].map(|part| known[&part]));
+            known.insert(id, reference);
+        }
+        Ok(ids.iter().map(|id| known[id]).collect())
     }
 
     /// The annotation codes of a tree's literals, in the order of their numbers.

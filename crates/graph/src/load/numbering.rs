@@ -8,12 +8,15 @@
 //! and everything else waits: see [`super::waiting`]. Which terms wait depends on memory; their
 //! numbers do not, because waiting terms are numbered in the order they were met, after all
 //! that did not wait.
+//!
+//! A triple term is known by the hashes of the terms in it. A new one hands on its row, of its own
+//! id and theirs, once.
 
 use super::dictionary::Dictionary;
 use super::table::TermTable;
 use super::waiting::Waiting;
 use crate::input::error::LoadError;
-use crate::input::intern::{LocalTerm, Need, Parsed, Ref, local};
+use crate::input::intern::{LocalTerm, Need, Parsed, Ref, local, position};
 use crate::term::inline::decimal_like;
 use crate::term::{TermId, TermKind};
 
@@ -56,7 +59,10 @@ impl<'a> Numbering<'a> {
         ids.clear();
         ids.reserve(parsed.terms.len());
         for term in &parsed.terms {
-            ids.push(self.id(term, parsed)?);
+            ids.push(match term.need {
+                Need::Number(TermKind::Triple) => self.triple(term, parsed, &ids)?,
+                _ => self.id(term, parsed)?,
+            });
         }
         assert_eq!(ids.len(), parsed.terms.len(), "an id for every term of the chunk");
         parsed.ids = ids;
@@ -78,20 +84,40 @@ impl<'a> Numbering<'a> {
         if let Some(number) = self.table.get(term.hash) {
             return Ok(TermId::dictionary(kind, code, number).0);
         }
+        let lexical = parsed.bytes(term.lexical);
+        if self.waiting.is_none() && self.table.has_room(term.hash) {
+            let number = self.dictionary.number(kind, code, annotation, lexical)?;
+            self.table.insert(term.hash, number);
+            return Ok(TermId::dictionary(kind, code, number).0);
+        }
+        let waiting = self.waiting(parsed)?;
+        Ok(local(waiting.position(term.hash, kind, code, annotation, lexical)?))
+    }
+
+    /// The id of a triple term. `ids` are those of the terms before it.
+    fn triple(&mut self, term: &LocalTerm, parsed: &Parsed, ids: &[Ref]) -> Result<Ref, LoadError> {
+        if let Some(number) = self.table.get(term.hash) {
+            return Ok(TermId::triple(number).0);
+        }
+        let id = |reference: Ref| position(reference).map_or(reference, |at| ids[at as usize]);
+        let [s, p, o] = parsed.triple(term).terms.map(id);
+        if self.waiting.is_none() && self.table.has_room(term.hash) {
+            let number = self.dictionary.next_triple();
+            self.dictionary.triple_row([TermId::triple(number).0, s, p, o])?;
+            self.table.insert(term.hash, number);
+            return Ok(TermId::triple(number).0);
+        }
+        Ok(local(self.waiting(parsed)?.triple(term.hash, [s, p, o])?))
+    }
+
+    /// The waiting terms, begun in this chunk if there were none.
+    fn waiting(&mut self, parsed: &Parsed) -> Result<&mut Waiting, LoadError> {
         if self.waiting.is_none() {
-            if self.table.has_room(term.hash) {
-                let lexical = parsed.bytes(term.lexical);
-                let number = self.dictionary.number(kind, code, annotation, lexical)?;
-                self.table.insert(term.hash, number);
-                return Ok(TermId::dictionary(kind, code, number).0);
-            }
             let mut waiting = (self.start_waiting)()?;
             waiting.begin_chunk(parsed.terms.len())?;
             self.waiting = Some(waiting);
         }
-        let waiting = self.waiting.as_mut().expect("looked at above");
-        let lexical = parsed.bytes(term.lexical);
-        Ok(local(waiting.position(term.hash, kind, code, annotation, lexical)?))
+        Ok(self.waiting.as_mut().expect("begun above"))
     }
 
     fn code(&mut self, index: u32, annotation: &crate::input::intern::OwnAnnotation) -> u16 {

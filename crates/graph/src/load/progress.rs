@@ -26,6 +26,8 @@ pub enum Phase {
     Hashes,
     /// Writing a quad index.
     Index(crate::Index),
+    /// Writing the trees of triple terms.
+    TripleTerms,
     /// Committing.
     Commit,
 }
@@ -41,6 +43,7 @@ impl Phase {
             Phase::Quads => "quads",
             Phase::Hashes => "hashes",
             Phase::Index(index) => index.name(),
+            Phase::TripleTerms => "triple terms",
             Phase::Commit => "commit",
         }
     }

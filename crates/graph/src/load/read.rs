@@ -33,6 +33,7 @@ use crate::input::ntriples::{LineOptions, parse_chunk};
 use crate::input::options::DocumentOptions;
 use crate::input::source::{Lines, Source};
 use crate::input::{cancelled, graph_name};
+use crate::namespaces::{NamespaceSink, Namespaces};
 use crate::term::TermId;
 
 /// How often a waiting thread checks whether another one failed.
@@ -46,6 +47,8 @@ pub(super) struct ReadSummary {
     pub(super) bytes: u64,
     /// The graphs of the quads.
     pub(super) graphs: GraphsSeen,
+    /// The prefixes that documents declare.
+    pub(super) namespaces: Namespaces,
 }
 
 /// The set of graphs that occur: none, one, or several.
@@ -97,6 +100,7 @@ struct Shared<'a> {
     reading: Reading<'a>,
     graph: Option<NamedNode>,
     names: Vec<String>,
+    namespaces: NamespaceSink,
     read_bytes: Arc<AtomicU64>,
     progress: &'a dyn LoadProgress,
     /// A thread has failed or panicked.
@@ -121,6 +125,7 @@ pub(super) fn read(
         reading,
         graph: graph_name(reading.options.graph.as_deref())?,
         names: sources.iter().map(Source::name).collect(),
+        namespaces: NamespaceSink::default(),
         read_bytes: Arc::default(),
         progress: teller.listener(),
         stop: AtomicBool::new(false),
@@ -166,6 +171,7 @@ pub(super) fn read(
             .or_else(|error| if matches!(error, LoadError::Cancelled) { Ok(()) } else { Err(error) })?;
         let mut summary = numbered?;
         summary.graphs = graphs;
+        summary.namespaces = shared.namespaces.take();
         summary.bytes = shared.read_bytes.load(Ordering::Relaxed);
         Ok(summary)
     })
@@ -302,6 +308,7 @@ impl Reader<'_> {
             chunk_rows: (shared.reading.sizes.chunk_bytes / 128).max(1),
             chunk_bytes: shared.reading.sizes.chunk_bytes,
             longest: shared.reading.options.store.longest_string_bytes,
+            namespaces: shared.namespaces.clone(),
             budget: shared.reading.options.store.memory(),
         };
         let this = std::cell::RefCell::new(self);
@@ -448,6 +455,11 @@ fn number_chunks(
                 let message = format!("from here on, {message}");
                 let setting = Some(DocumentSetting::LongestTerm);
                 return Err(LoadError::Syntax { file, line, column: 0, message, setting });
+            }
+            if let Some(message) = chunk.too_deep() {
+                let (file, line) = (shared.names[source].clone(), lines + 1);
+                let message = format!("from here on, {message}");
+                return Err(LoadError::Syntax { file, line, column: 0, message, setting: None });
             }
             summary.left_out.add(&mut chunk, &shared.names[source], lines);
             lines += chunk.lines;

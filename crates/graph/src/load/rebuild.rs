@@ -14,6 +14,7 @@ use super::sorter::{Batch, Merge, Sorter};
 use super::temp::TempSpace;
 use crate::database::GraphDatabase;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 
@@ -85,6 +86,53 @@ impl Rebuild<'_> {
                 Rows::Pairs(rows) => indexer.whole(*index, rows.merge()?)?,
             };
             if index.arity() == 4 && found != self.expected {
+                return Ok(Rebuilt::TooFew(found));
+            }
+        }
+        cancelled(self.cancel)?;
+        build.commit()?;
+        Ok(Rebuilt::All)
+    }
+}
+
+/// Inputs of a rebuild of trees of triple terms.
+pub(crate) struct TripleRebuild<'a> {
+    pub(crate) database: &'a Arc<GraphDatabase>,
+    /// The trees to write.
+    pub(crate) orders: &'a [TripleIndex],
+    pub(crate) memory_bytes: u64,
+    /// Number of triple terms that must be found.
+    pub(crate) expected: u64,
+    pub(crate) cancel: &'a AtomicBool,
+}
+
+impl TripleRebuild<'_> {
+    /// Writes the trees from the rows (id, subject, predicate, object) of `each`, in one commit.
+    pub(crate) fn run(
+        &self,
+        build: Build,
+        each: impl FnOnce(&mut TakeQuad<'_>) -> Result<(), LoadError>,
+        progress: &dyn LoadProgress,
+    ) -> Result<Rebuilt, LoadError> {
+        let teller = &mut Teller::new(progress, None);
+        let sizes = Sizes::within(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
+        let temp = TempSpace::create(&self.database.database().work_dir())?;
+        let account = LoadMemory::new(sizes.run_bytes);
+        let run_store = |name| RunStore::new(name, &temp, &account);
+        let sorter =
+            |order: &TripleIndex| Sorter::<4>::new(run_store(order.name()), sizes.batch_rows, sizes.fan_in);
+        let sorters: Vec<_> = self.orders.iter().map(sorter).collect();
+        let mut batches: Vec<_> = sorters.iter().map(Sorter::batch).collect();
+        each(&mut |row| {
+            self.orders.iter().zip(&mut batches).try_for_each(|(order, batch)| batch.push(order.row(row)))
+        })?;
+        batches.into_iter().try_for_each(Batch::finish)?;
+        let mut indexer =
+            Indexer { build: &build, sizes, threads: 1, store: &run_store, cancel: self.cancel, teller };
+        for (order, sorter) in self.orders.iter().zip(sorters) {
+            indexer.teller.phase(super::Phase::TripleTerms, None);
+            let found = indexer.tree(order.name(), sorter.merge()?, 0, &[])?;
+            if found != self.expected {
                 return Ok(Rebuilt::TooFew(found));
             }
         }

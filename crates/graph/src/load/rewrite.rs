@@ -1,7 +1,8 @@
 //! The next generation of all trees, written beside readers and writers: terms without quads are
 //! left out, the others are numbered as a load would number them.
 //!
-//! 1. *mark*: a sweep over PSOG marks the terms that occur (`live`);
+//! 1. *mark*: a sweep over PSOG marks the terms that occur (`live`), one over the triple terms
+//!    those in them;
 //! 2. *number*: a sweep subject by subject gives new numbers by first occurrence, as in a load
 //!    of a dump; if there is too little memory for that, terms keep their order;
 //! 3. *terms*: the strings go to the new string trees in the order of the new numbers, their
@@ -17,6 +18,7 @@
 
 mod live;
 mod sweep;
+mod triple_terms;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +27,7 @@ use snowmelt_store::{Build, StoreError, Waiter};
 
 use self::live::{LiveTerms, NewNumbers};
 use self::sweep::Sweep;
+use self::triple_terms::TripleRow;
 use super::account::LoadMemory;
 use super::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
 use super::index::Indexer;
@@ -38,6 +41,7 @@ use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::dict::{self, GraphMeta, Tree, dictionary_error};
 use crate::error::GraphError;
+use crate::index::triple::TripleIndex;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::session::Session;
@@ -97,7 +101,7 @@ impl Rewrite<'_> {
         let mut dictionary = Dictionary::new(&build, &hashes, self.sample_bytes());
         dictionary.keep_codes_of(&begun);
 
-        let (numbers, orders) = self.numbers(&begun, sizes.table_bytes, &run_store, teller)?;
+        let (mut numbers, orders) = self.numbers(&begun, sizes.table_bytes, &run_store, teller)?;
         teller.phase(Phase::Terms, Some(numbers.terms()));
         let mut done = 0;
         for (tree, order) in Tree::ALL.into_iter().zip(orders) {
@@ -115,6 +119,7 @@ impl Rewrite<'_> {
         }
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let (rows, graphs) = self.sort_quads(&quads, &numbers, &begun, teller)?;
+        self.write_triples(&mut numbers, &begun, &mut dictionary)?;
         drop(numbers);
 
         let format = dictionary.format();
@@ -128,6 +133,9 @@ impl Rewrite<'_> {
             teller,
         };
         indexer.hashes(&hashes, terms.iris + terms.literals + terms.texts)?;
+        if terms.triple_terms > 0 {
+            indexer.triple_terms(&hashes.triple, terms.triple_terms)?;
+        }
         let distinct = indexer.quads(quads, rows, graphs)?;
         assert!(distinct <= rows, "no quad was made up");
         teller.phase(Phase::Commit, None);
@@ -177,6 +185,29 @@ impl Rewrite<'_> {
         Ok((rows, graphs))
     }
 
+    /// Hands the live triple terms to the dictionary, under their new ids.
+    fn write_triples(
+        &self,
+        numbers: &mut NewNumbers,
+        begun: &GraphState,
+        dictionary: &mut Dictionary,
+    ) -> Result<(), LoadError> {
+        let write = |numbers: &mut NewNumbers, rows: &[TripleRow]| {
+            for row in rows {
+                let new = row.map(|id| numbers.map(id, begun));
+                let [Some(id), Some(s), Some(p), Some(o)] = new else {
+                    let why = format!("{:?} has a term without a number", row[0]);
+                    return Err(GraphError::record(TripleIndex::Id.name(), why).into());
+                };
+                let number = dictionary.next_triple();
+                assert_eq!(number, id.number(), "numbers are ranks");
+                dictionary.triple_row([id.0, s.0, p.0, o.0])?;
+            }
+            Ok(())
+        };
+        self.sweep().live_triples(write, numbers)
+    }
+
     /// Bytes of each sample for a symbol table: the three are at most half of the memory.
     fn sample_bytes(&self) -> usize {
         SAMPLE_BYTES.min((self.memory_bytes / 6) as usize)
@@ -217,6 +248,7 @@ impl Rewrite<'_> {
             columns.cols.iter().flatten().for_each(|id| live.mark(TermId(*id)));
             Ok(())
         })?;
+        self.sweep().mark_triples(&mut live)?;
         let live = live.count();
         let bytes = live.bytes() + NewNumbers::first_bytes(&live);
         if bytes > most_bytes {
@@ -245,6 +277,15 @@ impl Rewrite<'_> {
             teller.done(rows);
             Ok(())
         })?;
+        let meet = |numbers: &mut NewNumbers, rows: &[TripleRow]| {
+            for id in rows.iter().flat_map(|row| &row[1..]) {
+                if let Some(tree) = numbers.meet(*id) {
+                    writers[tree as usize].push(&[[id.0]])?;
+                }
+            }
+            Ok(())
+        };
+        self.sweep().live_triples(meet, &mut numbers)?;
         let mut runs = [None, None, None];
         for ((slot, writer), store) in runs.iter_mut().zip(writers).zip(stores) {
             *slot = Some(OrderRun { run: writer.finish()?, store });

@@ -30,11 +30,11 @@ use super::runs::{RunReader, RunStore, RunWriter};
 use super::sorter::{Batch, Merge, Sorter};
 use super::table::TermTable;
 use super::temp::{TempFile, TempPlace, TempReader};
-use crate::dict::code::IN_STRING;
+use crate::dict::code::{Annotation, IN_STRING};
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 use crate::input::hash::TermHash;
-use crate::input::intern::{OwnAnnotation, Ref, position};
+use crate::input::intern::{OwnAnnotation, Ref, local, position};
 use crate::term::{TermId, TermKind};
 
 /// Bytes of terms compressed together.
@@ -52,10 +52,27 @@ pub(super) struct WaitingSorters {
     pub(super) repeated_ids: Arc<Sorter<2>>,
     /// Ids by position.
     pub(super) ids: Arc<RunStore>,
+    /// Triple terms: their positions, and the references of the terms in them.
+    pub(super) triples: Arc<RunStore>,
+}
+
+impl WaitingSorters {
+    /// Empty ones, of so many rows in memory.
+    pub(super) fn new(store: impl Fn(&'static str) -> Arc<RunStore>, rows: usize, fan_in: usize) -> Self {
+        Self {
+            hashes: Sorter::new(store("waiting-hashes"), rows, fan_in),
+            repeats: Sorter::new(store("repeats"), rows, fan_in),
+            repeated_ids: Sorter::new(store("repeated-ids"), rows, fan_in),
+            ids: store("waiting-ids"),
+            triples: store("waiting-triples"),
+        }
+    }
 }
 
 /// Collects waiting terms.
 pub(super) struct Waiting {
+    /// Rows of triple terms, with the part of their positions.
+    triples: WaitingRows,
     sorters: WaitingSorters,
     terms: TermsWriter,
     /// Terms of this part → position.
@@ -70,6 +87,7 @@ impl Waiting {
     /// Parts of about `part_terms` terms; strings go to `file`.
     pub(super) fn new(sorters: WaitingSorters, file: TempFile, part_terms: usize) -> Waiting {
         Waiting {
+            triples: WaitingRows::new(Arc::clone(&sorters.triples)),
             sorters,
             terms: TermsWriter { file, block: Vec::new(), places: Vec::new() },
             table: TermTable::new(u64::MAX),
@@ -123,6 +141,16 @@ impl Waiting {
         Ok(position)
     }
 
+    /// The position of a triple term, given by ids and positions of this part.
+    pub(super) fn triple(&mut self, hash: TermHash, [s, p, o]: [Ref; 3]) -> Result<u64, LoadError> {
+        let known = self.next;
+        let position = self.position(hash, TermKind::Triple, 0, &OwnAnnotation::Plain, &[])?;
+        if self.next > known {
+            self.triples.push(self.part(), &[[local(position), s, p, o]])?;
+        }
+        Ok(position)
+    }
+
     fn end_part(&mut self) -> Result<(), LoadError> {
         let mut batch = self.sorters.hashes.batch();
         for (hash, position) in self.table.entries() {
@@ -155,6 +183,7 @@ impl Waiting {
         let mut block = Vec::new();
         let mut part_ids: Vec<u64> = Vec::new();
         let mut rows = rows.finish()?;
+        let mut triples = self.triples.finish()?;
         for (part, &start) in self.parts.iter().enumerate() {
             let end = self.parts.get(part + 1).copied().unwrap_or(self.next);
             // Blocks of ids do not end where parts do: surplus ids stay for the next
@@ -166,7 +195,8 @@ impl Waiting {
             while let Some([position, id]) = repeats.next_if(|row| row[0] < end)? {
                 part_ids[(position - start) as usize] = id;
             }
-            rows.complete(part, start, &part_ids, quads, cancel)?;
+            rows.complete(part, start, &part_ids, cancel, |[s, p, o, g]| quads.push([p, s, o, g]))?;
+            triples.complete(part, start, &part_ids, cancel, |row| dictionary.triple_row(row))?;
             part_ids.drain(..(end - start) as usize);
             done(self.next + end);
         }
@@ -273,14 +303,14 @@ struct FinishedRows {
 }
 
 impl FinishedRows {
-    /// Completes the rows of `part`, whose positions begin at `start`.
+    /// Completes the rows of `part`, whose positions begin at `start`, and passes them on.
     fn complete(
         &mut self,
         part: usize,
         start: u64,
         ids: &[u64],
-        quads: &mut Batch<4>,
         cancel: &AtomicBool,
+        mut push: impl FnMut([u64; 4]) -> Result<(), LoadError>,
     ) -> Result<(), LoadError> {
         // The last parts may have no rows.
         let Some(reader) = self.parts.get_mut(part) else { return Ok(()) };
@@ -288,11 +318,10 @@ impl FinishedRows {
         while reader.next_block(&mut rows)? {
             cancelled(cancel)?;
             for row in &rows {
-                let [s, p, o, g] = row.map(|r| match position(r) {
+                push(row.map(|r| match position(r) {
                     Some(position) => ids[(position - start) as usize],
                     None => r,
-                });
-                quads.push([p, s, o, g])?;
+                }))?;
             }
         }
         Ok(())
@@ -364,11 +393,13 @@ impl TermsWriter {
         annotation: &OwnAnnotation,
         lexical: &[u8],
     ) -> Result<(), LoadError> {
-        let (tag, name) = match annotation {
+        let (tag, name) = match annotation.as_ref() {
             _ if !kind.has_code() || code != IN_STRING => (None, ""),
-            OwnAnnotation::Plain => (None, ""),
-            OwnAnnotation::Language(tag) => (Some(b'@'), &**tag),
-            OwnAnnotation::Datatype(iri) => (Some(b'^'), &**iri),
+            Annotation::Plain => (None, ""),
+            annotation => {
+                let (tag, name) = annotation.tagged();
+                (Some(tag), name)
+            }
         };
         let lexical = if kind == TermKind::Blank { &[] } else { lexical };
         let name_len = name.len() + usize::from(tag.is_some());
@@ -448,8 +479,9 @@ impl TermsReader {
         self.term.lexical.extend_from_slice(lexical);
         self.term.annotation = match rest[..name_len].split_first() {
             None => OwnAnnotation::Plain,
-            Some((b'@', name)) => OwnAnnotation::Language(String::from_utf8_lossy(name).into()),
-            Some((_, name)) => OwnAnnotation::Datatype(String::from_utf8_lossy(name).into()),
+            Some((tag, name)) => Annotation::from_tagged(*tag, &String::from_utf8_lossy(name))
+                .expect("the tag was written by this load")
+                .into(),
         };
         self.at += lexical_len + name_len;
         Ok(&self.term)

@@ -3,7 +3,8 @@
 //! 1. an inline term needs no lookup; a term whose language or datatype has no code is not in the
 //!    database;
 //! 2. the others are hashed and looked up in the hash trees, all terms of a tree together;
-//! 3. the candidates' strings are read, again together, and compared: hashes may collide.
+//! 3. the candidates' strings are read, again together, and compared: hashes may collide;
+//! 4. triple terms are looked up by the ids of the terms in them.
 
 use snowmelt_store::{AnyTree, Keys, Levels, Matches};
 
@@ -70,6 +71,7 @@ impl Session {
         let mut found = vec![None; terms.len()];
         let mut wanted = WantedEntries::default();
         let mut scratches = vec![Vec::new(); terms.len()];
+        let mut triples = Vec::new();
         for ((at, term), scratch) in terms.iter().enumerate().zip(&mut scratches) {
             match place(term, state.meta().format, &mut state.codes(), scratch) {
                 Place::Inline(id) => found[at] = Some(id),
@@ -81,6 +83,7 @@ impl Session {
                 }
                 Place::Entry(entry) => wanted.push(entry, at, &state),
                 Place::Unknown => {}
+                Place::Triple(triple) => triples.push((at, triple)),
             }
         }
         assert_eq!(found.len(), terms.len(), "one answer per term");
@@ -91,6 +94,9 @@ impl Session {
                 self.find(wanted, &mut found)?;
                 self.hide(&veil, terms, &others, &mut found)?;
             }
+        }
+        if !triples.is_empty() {
+            self.resolve_triples(&triples, &mut found)?;
         }
         Ok(found)
     }

@@ -12,6 +12,7 @@ use crate::database::state::GraphState;
 use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::triple::TripleIndex;
 use crate::session::Session;
 use crate::term::TermKind;
 use crate::term::range::ids_of_kind;
@@ -56,6 +57,8 @@ pub struct Terms {
     pub literals: u64,
     /// Longer literals.
     pub texts: u64,
+    /// Triple terms.
+    pub triple_terms: u64,
     /// Languages and datatypes with a code.
     pub annotations: u64,
     /// Datatypes whose decimal-like literals are inline.
@@ -130,6 +133,7 @@ fn terms(state: &GraphState) -> Terms {
         blank_nodes: state.meta().blank_nodes,
         literals: len(Tree::Literal),
         texts: len(Tree::Text),
+        triple_terms: state.triple_terms(),
         annotations: state.codes().annotation_codes().len() as u64,
         decimal_datatypes: state.codes().decimal_datatypes() as u64,
         prefixes: state.prefixes().len() as u64,
@@ -151,7 +155,9 @@ fn objects_by_kind(session: &mut Session) -> Result<BTreeMap<&'static str, u64>>
 fn rows_of(state: &GraphState, name: &str) -> u64 {
     let tuples = Index::ALL.into_iter().map(|index| (index.name(), state.index(index)));
     let hashes = Tree::ALL.into_iter().map(|tree| (tree.hash_name(), state.hashes(tree)));
-    let mut rows = tuples.chain(hashes).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
+    let triples = TripleIndex::ALL.into_iter().map(|index| (index.name(), state.triple(index)));
+    let mut rows =
+        tuples.chain(hashes).chain(triples).map(|(name, tree)| (name, tree.map_or(0, |tree| tree.rows())));
     if let Some((_, rows)) = rows.find(|(tree, _)| *tree == name) {
         return rows;
     }
@@ -161,8 +167,16 @@ fn rows_of(state: &GraphState, name: &str) -> u64 {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Terms { iris, blank_nodes, literals, texts, annotations, decimal_datatypes, prefixes } =
-            self.terms;
+        let Terms {
+            iris,
+            blank_nodes,
+            literals,
+            texts,
+            triple_terms,
+            annotations,
+            decimal_datatypes,
+            prefixes,
+        } = self.terms;
         for (name, count) in [
             ("quads", self.quads),
             ("subjects", self.subjects),
@@ -173,6 +187,7 @@ impl fmt::Display for Stats {
             ("blank nodes", blank_nodes),
             ("literals", literals),
             ("texts", texts),
+            ("triple terms", triple_terms),
             ("languages and datatypes", annotations),
             ("decimal-like datatypes", decimal_datatypes),
             ("IRI prefixes", prefixes),

@@ -1,5 +1,7 @@
 //! The graphs that a user may see.
 
+use std::collections::HashSet;
+
 use snowmelt_store::Columns;
 
 use crate::error::{GraphError, Result};
@@ -87,5 +89,16 @@ impl Session {
         })?;
         graphs.sort_unstable();
         Ok(graphs)
+    }
+
+    /// The graphs that are seen, the default graph among them; `None`: all.
+    pub(crate) fn seen_graphs(
+        &mut self,
+        view: Option<&GraphView>,
+        interrupt: &dyn Interrupt,
+    ) -> Result<Option<HashSet<TermId>>> {
+        let Some(view) = view else { return Ok(None) };
+        let named = self.graphs_of(view, interrupt)?.into_iter().map(|(id, _)| id);
+        Ok(Some(named.chain(view.has_default().then_some(TermId::DEFAULT_GRAPH)).collect()))
     }
 }

@@ -6,6 +6,8 @@ pub const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 pub const XSD_STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 /// Datatype of literals with a language tag.
 pub const RDF_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
+/// Datatype of literals with a language tag and a base direction.
+pub const RDF_DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
 
 /// Code of xsd:decimal in decimal ids.
 pub const DECIMAL: u8 = 0;

@@ -168,7 +168,7 @@ fn push(ranges: &mut Vec<RangeInclusive<u64>>, kind: TermKind, range: Option<(u6
 
 /// All ids of a kind.
 pub fn ids_of_kind(kind: TermKind) -> RangeInclusive<u64> {
-    TermId::new(kind, 0).0..=TermId::new(kind, (1 << 60) - 1).0
+    TermId::new(kind, 0).0..=TermId::new(kind, kind.most_payload()).0
 }
 
 /// The ids that satisfy `?x op value`.

@@ -17,6 +17,7 @@ use crate::input::options::DocumentOptions;
 use crate::input::source::Source;
 use crate::input::{cancelled, graph_name};
 use crate::interrupt::Interrupt;
+use crate::namespaces::NamespaceSink;
 use crate::transaction::Transaction;
 use crate::transaction::quads::Changed;
 use crate::transaction::terms::BlankNodes;
@@ -52,6 +53,8 @@ pub struct DocumentReading {
     pub odd_terms: OddTerms,
     /// Statements that cannot be read are left out.
     pub lenient: bool,
+    /// Takes the prefixes that it declares.
+    pub(crate) namespaces: NamespaceSink,
 }
 
 impl Transaction {
@@ -127,6 +130,7 @@ impl Document<'_> {
             chunk_rows: ((budget.free() / 2048) as usize).clamp(256, BATCH_ROWS),
             chunk_bytes: ((budget.free() / 32) as usize).clamp(64 << 10, BATCH_BYTES),
             longest,
+            namespaces: self.reading.namespaces.clone(),
             budget: budget.clone(),
         })
     }

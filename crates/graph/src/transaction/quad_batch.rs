@@ -34,6 +34,11 @@ impl QuadBatch {
         BatchTerm(id.0)
     }
 
+    /// Adds a triple term, given by its subject, predicate and object.
+    pub fn triple(&mut self, terms: [BatchTerm; 3]) -> BatchTerm {
+        BatchTerm(self.interner.triple(terms.map(|term| term.0)))
+    }
+
     /// Adds a quad: subject, predicate, object, graph.
     pub fn push(&mut self, quad: [BatchTerm; 4]) {
         self.interner.parsed.rows.push(quad.map(|term| term.0));
@@ -52,7 +57,7 @@ impl QuadBatch {
     /// Approximate bytes held.
     pub fn bytes(&self) -> usize {
         let parsed = &self.interner.parsed;
-        parsed.extra.len() + parsed.terms.len() * 80 + parsed.rows.len() * 32
+        parsed.extra.len() + parsed.terms.len() * 80 + parsed.triples.len() * 32 + parsed.rows.len() * 32
     }
 
     /// Empties the batch, keeping its memory and its scope.

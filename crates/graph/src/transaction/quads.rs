@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::input::intern::position;
 use crate::session::Session;
 use crate::session::subject_quads::each_quad_of;
-use crate::term::TermId;
+use crate::term::{TermId, TermKind};
 use crate::transaction::Transaction;
 use crate::transaction::quad_batch::QuadBatch;
 use crate::transaction::terms::BlankNodes;
@@ -128,7 +128,8 @@ impl Transaction {
 
     /// Updates counts, and the assumptions that others make about the data.
     fn note(&mut self, effects: &[Effect], applied: &Applied) {
-        let literal = |quad: &[u64; 4]| TermId(quad[2]).kind().is_literal();
+        // Triple terms count as literals: a plan may assume that all objects may be subjects.
+        let literal = |quad: &[u64; 4]| !matches!(TermId(quad[2]).kind(), TermKind::Iri | TermKind::Blank);
         let with_literals =
             effects.iter().filter(|(quad, came)| *came && literal(quad)).map(|(q, _)| TermId(q[1]));
         self.literals.extend(with_literals);

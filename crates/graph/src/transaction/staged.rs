@@ -9,10 +9,12 @@
 //!
 //! | bytes | content                                                                     |
 //! |-------|-----------------------------------------------------------------------------|
-//! | 5 × 8 | bytes of text, terms, annotations, rows; bytes of the longest term           |
+//! | 7 × 8 | bytes of text; terms, annotations, triple terms, rows; bytes of the longest  |
+//! |       | term; most levels of triple terms                                            |
 //! | …     | the text                                                                     |
 //! | 33 n  | terms: hash 8 + 4, need 1 + 8, annotation 4, place of the text 4 + 4         |
 //! | …     | annotations: kind 1, bytes 4, the bytes                                      |
+//! | 28 n  | triple terms: three references, levels 4                                     |
 //! | 32 n  | rows: four references                                                        |
 
 use std::collections::VecDeque;
@@ -26,10 +28,10 @@ use crate::input::cancelled;
 use crate::input::document::parse_document;
 use crate::input::error::LoadError;
 use crate::input::hash::TermHash;
-use crate::input::intern::{LocalTerm, Need, OwnAnnotation, Parsed, Span};
+use crate::input::intern::{LocalTerm, LocalTriple, Need, OwnAnnotation, Parsed, Span};
 use crate::interrupt::Interrupt;
 use crate::progress::{ChangeProgress, ChangeWatch};
-use crate::term::TermKind;
+use crate::term::{BaseDirection, TermKind};
 use crate::transaction::Transaction;
 use crate::transaction::document::Document;
 use crate::transaction::quad_batch::QuadBatch;
@@ -248,6 +250,8 @@ impl Transaction {
 const PLAIN: u8 = 0;
 const LANGUAGE: u8 = 1;
 const DATATYPE: u8 = 2;
+const LTR: u8 = 3;
+const RTL: u8 = 4;
 
 impl Parsed {
     /// Gives back unused memory.
@@ -260,9 +264,16 @@ impl Parsed {
     /// Appends its encoding; its text is all in `extra`.
     fn write(&self, to: &mut Vec<u8>) {
         assert!(self.text.is_empty() && self.ids.is_empty() && self.fault.is_none(), "it is sound");
-        let sizes =
-            [self.extra.len(), self.terms.len(), self.annotations.len(), self.rows.len(), self.longest];
-        to.reserve(40 + self.extra.len() + self.terms.len() * 33 + self.rows.len() * 32);
+        let sizes = [
+            self.extra.len(),
+            self.terms.len(),
+            self.annotations.len(),
+            self.triples.len(),
+            self.rows.len(),
+            self.longest,
+            self.levels as usize,
+        ];
+        to.reserve(56 + self.extra.len() + self.terms.len() * 33 + self.rows.len() * 32);
         sizes.iter().for_each(|size| to.extend((*size as u64).to_le_bytes()));
         to.extend_from_slice(&self.extra);
         for LocalTerm { hash, need, annotation, lexical } in &self.terms {
@@ -281,11 +292,17 @@ impl Parsed {
             let (tag, name) = match annotation {
                 OwnAnnotation::Plain => (PLAIN, ""),
                 OwnAnnotation::Language(name) => (LANGUAGE, &**name),
+                OwnAnnotation::Directed(name, BaseDirection::Ltr) => (LTR, &**name),
+                OwnAnnotation::Directed(name, BaseDirection::Rtl) => (RTL, &**name),
                 OwnAnnotation::Datatype(name) => (DATATYPE, &**name),
             };
             to.push(tag);
             to.extend((name.len() as u32).to_le_bytes());
             to.extend_from_slice(name.as_bytes());
+        }
+        for LocalTriple { terms, levels } in &self.triples {
+            terms.iter().for_each(|term| to.extend(term.to_le_bytes()));
+            to.extend(levels.to_le_bytes());
         }
         self.rows.iter().flatten().for_each(|cell| to.extend(cell.to_le_bytes()));
     }
@@ -294,9 +311,9 @@ impl Parsed {
     fn read(mut bytes: &[u8]) -> Option<Self> {
         let from = &mut bytes;
         let mut size = || Some(u64::from_le_bytes(*take(from)?) as usize);
-        let (text, terms, annotations, rows) = (size()?, size()?, size()?, size()?);
-        let longest = size()?;
-        let mut parsed = Parsed { longest, ..Parsed::default() };
+        let (text, terms, annotations, triples, rows) = (size()?, size()?, size()?, size()?, size()?);
+        let (longest, levels) = (size()?, u32::try_from(size()?).ok()?);
+        let mut parsed = Parsed { longest, levels, ..Parsed::default() };
         parsed.extra = from.split_off(..text)?.to_vec();
         if from.len() < terms.checked_mul(33)?.checked_add(rows.checked_mul(32)?)? {
             return None;
@@ -322,8 +339,15 @@ impl Parsed {
             parsed.annotations.push(match tag {
                 PLAIN => OwnAnnotation::Plain,
                 LANGUAGE => OwnAnnotation::Language(name.into()),
+                LTR => OwnAnnotation::Directed(name.into(), BaseDirection::Ltr),
+                RTL => OwnAnnotation::Directed(name.into(), BaseDirection::Rtl),
                 _ => OwnAnnotation::Datatype(name.into()),
             });
+        }
+        for _ in 0..triples {
+            let mut term = || Some(u64::from_le_bytes(*take(from)?));
+            let terms = [term()?, term()?, term()?];
+            parsed.triples.push(LocalTriple { terms, levels: u32::from_le_bytes(*take(from)?) });
         }
         let (cells, _) = from.as_chunks::<8>();
         let (quads, rest) = cells.as_chunks::<4>();
@@ -349,19 +373,22 @@ mod tests {
     fn a_chunk_comes_back_as_it_was() {
         let mut interner = Interner::new();
         interner.begin(0, Parsed::default());
-        let literal = |lexical, lang, datatype| TermRef::Literal { lexical, lang, datatype };
-        let string = "http://www.w3.org/2001/XMLSchema#string";
         let long = "long ".repeat(900);
         let terms = [
             TermRef::Iri("http://example.org/bicycle"),
             TermRef::Blank("wheel"),
-            literal("a string of more bytes than an id holds", None, string),
-            literal(&long, None, string),
-            literal("une roue", Some("fr"), "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"),
-            literal("12.50", None, "http://example.org/euro"),
-            literal("26", None, "http://www.w3.org/2001/XMLSchema#integer"),
+            TermRef::string("a string of more bytes than an id holds"),
+            TermRef::string(&long),
+            TermRef::tagged("une roue", "fr"),
+            TermRef::directed("une roue", "fr", BaseDirection::Ltr),
+            TermRef::directed("une roue", "fr", BaseDirection::Rtl),
+            TermRef::typed("12.50", "http://example.org/euro"),
+            TermRef::typed("26", "http://www.w3.org/2001/XMLSchema#integer"),
         ]
         .map(|term| interner.term(term));
+        let within = interner.triple([terms[1], terms[0], terms[4]]);
+        let triple = interner.triple([terms[0], terms[0], within]);
+        interner.parsed.rows.push([terms[0], terms[0], triple, terms[1]]);
         for object in terms {
             interner.parsed.rows.push([terms[0], terms[0], object, terms[1]]);
         }

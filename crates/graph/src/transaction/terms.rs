@@ -3,7 +3,8 @@
 //! 1. inline terms need no dictionary; blank nodes get the next numbers;
 //! 2. the others are looked up in the hash trees, tree by tree, in one sorted pass, and verified;
 //! 3. terms that are not found get the next numbers in the order of the batch: strings are
-//!    appended, hash rows inserted.
+//!    appended, hash rows inserted;
+//! 4. triple terms follow, by the ids of the terms in them (`triple_terms`).
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::input::hash::TermHash;
 use crate::input::intern::{LocalTerm, Need, Parsed, position};
 use crate::session::resolve::WantedEntries;
 use crate::term::inline::decimal_like;
-use crate::term::{TermId, TermKind, TermRef};
+use crate::term::{MOST_TRIPLE_LEVELS, TermId, TermKind};
 use crate::transaction::Transaction;
 
 /// Blank nodes by label, over the batches of one document or operation.
@@ -57,6 +58,9 @@ impl Transaction {
         if parsed.longest > most {
             return Err(GraphError::TermTooLong { bytes: parsed.longest, most });
         }
+        if parsed.too_deep().is_some() {
+            return Err(GraphError::TooDeep { most: MOST_TRIPLE_LEVELS });
+        }
         let ids = self.term_ids(parsed, blanks)?;
         assert_eq!(ids.len(), parsed.terms.len(), "an id for every term of the chunk");
         let id = |reference: u64| position(reference).map_or(reference, |at| ids[at as usize].0);
@@ -71,6 +75,7 @@ impl Transaction {
             match self.place_term(parsed, at, term, &mut owned, blanks)? {
                 Placed::Id(id) => found[at] = Some(id),
                 Placed::Entry(kind, code) => entries[at] = Some((kind, code)),
+                Placed::Triple => {}
             }
         }
         let string = |at: usize| owned.get(&at).map_or(parsed.bytes(parsed.terms[at].lexical), |s| &s[..]);
@@ -92,6 +97,9 @@ impl Transaction {
                 self.add_terms(tree, parsed, &of_tree, &mut found)?;
             }
         }
+        if !parsed.triples.is_empty() {
+            self.triple_ids(parsed, &mut found)?;
+        }
         Ok(found.into_iter().map(|id| id.expect("every term was found or added")).collect())
     }
 
@@ -112,12 +120,17 @@ impl Transaction {
                 return Ok(Placed::Id(node));
             }
             Need::Number(TermKind::Iri) => return Ok(Placed::Entry(TermKind::Iri, 0)),
+            Need::Number(TermKind::Triple) => return Ok(Placed::Triple),
             Need::Number(kind) => kind,
             Need::Code(body) => match self.decimal_code(annotation.datatype()) {
                 Code::Is(code) => return Ok(Placed::Id(decimal_like(code, body))),
                 Code::Full | Code::Unknown => TermKind::Literal,
             },
         };
+        if annotation.direction().is_some() && !self.state.meta.format.has_rdf_12() {
+            let meta = &mut self.state_mut().meta;
+            meta.format = meta.format.with_rdf_12();
+        }
         let format = self.state.meta.format;
         let kind = format.kind_by_length(kind, term.lexical.len());
         match self.code(annotation) {
@@ -127,8 +140,7 @@ impl Transaction {
                 // of the term.
                 let lexical =
                     std::str::from_utf8(parsed.bytes(term.lexical)).expect("parsers hand over UTF-8");
-                let whole =
-                    TermRef::Literal { lexical, lang: annotation.lang(), datatype: annotation.datatype() };
+                let whole = annotation.literal(lexical);
                 let mut string = Vec::new();
                 let Place::Entry(entry) = place(&whole, format, &mut &*self.state.codes, &mut string) else {
                     unreachable!("a literal that needs a number and whose code does not fit has an entry")
@@ -273,4 +285,6 @@ enum Placed {
     Id(TermId),
     /// kind and code of its dictionary entry
     Entry(TermKind, u16),
+    /// by the ids of the terms in it
+    Triple,
 }

@@ -12,6 +12,7 @@ use snowmelt_store::Account;
 use crate::database::GraphDatabase;
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::input::bounded::BoundedText;
 use crate::input::error::LoadError;
 use crate::input::source::Source;
 use crate::interrupt::Interrupt;
@@ -52,6 +53,8 @@ pub struct StageInto<'a> {
     pub base: Option<&'a str>,
     /// Statements that name a graph count as faults.
     pub is_one_graph: bool,
+    /// Most bytes of a document after decompression; no limit if absent.
+    pub most_bytes: Option<u64>,
 }
 
 /// Result of a change of one graph.
@@ -118,7 +121,7 @@ impl GraphDatabase {
         base: &str,
         wanted: &ChangeFor<'_>,
     ) -> Result<GraphStored, LoadError> {
-        let into = StageInto { graph: name, base: Some(base), is_one_graph: true };
+        let into = StageInto { graph: name, base: Some(base), is_one_graph: true, most_bytes: None };
         let staged = self.stage(documents, into, Some(wanted.account), wanted.watch())?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut session = txn.session();
@@ -146,7 +149,7 @@ impl GraphDatabase {
         base: &str,
         wanted: &ChangeFor<'_>,
     ) -> Result<Changed, LoadError> {
-        let into = StageInto { graph: None, base: Some(base), is_one_graph: false };
+        let into = StageInto { graph: None, base: Some(base), is_one_graph: false, most_bytes: None };
         let staged = self.stage(documents, into, Some(wanted.account), wanted.watch())?;
         let mut txn = self.begin_wanted(wanted)?.ok_or(LoadError::Cancelled)?;
         let mut changed = Changed::default();
@@ -183,7 +186,8 @@ impl GraphDatabase {
                 is_one_graph: into.is_one_graph,
                 reading: DocumentReading { contexts, ..DocumentReading::default() },
             };
-            staged.add(&document, input.read, interrupt, progress)?;
+            let read = BoundedText::new(input.read, into.most_bytes.unwrap_or(u64::MAX));
+            staged.add(&document, read, interrupt, progress)?;
         }
         Ok(staged)
     }

@@ -55,6 +55,7 @@ impl Builder {
                 entry.id(number)
             }
             Place::Unknown => unreachable!("a growing table knows all"),
+            Place::Triple(_) => unreachable!("the lists have no triple terms"),
         };
         self.ids.insert(term.clone(), id);
         id

@@ -11,8 +11,8 @@ use snowmelt_database::OpenOptions;
 use snowmelt_graph::dict::blank_number;
 use snowmelt_graph::load::LoadSizes;
 use snowmelt_graph::{
-    BlankNodes, CompactOptions, CompactTerms, DumpFormat, GraphDatabase, Graphs, QuadBatch, Session, Term,
-    TermId, TermRef, TermsCompacted,
+    BaseDirection, BatchTerm, BlankNodes, CompactOptions, CompactTerms, DumpFormat, GraphDatabase, Graphs,
+    QuadBatch, Session, Term, TermId, TermRef, TermsCompacted,
 };
 use tempfile::TempDir;
 
@@ -66,6 +66,47 @@ pub fn object(random: &mut Random, n: usize) -> Term {
     }
 }
 
+/// A triple term.
+pub fn triple(subject: &Term, predicate: &Term, object: &Term) -> Term {
+    let subject = match oxrdf::Term::from(subject) {
+        oxrdf::Term::NamedNode(node) => oxrdf::NamedOrBlankNode::from(node),
+        oxrdf::Term::BlankNode(node) => node.into(),
+        other => panic!("{other} is no subject"),
+    };
+    let oxrdf::Term::NamedNode(predicate) = oxrdf::Term::from(predicate) else { panic!("it is no IRI") };
+    Term::Triple(Box::new(oxrdf::Triple { subject, predicate, object: object.into() }))
+}
+
+/// The term as the object of up to so many triple terms. Few different ones, so that they repeat.
+pub fn within_triples(random: &mut Random, n: usize, term: Term, levels: usize) -> Term {
+    let mut term = match &term {
+        Term::Literal { lexical, lang: Some(lang), .. } if levels > 0 && random.below(2) == 0 => {
+            let direction = [BaseDirection::Ltr, BaseDirection::Rtl][random.below(2)];
+            TermRef::directed(lexical, lang, direction).to_owned()
+        }
+        _ => term,
+    };
+    for _ in 0..random.below(levels + 1) {
+        let subject = iri(format!("http://e.org/s/{}", random.below(n / 8 + 1)));
+        term = triple(&subject, &iri(format!("http://e.org/p#{}", random.below(3))), &term);
+    }
+    term
+}
+
+/// A term of a batch. In a batch, a label means another node than the stored one of that name.
+pub fn batch_term(batch: &mut QuadBatch, term: TermRef<'_>) -> BatchTerm {
+    match term {
+        TermRef::Blank(label) => batch.id(TermId::blank(blank_number(label).unwrap())),
+        TermRef::Triple(triple) => {
+            let subject = batch_term(batch, triple.subject.as_ref().into());
+            let predicate = batch.term(triple.predicate.as_ref().into());
+            let object = batch_term(batch, triple.object.as_ref().into());
+            batch.triple([subject, predicate, object])
+        }
+        term => batch.term(term),
+    }
+}
+
 pub fn quad(random: &mut Random, n: usize) -> Quad {
     let subject = iri(format!("http://e.org/s/{}", random.below(n)));
     let predicate = iri(format!("http://e.org/p#{}", random.below(9)));
@@ -97,11 +138,13 @@ pub struct World {
     pub range: usize,
     /// prefix of the names of all subjects and graphs
     pub name: &'static str,
+    /// most levels of triple terms in objects; 0: there are none
+    pub levels: usize,
 }
 
 impl World {
     pub fn new(database: Arc<GraphDatabase>, seed: u64) -> Self {
-        World { database, model: BTreeMap::new(), random: Random(seed), range: 300, name: "" }
+        World { database, model: BTreeMap::new(), random: Random(seed), range: 300, name: "", levels: 0 }
     }
 
     pub fn quads(&mut self, many: usize) -> Vec<Quad> {
@@ -111,6 +154,7 @@ impl World {
         };
         let quads = (0..many).map(|_| {
             let (s, p, o, g) = quad(&mut self.random, self.range);
+            let o = within_triples(&mut self.random, self.range, o, self.levels);
             (named(s, self.name), p, o, g.map(|g| named(g, self.name)))
         });
         quads.collect()
@@ -120,11 +164,7 @@ impl World {
         let mut txn = self.database.begin().unwrap();
         let mut batch = QuadBatch::new(0);
         for (s, p, o, g) in &quads {
-            let [s, p, o] = [s, p, o].map(|term| match term {
-                // In a batch, a label means another node than the stored one of that name.
-                Term::Blank(label) => batch.id(TermId::blank(blank_number(label).unwrap())),
-                term => batch.term(term.as_ref()),
-            });
+            let [s, p, o] = [s, p, o].map(|term| batch_term(&mut batch, term.as_ref()));
             let g = g.as_ref().map_or(batch.id(TermId::DEFAULT_GRAPH), |g| batch.term(g.as_ref()));
             batch.push([s, p, o, g]);
         }
@@ -145,6 +185,13 @@ impl World {
         let (node, graph) = (batch.id(node), batch.id(TermId::DEFAULT_GRAPH));
         batch.push([node, ids[0], ids[1], graph]);
         batch.push([ids[2], ids[0], node, graph]);
+        if self.levels > 0 {
+            let about = triple(&blank, &p, &o);
+            let quad = (s.clone(), p.clone(), about, None);
+            let about = batch_term(&mut batch, quad.2.as_ref());
+            batch.push([ids[2], ids[0], about, graph]);
+            self.model.insert(line(&quad), quad);
+        }
         txn.insert(&batch, &mut BlankNodes::default()).unwrap();
         txn.commit().unwrap();
         for quad in [(blank.clone(), p.clone(), o, None), (s, p, blank, None)] {
@@ -262,7 +309,8 @@ pub fn nothing_is_left(database: &Arc<GraphDatabase>) {
     let catalog = database.database().store().catalog_all();
     let names: Vec<&String> = catalog.trees.values().chain(catalog.records.keys()).collect();
     assert!(names.iter().all(|name| !name.contains("next")), "{names:?}");
-    assert_eq!(catalog.trees.len(), 11);
+    let triples = database.state().unwrap().triple_terms() > 0;
+    assert_eq!(catalog.trees.len(), if triples { 15 } else { 11 });
 }
 
 pub fn database() -> (TempDir, Arc<GraphDatabase>) {

@@ -390,6 +390,11 @@ impl<'p> Local<'p, '_> {
                 return Err(value.fault("protected term redefinition", message));
             }
         }
+        if definition.is_prefix
+            && let Some(iri) = &definition.iri
+        {
+            self.process.note_prefix(term, iri);
+        }
         result.terms.set(term, Some(Rc::new(definition)));
         Ok(())
     }

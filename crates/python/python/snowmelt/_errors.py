@@ -6,7 +6,12 @@ class Error(Exception):
 
 
 class QuerySyntaxError(Error, SyntaxError):
-    """The text is not SPARQL 1.1; `lineno` and `offset` say where."""
+    """The text is not SPARQL; `lineno` and `offset` say where.
+
+    `report` has all faults of the text, each with its line, a mark and the likely cause.
+    """
+
+    report: str = ""
 
 
 class DocumentError(Error, SyntaxError):

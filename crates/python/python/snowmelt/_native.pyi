@@ -34,13 +34,15 @@ __version__: str
 
 _Path: TypeAlias = Union[str, PathLike[str]]
 _Subject: TypeAlias = Union[NamedNode, BlankNode]
-_Term: TypeAlias = Union[NamedNode, BlankNode, Literal]
+_Term: TypeAlias = Union[NamedNode, BlankNode, Literal, "Triple"]
 _Graph: TypeAlias = Union[NamedNode, BlankNode, DefaultGraph]
 _Format: TypeAlias = Union[RdfFormat, str]
 _ResultsFormat: TypeAlias = Union[QueryResultsFormat, str]
 _Content: TypeAlias = Union[bytes, str, IO[bytes], IO[str]]
 # a term, or a str, int, float, bool, Decimal, datetime, date or time
 _Value: TypeAlias = Any
+# by IRI; they get terms and return one, or None for an error
+_Functions: TypeAlias = Union[dict[NamedNode, Callable[..., _Value]], dict[str, Callable[..., _Value]]]
 _Progress: TypeAlias = Callable[[str, int, int, Union[int, None]], object]
 
 def run_command(args: list[str]) -> int: ...
@@ -84,7 +86,7 @@ class Literal:
         *,
         datatype: NamedNode | None = None,
         language: str | None = None,
-        direction: None = None,
+        direction: str | None = None,
     ) -> Self: ...
     @property
     def value(self) -> str: ...
@@ -93,7 +95,7 @@ class Literal:
     @property
     def datatype(self) -> NamedNode: ...
     @property
-    def direction(self) -> None: ...
+    def direction(self) -> str | None: ...
     def to_python(self) -> Any: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
@@ -438,6 +440,9 @@ class Database:
         memory: int | None = None,
         default_graphs: list[NamedNode | str] | None = None,
         named_graphs: list[NamedNode | str] | None = None,
+        functions: _Functions | None = None,
+        varying_functions: _Functions | None = None,
+        describe: str | None = None,
         **parameters: _Value,
     ) -> Any: ...
     def update(
@@ -449,6 +454,8 @@ class Database:
         base: str | None = None,
         timeout: float | None = None,
         memory: int | None = None,
+        functions: _Functions | None = None,
+        varying_functions: _Functions | None = None,
         **parameters: _Value,
     ) -> Changes: ...
     def transaction(self) -> Transaction: ...
@@ -473,6 +480,10 @@ class Database:
         object: _Term | None = None,
         graph_name: _Graph | None = None,
     ) -> Quads: ...
+    @property
+    def prefixes(self) -> dict[str, str]: ...
+    def set_prefix(self, name: str, iri: str) -> None: ...
+    def remove_prefix(self, name: str) -> bool: ...
     def stats(self) -> dict[str, Any]: ...
     def meters(self) -> dict[str, Any]: ...
     def explain(
@@ -522,7 +533,7 @@ class Store:
         default_graph: _Graph | list[_Graph] | None = None,
         named_graphs: list[NamedNode | BlankNode] | None = None,
         substitutions: dict[Variable, _Value] | dict[str, _Value] | None = None,
-        custom_functions: None = None,
+        custom_functions: _Functions | None = None,
         custom_aggregate_functions: None = None,
     ) -> Any: ...
     def update(
@@ -531,7 +542,7 @@ class Store:
         *,
         base_iri: str | None = None,
         prefixes: dict[str, str] | None = None,
-        custom_functions: None = None,
+        custom_functions: _Functions | None = None,
         custom_aggregate_functions: None = None,
     ) -> None: ...
     def load(

@@ -14,9 +14,10 @@ mod emit;
 use std::collections::HashSet;
 use std::io::Read;
 
-use super::Sink;
 use super::scope::{Base, Language, OddTerms, first_base};
 use super::terms::{Node, Terms};
+use super::triple::Within;
+use super::{Direction, Sink};
 use crate::fault::{ReadError, ReadFault};
 use crate::xml::canonical::Canonical;
 use crate::xml::chars::is_blank;
@@ -56,6 +57,8 @@ struct Property {
     predicate: Node,
     /// The name of the triple, if it has one.
     id: Option<Node>,
+    /// The reifier of the triple, if it has one.
+    annotation: Option<Node>,
     datatype: Option<Node>,
     /// Its object has been told.
     has_object: bool,
@@ -75,6 +78,8 @@ enum ElementKind {
     Literal(Property),
     /// A property whose content is a list; the number of its last cell so far.
     Collection(Property, Option<u64>),
+    /// A property whose content is a triple.
+    Triple(Property),
 }
 
 /// An element that is open, and what there was before it.
@@ -83,6 +88,8 @@ struct Element {
     terms: usize,
     bases: usize,
     languages: usize,
+    directions: usize,
+    was_newer: bool,
 }
 
 /// Reads a document, triple by triple.
@@ -95,6 +102,9 @@ pub struct RdfXml<R> {
     terms: Terms,
     bases: Vec<Base>,
     languages: Vec<Language>,
+    directions: Vec<Direction>,
+    /// Triple terms that are being read, outermost first.
+    within: Vec<Within>,
     /// Bytes of bases and languages.
     scope_bytes: usize,
     roles: Roles,
@@ -107,7 +117,7 @@ pub struct RdfXml<R> {
     ids: HashSet<u128>,
     /// Namespaces whose names are IRIs.
     sound: Vec<Box<str>>,
-    /// The document announces RDF 1.2.
+    /// RDF 1.2 is announced around or on what is open.
     is_newer: bool,
 }
 
@@ -126,6 +136,8 @@ impl<R: Read> RdfXml<R> {
             terms: Terms::default(),
             bases: vec![first_base(options.base.as_deref())?],
             languages: vec![Language::None],
+            directions: Vec::new(),
+            within: Vec::new(),
             scope_bytes: 0,
             roles: Roles::default(),
             text: String::new(),
@@ -148,6 +160,12 @@ impl<R: Read> RdfXml<R> {
             + self.open.capacity() * size_of::<Element>()
             + self.terms.len()
             + self.scope_bytes
+            + self.within.iter().filter_map(|within| Some(within.first.as_ref()?.bytes())).sum::<usize>()
+    }
+
+    /// The prefixes declared so far, with the first namespace of each; few are remembered.
+    pub fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.xml.declared()
     }
 
     /// Elements that are open.
@@ -225,6 +243,7 @@ impl<R: Read> RdfXml<R> {
             return self.check_length();
         }
         let before = (self.terms.len(), self.bases.len(), self.languages.len());
+        let (directions, was_newer) = (self.directions.len(), self.is_newer);
         self.sort_attributes(sink)?;
         let of = |subject| ElementKind::Node { subject, members: 0 };
         let kind = match parent {
@@ -233,9 +252,15 @@ impl<R: Read> RdfXml<R> {
             Some(ElementKind::Node { subject, .. }) => self.property(sink, subject)?,
             Some(ElementKind::Property(property)) => of(self.object_node(sink, property)?),
             Some(ElementKind::Collection(property, last)) => of(self.member(sink, property, last)?),
+            Some(ElementKind::Triple(_)) => {
+                if let Some(within) = self.within.last_mut() {
+                    within.nodes += 1;
+                }
+                of(self.node(sink)?)
+            }
         };
         let (terms, bases, languages) = before;
-        self.open.push(Element { kind, terms, bases, languages });
+        self.open.push(Element { kind, terms, bases, languages, directions, was_newer });
         if self.open_bytes() > MOST_OPEN {
             return Err(self.xml.wrong(format!(
                 "nested elements with their names, IRIs and bases have more than {MOST_OPEN} bytes, the limit"
@@ -255,12 +280,15 @@ impl<R: Read> RdfXml<R> {
                 self.literal(sink, property)?;
             }
             ElementKind::Collection(property, last) => self.last_member(sink, property, last)?,
+            ElementKind::Triple(property) => self.triple_term(sink, property)?,
             ElementKind::Literal(_)
             | ElementKind::Property(_)
             | ElementKind::Nodes
             | ElementKind::Node { .. } => {}
         }
-        if let Some(Element { terms, bases, languages, .. }) = self.open.pop() {
+        if let Some(Element { terms, bases, languages, directions, was_newer, .. }) = self.open.pop() {
+            self.directions.truncate(directions);
+            self.is_newer = was_newer;
             self.terms.truncate(terms);
             for base in self.bases.drain(bases..) {
                 self.scope_bytes -= base.held_bytes();

@@ -4,6 +4,8 @@ use oxilangtag::LanguageTag;
 use oxiri::Iri;
 use snowmelt_base::iri::{is_turtle_iri, is_turtle_tag, plain};
 
+use super::Direction;
+
 /// The treatment of IRIs and language tags outside of RFC 3987 and RFC 5646, such as
 /// `http://example.org/x#a#b` and `zh-classical`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,6 +58,15 @@ pub(super) fn first_base(base: Option<&str>) -> Result<Base, String> {
     match Iri::parse(plain(base).into_owned()) {
         Ok(iri) => Ok(Base::Iri(iri)),
         Err(error) => Err(format!("{base} is no absolute IRI: {error}")),
+    }
+}
+
+/// The base direction that `its:dir` means; an error in words for other texts.
+pub(super) fn direction_of(text: &str) -> Result<Direction, String> {
+    match text {
+        "ltr" => Ok(Direction::Ltr),
+        "rtl" => Ok(Direction::Rtl),
+        _ => Err(format!("its:dir is ltr or rtl, not {}", quoted(text))),
     }
 }
 

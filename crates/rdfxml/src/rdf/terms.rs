@@ -1,8 +1,9 @@
 //! Terms of what is open, in one text that grows and shrinks with it.
 
-use super::ReadTerm;
 use super::scope::Language;
-use super::vocabulary::{RDF_LANG_STRING, XSD_STRING};
+use super::triple::TermTriple;
+use super::vocabulary::{RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING};
+use super::{Direction, ReadTerm};
 
 /// A stretch of [`Terms`].
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,8 @@ pub(super) enum Object<'a> {
     Node(Node),
     Iri(&'a str),
     Typed(&'a str, Node),
-    Spoken(&'a str, &'a Language),
+    Spoken(&'a str, &'a Language, Option<Direction>),
+    Triple(&'a TermTriple),
 }
 
 /// The terms of all elements that are open.
@@ -87,16 +89,29 @@ impl Terms {
     /// The term of an object, or why it is invalid.
     pub(super) fn object<'a>(&'a self, object: Object<'a>) -> Result<ReadTerm<'a>, &'a str> {
         let (lexical, language, datatype) = match object {
+            Object::Triple(triple) => return Ok(ReadTerm::Triple(triple)),
             Object::Node(node) => return self.node(node),
             Object::Iri(iri) => return Ok(ReadTerm::Iri(iri)),
             Object::Typed(lexical, datatype) => match self.node(datatype)? {
+                ReadTerm::Iri(RDF_LANG_STRING) => {
+                    return Err("a literal without a language tag is no rdf:langString");
+                }
+                ReadTerm::Iri(RDF_DIR_LANG_STRING) => {
+                    return Err("a literal without a language tag is no rdf:dirLangString");
+                }
                 ReadTerm::Iri(iri) => (lexical, None, iri),
                 _ => return Err("a datatype is an IRI"),
             },
-            Object::Spoken(lexical, Language::None) => (lexical, None, XSD_STRING),
-            Object::Spoken(lexical, Language::Tag(tag)) => (lexical, Some(tag.as_str()), RDF_LANG_STRING),
-            Object::Spoken(_, Language::Bad(why)) => return Err(why),
+            Object::Spoken(lexical, Language::None, _) => (lexical, None, XSD_STRING),
+            Object::Spoken(lexical, Language::Tag(tag), None) => {
+                (lexical, Some(tag.as_str()), RDF_LANG_STRING)
+            }
+            Object::Spoken(lexical, Language::Tag(tag), direction) => {
+                let (language, datatype) = (Some(tag.as_str()), RDF_DIR_LANG_STRING);
+                return Ok(ReadTerm::Literal { lexical, language, direction, datatype });
+            }
+            Object::Spoken(_, Language::Bad(why), _) => return Err(why),
         };
-        Ok(ReadTerm::Literal { lexical, language, datatype })
+        Ok(ReadTerm::Literal { lexical, language, direction: None, datatype })
     }
 }

@@ -11,6 +11,8 @@ pub(super) const RDF_REST: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#re
 pub(super) const RDF_NIL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#nil";
 pub(super) const RDF_XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral";
 pub(super) const RDF_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString";
+pub(super) const RDF_DIR_LANG_STRING: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString";
+pub(super) const RDF_REIFIES: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies";
 pub(super) const XSD_STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 /// The namespace of `its:dir`, which RDF 1.2 has.
 pub(super) const ITS: &str = "http://www.w3.org/2005/11/its";
@@ -27,8 +29,11 @@ pub(super) enum Role {
     Version,
     /// A property, `rdf:type` among them.
     Property,
-    /// Part of RDF 1.2.
-    Newer,
+    /// `rdf:annotation` and `rdf:annotationNodeID`: a reifier of the triple.
+    Annotation,
+    AnnotationNode,
+    /// `its:dir`
+    Direction,
     Forbidden,
 }
 
@@ -42,7 +47,8 @@ pub(super) fn role_in_rdf(local: &str) -> Role {
         "datatype" => Role::Datatype,
         "parseType" => Role::ParseType,
         "version" => Role::Version,
-        "annotation" | "annotationNodeID" => Role::Newer,
+        "annotation" => Role::Annotation,
+        "annotationNodeID" => Role::AnnotationNode,
         "RDF" | "Description" | "li" | "aboutEach" | "aboutEachPrefix" | "bagID" => Role::Forbidden,
         _ => Role::Property,
     }

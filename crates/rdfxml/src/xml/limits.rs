@@ -44,5 +44,5 @@ impl Amplified {
 /// The message for a token or term that is too long.
 pub(crate) fn too_long(most: usize) -> FaultText {
     let text = format!("a text, tag or XML literal has more than {most} bytes, the longest term allowed");
-    FaultText { text, is_too_long: true }
+    FaultText { text, is_too_long: true, is_cut: false }
 }

@@ -5,6 +5,10 @@ use std::collections::HashMap;
 /// Bindings up to which looking through them is fastest.
 const FEW: usize = 12;
 
+/// Prefixes that are remembered when they are out of scope, and their bytes.
+const MOST_DECLARED: usize = 64;
+const MOST_DECLARED_BYTES: usize = 16 << 10;
+
 /// No binding.
 const NONE: u32 = u32::MAX;
 
@@ -24,6 +28,9 @@ pub(super) struct Namespaces {
     /// Prefix → its innermost binding.
     innermost: HashMap<Box<str>, u32>,
     text: String,
+    /// The first name space of each prefix that was ever bound, as far as there is room.
+    declared: Vec<(Box<str>, Box<str>)>,
+    declared_bytes: usize,
 }
 
 impl Namespaces {
@@ -37,8 +44,25 @@ impl Namespaces {
         self.text.capacity() + self.bindings.capacity() * 2 * size_of::<Binding>()
     }
 
+    /// The first name space of each prefix that was ever bound, as far as there was room for it.
+    pub(super) fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.declared.iter().map(|(prefix, namespace)| (&**prefix, &**namespace))
+    }
+
+    fn declare(&mut self, prefix: &str, namespace: &str) {
+        let bytes = self.declared_bytes + prefix.len() + namespace.len();
+        if self.declared.len() >= MOST_DECLARED || bytes > MOST_DECLARED_BYTES {
+            return;
+        }
+        if !self.declared.iter().any(|(known, _)| **known == *prefix) {
+            self.declared_bytes = bytes;
+            self.declared.push((prefix.into(), namespace.into()));
+        }
+    }
+
     /// Binds a prefix, the empty one for names without.
     pub(super) fn bind(&mut self, prefix: &str, namespace: &str) {
+        self.declare(prefix, namespace);
         let begin = self.text.len();
         self.text.push_str(prefix);
         let prefix_end = self.text.len();
@@ -99,6 +123,8 @@ mod tests {
             assert_eq!((spaces.get("a"), spaces.get("")), ("u:1", ""));
             spaces.truncate(0);
             assert_eq!((spaces.get("a"), spaces.len()), ("", 0));
+            let first = if many == 0 { ("a", "u:1") } else { ("p0", "u:p") };
+            assert_eq!(spaces.declared().next(), Some(first), "the first of each stays known");
             assert!(spaces.innermost.is_empty() && spaces.text.is_empty());
         }
     }

@@ -13,11 +13,11 @@ use super::namespaces::Namespaces;
 use super::tag::{Attribute, Attributes, Tag, first_twin, start_tag};
 use super::window::Window;
 use super::{XML, XMLNS};
-use crate::fault::{FaultText, ReadError, TextPlace};
+use crate::fault::{FaultText, ReadError, ReadFault, TextPlace};
 
 /// The next thing in a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
+pub enum Event {
     /// An element begins: [`Parser::name`], [`Parser::attribute`].
     Start,
     /// It ends: [`Parser::name`].
@@ -60,18 +60,19 @@ struct Frame {
 
 /// A qualified name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct XmlName<'a> {
+pub struct XmlName<'a> {
     /// Empty for names without one.
-    pub(crate) prefix: &'a str,
-    pub(crate) local: &'a str,
+    pub prefix: &'a str,
+    /// The name behind its prefix.
+    pub local: &'a str,
     /// Empty when the name is in none.
-    pub(crate) namespace: &'a str,
+    pub namespace: &'a str,
     /// As it is written.
-    pub(crate) qualified: &'a str,
+    pub qualified: &'a str,
 }
 
 /// Reads a document event by event.
-pub(crate) struct Parser<R> {
+pub struct Parser<R> {
     window: Window<R>,
     frames: Vec<Frame>,
     /// Bytes that came from the outermost of the frames.
@@ -96,6 +97,9 @@ pub(crate) struct Parser<R> {
     /// Where the last event begins in the window.
     event_at: usize,
     longest: usize,
+    longest_tag: usize,
+    /// A document type declaration may come.
+    may_declare: bool,
     amplified: Amplified,
 }
 
@@ -133,12 +137,25 @@ impl<R: Read> Parser<R> {
             ends_itself: false,
             event_at: 0,
             longest,
+            longest_tag: usize::MAX,
+            may_declare: true,
             amplified: Amplified::default(),
         }
     }
 
+    /// A parser of a document without a type, so that it stands for nothing but its own bytes.
+    /// Its tokens have at most about `longest` bytes, start tags at most `longest_tag`: few bytes
+    /// of these take much memory.
+    pub fn undeclared(read: R, longest: usize, longest_tag: usize) -> Self {
+        Parser { longest_tag, may_declare: false, ..Parser::new(read, longest) }
+    }
+
     /// The next event.
-    pub(crate) fn next(&mut self) -> Result<Event, ReadError> {
+    ///
+    /// # Errors
+    /// Bytes that cannot be read, or no such XML. Nothing can be read behind it.
+    #[expect(clippy::should_implement_trait, reason = "an event is looked at through its parser")]
+    pub fn next(&mut self) -> Result<Event, ReadError> {
         if self.ends_itself {
             (self.ends_itself, self.has_ended) = (false, true);
             return Ok(Event::End);
@@ -190,17 +207,22 @@ impl<R: Read> Parser<R> {
         }
         let end = self.window.text().len();
         let place = self.window.place_of(end);
-        let why = match self.open.last() {
+        let text = match self.open.last() {
             Some(last) => format!("the document ends within <{}>", &self.names[last.name..]),
             None if waiting > 0 => "the document ends within a tag or declaration".to_owned(),
             None => "the document has no element".to_owned(),
         };
-        Err(ReadError::Document(place.fault(why)))
+        Err(ReadError::Document(place.fault(FaultText { text, is_too_long: false, is_cut: true })))
     }
 
     /// An error at the last event.
     pub(crate) fn wrong(&mut self, message: impl Into<FaultText>) -> ReadError {
         ReadError::Document(self.place().fault(message))
+    }
+
+    /// A fault at the last event, for rules of those who read it.
+    pub fn fault_here(&mut self, message: impl Into<String>) -> ReadFault {
+        self.place().fault(message)
     }
 
     /// Where the last event begins; within an entity, the place of its reference.
@@ -224,12 +246,17 @@ impl<R: Read> Parser<R> {
         self.names.capacity() + self.open.capacity() * size_of::<Open>() + self.namespaces.held_bytes()
     }
 
+    /// The first name space of each prefix that was declared so far, of few.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.namespaces.declared().filter(|(prefix, _)| *prefix != "xml")
+    }
+
     fn str(&self, of: Text) -> &str {
         self.attributes.str(source(&self.window, &self.frames).text, of)
     }
 
     /// The text of the event.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.str(self.text)
     }
 
@@ -239,18 +266,18 @@ impl<R: Read> Parser<R> {
     }
 
     /// The name of the element that begins or ends.
-    pub(crate) fn name(&self) -> XmlName<'_> {
+    pub fn name(&self) -> XmlName<'_> {
         let begin = self.open.last().map_or(0, |last| last.name);
         self.resolved(&self.names[begin..], self.colon, self.namespaces.get(""))
     }
 
     /// How many attributes the element has that begins; declarations of namespaces are none.
-    pub(crate) fn attributes(&self) -> usize {
+    pub fn attributes(&self) -> usize {
         self.plain.len()
     }
 
     /// The name of an attribute of the element that begins, and its value.
-    pub(crate) fn attribute(&self, index: usize) -> (XmlName<'_>, &str) {
+    pub fn attribute(&self, index: usize) -> (XmlName<'_>, &str) {
         let Attribute { name, colon, value } = self.attributes.all[self.plain[index]];
         (self.resolved(self.str(name), colon, ""), self.str(value))
     }
@@ -391,6 +418,9 @@ impl<R: Read> Parser<R> {
                 let text = cursor.until("]]>")?;
                 self.outside_tags(cursor.at - 3 - text.len(), text.len(), cursor.at, Event::Text)
             }
+            b'!' if !self.may_declare && cursor.eat("!DOCTYPE")? => {
+                source(&self.window, &self.frames).bad("there may be no DOCTYPE in this document")
+            }
             b'!' if self.stage == (Stage::Prolog { has_doctype: false }) && cursor.eat("!DOCTYPE")? => {
                 let declared = doctype(&mut cursor, self.stands_alone)?;
                 if cursor.at - self.window.at() > MOST_DECLARED {
@@ -456,13 +486,18 @@ impl<R: Read> Parser<R> {
 
     fn start(&mut self) -> Scan<Option<Event>> {
         let at = source(&self.window, &self.frames);
-        let mut cursor = at;
-        cursor.at += 1;
+        let most = at.text.floor_char_boundary(at.at.saturating_add(self.longest_tag));
+        let mut cursor = Cursor::new(&at.text[..most], at.at + 1);
         let mut attributes = std::mem::take(&mut self.attributes);
         let scanned = start_tag(&mut cursor, &self.declared, &mut attributes);
         let end = cursor.at;
         self.attributes = attributes;
-        let tag = scanned?;
+        let tag = match scanned {
+            Err(Stop::More) if most < at.text.len() => {
+                return at.bad(format!("a tag has more than {} bytes, the limit", self.longest_tag));
+            }
+            scanned => scanned?,
+        };
         if self.open.len() >= MOST_LEVELS {
             return at.bad(format!("the document nests more than {MOST_LEVELS} levels, the limit"));
         }

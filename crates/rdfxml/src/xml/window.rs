@@ -5,8 +5,8 @@ use std::io::Read;
 use super::decoding::{Decoded, Decoding};
 use crate::fault::{ReadError, TextPlace};
 
-/// Text asked for at once.
-const PIECE: usize = 64 << 10;
+/// Bytes of a token from which on it is looked at again only when there are twice as many.
+const LONG: usize = 64 << 10;
 
 /// The part of a document's text that is decoded and not read yet.
 pub(super) struct Window<R> {
@@ -49,13 +49,17 @@ impl<R: Read> Window<R> {
         self.source.read_bytes()
     }
 
-    /// At least doubles the decoded text; false at the end. Text that was passed is dropped.
+    /// Gets more of the text; false at the end. Text that was passed is dropped.
+    ///
+    /// A token that does not end in the text is looked at again afterwards. So the text grows by
+    /// an eighth at least, and a long one to the double, which keeps the work linear. It does not
+    /// grow by more, since bytes may come slowly.
     pub(super) fn more(&mut self) -> Result<bool, ReadError> {
         self.count_to(self.at);
         self.text.drain(..self.at);
         (self.at, self.placed) = (0, 0);
         let begun = self.text.len();
-        let want = begun + begun.max(PIECE);
+        let want = if begun < LONG { begun + (begun / 8).max(1) } else { 2 * begun };
         while self.text.len() < want {
             match self.source.more(&mut self.text)? {
                 Decoded::More => {}

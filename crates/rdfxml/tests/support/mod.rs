@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use oxrdf::graph::CanonicalizationAlgorithm;
-use oxrdf::{BlankNode, Graph, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use snowmelt_rdfxml::{OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
+use oxrdf::{BaseDirection, BlankNode, Graph, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
+use snowmelt_rdfxml::{Direction, OddTerms, OnFault, Options, RdfXml, ReadError, ReadFault, ReadTerm, Sink};
 
 /// The outcome of a document.
 #[derive(Default)]
@@ -17,14 +17,8 @@ pub struct Read {
 
 impl Sink for Read {
     fn triple(&mut self, subject: ReadTerm<'_>, predicate: &str, object: ReadTerm<'_>) {
-        let subject = match term(subject) {
-            Term::NamedNode(node) => NamedOrBlankNode::from(node),
-            Term::BlankNode(node) => node.into(),
-            other => panic!("{other} is no subject"),
-        };
-        let predicate = NamedNode::new(predicate).expect("a predicate is an IRI");
         self.triples += 1;
-        self.graph.insert(&Triple::new(subject, predicate, term(object)));
+        self.graph.insert(&triple(subject, predicate, object));
     }
 
     fn dropped(&mut self, fault: ReadFault) {
@@ -32,16 +26,38 @@ impl Sink for Read {
     }
 }
 
+fn triple(subject: ReadTerm<'_>, predicate: &str, object: ReadTerm<'_>) -> Triple {
+    let subject = match term(subject) {
+        Term::NamedNode(node) => NamedOrBlankNode::from(node),
+        Term::BlankNode(node) => node.into(),
+        other => panic!("{other} is no subject"),
+    };
+    let predicate = NamedNode::new(predicate).expect("a predicate is an IRI");
+    Triple::new(subject, predicate, term(object))
+}
+
 fn term(term: ReadTerm<'_>) -> Term {
     match term {
         ReadTerm::Iri(iri) => NamedNode::new(iri).unwrap_or_else(|e| panic!("{iri}: {e}")).into(),
         // N-Triples takes digits first, too
         ReadTerm::Blank(label) => BlankNode::new(format!("b{label}")).expect("it is a name").into(),
-        ReadTerm::Literal { lexical, language: Some(tag), .. } => {
+        ReadTerm::Literal { lexical, language: Some(tag), direction: None, .. } => {
             Literal::new_language_tagged_literal(lexical, tag).expect("it is a tag").into()
         }
-        ReadTerm::Literal { lexical, language: None, datatype } => {
+        ReadTerm::Literal { lexical, language: Some(tag), direction: Some(direction), .. } => {
+            let direction = match direction {
+                Direction::Ltr => BaseDirection::Ltr,
+                Direction::Rtl => BaseDirection::Rtl,
+            };
+            Literal::new_directional_language_tagged_literal(lexical, tag, direction)
+                .expect("it is a tag")
+                .into()
+        }
+        ReadTerm::Literal { lexical, language: None, datatype, .. } => {
             Literal::new_typed_literal(lexical, NamedNode::new(datatype).expect("it is an IRI")).into()
+        }
+        ReadTerm::Triple(whole) => {
+            triple(whole.subject.as_ref(), &whole.predicate, whole.object.as_ref()).into()
         }
     }
 }

@@ -97,7 +97,7 @@ fn compact(database: &Arc<GraphDatabase>, terms: CompactTerms, mut teller: Telle
         before: done.before_bytes,
         after: done.after_bytes,
         terms: done.terms.to_string(),
-        moved: done.leaves,
+        moved: done.leaves + done.consolidated,
     })
 }
 

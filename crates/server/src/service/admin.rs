@@ -101,7 +101,7 @@ impl Admin {
                 Ok(quickly(&|| self.request(number, &head.method))?)
             }
             Resource::Health => Ok(text(StatusCode::OK, "ok\n")),
-            Resource::Index => Ok(index::index(&self.context.catalog, head, client)),
+            Resource::Index => Ok(index::index(&self.context, head, client)),
             Resource::Sparql
             | Resource::Query
             | Resource::Update

@@ -7,6 +7,7 @@ use hyper::{HeaderMap, Response, StatusCode, header};
 use snowmelt_base::tell;
 use snowmelt_database::Account;
 use snowmelt_database::meters::Activity;
+use snowmelt_graph::Namespaces;
 
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::CODINGS;
@@ -91,8 +92,9 @@ impl Failure {
         Self { activity: Some(Box::new(account.activity())), ..self }
     }
 
-    pub fn response(self) -> HttpResponse {
-        let mut response = self.why.response();
+    /// The answer: text, or a problem of that media type.
+    pub fn response(self, problem: Option<&'static str>) -> HttpResponse {
+        let mut response = self.why.told().response(problem);
         if let Some(activity) = &self.activity {
             response.headers_mut().insert(ACTIVITY, activity_value(activity));
         }
@@ -100,58 +102,96 @@ impl Failure {
     }
 }
 
-impl Why {
-    fn response(self) -> HttpResponse {
-        match self {
-            Self::Refused(Refusal { status, message }) => {
-                let mut refused = text(status, format!("{message}\n"));
-                if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-                    let codings = header::HeaderValue::from_static(CODINGS);
-                    refused.headers_mut().insert(header::ACCEPT_ENCODING, codings);
+/// A failure in the words of the protocol.
+struct ToldFailure {
+    status: StatusCode,
+    message: String,
+    /// of a text, see [`Refusal::faults`]
+    faults: Option<Box<serde_json::Value>>,
+    headers: HeaderMap,
+}
+
+impl ToldFailure {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), faults: None, headers: HeaderMap::new() }
+    }
+
+    /// That of a busy server: the request may succeed later.
+    fn busy(message: String) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            .with(header::RETRY_AFTER, header::HeaderValue::from_static("1"))
+    }
+
+    fn with(mut self, name: header::HeaderName, value: header::HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// One line, or a problem of RFC 9457.
+    fn response(self, problem: Option<&'static str>) -> HttpResponse {
+        let Self { status, message, faults, headers } = self;
+        let mut response = match problem {
+            None => text(status, format!("{message}\n")),
+            Some(media_type) => {
+                let title = status.canonical_reason().unwrap_or_default();
+                let mut problem =
+                    serde_json::json!({ "title": title, "status": status.as_u16(), "detail": message });
+                if let Some(faults) = faults {
+                    problem["errors"] = *faults;
                 }
-                refused
+                response(status, media_type, AnswerBody::whole(format!("{problem:#}\n")))
             }
-            Self::Method(resource) => {
-                let message = format!("use {}\n", resource.allow());
-                let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, message);
-                refused.headers_mut().insert(header::ALLOW, allow(resource));
-                refused
-            }
-            Self::Denied(Denied::Unknown) => {
-                let message =
-                    "who are you? send a token: Authorization: Bearer TOKEN, or Basic with its name\n";
-                let mut refused = text(StatusCode::UNAUTHORIZED, message);
-                for scheme in ["Bearer realm=\"snowmelt\"", "Basic realm=\"snowmelt\", charset=\"UTF-8\""] {
-                    let scheme = header::HeaderValue::from_static(scheme);
-                    refused.headers_mut().append(header::WWW_AUTHENTICATE, scheme);
-                }
-                refused
-            }
-            Self::Denied(Denied::Forbidden(needed)) => {
-                let message = format!("this needs a token with the rights '{}'\n", needed.name());
-                text(StatusCode::FORBIDDEN, message)
-            }
-            Self::Denied(Denied::Dataset) => {
-                text(StatusCode::FORBIDDEN, "this token is for other datasets\n")
-            }
-            Self::Denied(Denied::Twice) => {
-                text(StatusCode::BAD_REQUEST, "the request has two Authorization headers: send one\n")
-            }
-            Self::TooMany(most) => busy(format!(
-                "this address has {most} requests under way, and may have no more (--connections-per-address)\n"
-            )),
-            Self::Busy { what, all, switch, wait } => busy(format!(
-                "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again\n"
-            )),
-        }
+        };
+        response.headers_mut().extend(headers);
+        response
     }
 }
 
-/// The refusal of a busy server: the request may succeed later.
-fn busy(message: String) -> HttpResponse {
-    let mut busy = text(StatusCode::SERVICE_UNAVAILABLE, message);
-    busy.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
-    busy
+impl Why {
+    fn told(self) -> ToldFailure {
+        match self {
+            Self::Refused(Refusal { status, message, faults }) => {
+                let told = ToldFailure { faults, ..ToldFailure::new(status, message) };
+                match status {
+                    StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                        told.with(header::ACCEPT_ENCODING, header::HeaderValue::from_static(CODINGS))
+                    }
+                    _ => told,
+                }
+            }
+            Self::Method(resource) => {
+                let message = format!("use {}", resource.allow());
+                ToldFailure::new(StatusCode::METHOD_NOT_ALLOWED, message).with(header::ALLOW, allow(resource))
+            }
+            Self::Denied(Denied::Unknown) => {
+                let message =
+                    "who are you? send a token: Authorization: Bearer TOKEN, or Basic with its name";
+                ["Bearer realm=\"snowmelt\"", "Basic realm=\"snowmelt\", charset=\"UTF-8\""]
+                    .map(header::HeaderValue::from_static)
+                    .into_iter()
+                    .fold(ToldFailure::new(StatusCode::UNAUTHORIZED, message), |told, scheme| {
+                        told.with(header::WWW_AUTHENTICATE, scheme)
+                    })
+            }
+            Self::Denied(Denied::Forbidden(needed)) => {
+                let message = format!("this needs a token with the rights '{}'", needed.name());
+                ToldFailure::new(StatusCode::FORBIDDEN, message)
+            }
+            Self::Denied(Denied::Dataset) => {
+                ToldFailure::new(StatusCode::FORBIDDEN, "this token is for other datasets")
+            }
+            Self::Denied(Denied::Twice) => {
+                let message = "the request has two Authorization headers: send one";
+                ToldFailure::new(StatusCode::BAD_REQUEST, message)
+            }
+            Self::TooMany(most) => ToldFailure::busy(format!(
+                "this address has {most} requests under way, and may have no more (--connections-per-address)"
+            )),
+            Self::Busy { what, all, switch, wait } => ToldFailure::busy(format!(
+                "{all} {what} are running ({switch}), and none has ended in {wait:?} (--wait): try again"
+            )),
+        }
+    }
 }
 
 pub fn not_acceptable(kind: Answer) -> Refusal {
@@ -224,10 +264,26 @@ pub fn without_activity(mut response: HttpResponse) -> HttpResponse {
     response
 }
 
-/// A page for people.
-pub fn page_of(mount: &str, endpoint: &str) -> HttpResponse {
-    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(page::form(mount, endpoint)))
+/// A page for people, whose query begins with these prefixes.
+pub fn page_of(mount: &str, endpoint: &str, prefixes: &Namespaces) -> HttpResponse {
+    let form = page::form(mount, endpoint, prefixes);
+    response(StatusCode::OK, "text/html; charset=utf-8", AnswerBody::whole(form))
 }
+
+/// Adds warnings to an answer: each a header, in ASCII, some of many.
+pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    /// Most warnings, and bytes of each.
+    const MOST: usize = 8;
+    const MOST_BYTES: usize = 500;
+    for warning in warnings.iter().take(MOST) {
+        let ascii = warning.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).take(MOST_BYTES);
+        let value = ascii.collect::<String>().parse().expect("printable ASCII is a value");
+        headers.append(WARNING, value);
+    }
+}
+
+/// The header of a warning.
+const WARNING: header::HeaderName = header::HeaderName::from_static("snowmelt-warning");
 
 /// Adds the activity of the account to an answer, as a header.
 pub fn with_activity(mut response: HttpResponse, account: &Account) -> HttpResponse {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use snowmelt_database::Priority;
-use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, QueryText};
 use tokio::sync::oneshot;
 
 use super::answers::{Failure, lost};
@@ -68,11 +68,16 @@ impl Attempts {
 
 impl Thread {
     /// The one for a query, by how long those of its shape took.
-    pub fn choose(engine: &QueryEngine, query: &ProtocolRequest, options: &QueryOptions) -> Self {
+    pub fn choose(
+        engine: &QueryEngine,
+        query: &ProtocolRequest,
+        text: &QueryText<'_>,
+        options: &QueryOptions,
+    ) -> Self {
         let is_plain = query.explain.is_none()
             && query.priority == Priority::Normal
             && options.timeout.is_none_or(|most| most > MOMENT);
-        match is_plain && engine.expected(&query.text, options).is_some_and(|took| took <= BRIEF) {
+        match is_plain && engine.expected(text, options).is_some_and(|took| took <= BRIEF) {
             true => Self::Connection,
             false => Self::Own,
         }

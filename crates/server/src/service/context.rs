@@ -7,11 +7,11 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use snowmelt_database::{Account, Priority};
-use snowmelt_graph::GraphView;
+use snowmelt_graph::{GraphView, Namespaces};
+use snowmelt_sparql::RemoteEndpoints;
 
 use super::admission::Admission;
 use super::answers::Failure;
-use crate::ServerConfig;
 use crate::audience::check_origin;
 use crate::connections::Connection;
 use crate::cors::{Cors, Wish};
@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::request::ProtocolRequest;
 use crate::running::Register;
 use crate::tokens::{Keeper, Rights, User};
+use crate::{QueryStyle, ServerConfig};
 
 /// State that all requests share.
 pub struct Context {
@@ -34,7 +35,10 @@ pub struct Context {
     pub logs: Arc<Logs>,
     pub cors: Cors,
     pub keeper: Arc<Keeper>,
+    pub style: QueryStyle,
     pub is_read_only: bool,
+    /// endpoints that may be asked
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
 }
 
 /// The sender of a request, and how it reached the server.
@@ -68,7 +72,9 @@ impl Context {
             logs: Arc::clone(&config.logs),
             cors: config.cors.clone(),
             keeper: Arc::clone(&config.keeper),
+            style: config.style,
             is_read_only: config.read_only,
+            remote: config.remote.clone(),
         }
     }
 
@@ -90,6 +96,13 @@ impl Context {
         let of_user = user.token.as_ref().and_then(|token| token.timeout).map(Duration::from_secs);
         let asked = asked.timeout_ms.map(Duration::from_millis);
         [asked, of_user, self.limits.timeout].into_iter().flatten().min()
+    }
+
+    /// The endpoints that a user's requests may ask.
+    pub fn endpoints(&self, user: &User) -> Option<Arc<dyn RemoteEndpoints>> {
+        let remote = self.remote.as_ref()?;
+        let services = user.token.as_ref().and_then(|token| token.services.as_ref());
+        Some(services.map_or_else(|| Arc::clone(remote), |services| remote.narrowed(services)))
     }
 
     /// The threads that the request wants, as far as the server allows.
@@ -116,6 +129,15 @@ impl Client<'_> {
 }
 
 impl DatasetRequest<'_> {
+    /// The prefixes that are kept with the dataset; none for a user of some graphs, whom they would
+    /// tell of others.
+    pub fn prefixes(&self) -> Namespaces {
+        match self.view {
+            None => self.dataset.engine.graph().namespaces(),
+            Some(_) => Namespaces::default(),
+        }
+    }
+
     /// The address of the dataset, as the client names it.
     pub fn root(&self) -> String {
         self.client.address(&self.dataset.mount())

@@ -82,11 +82,11 @@ impl Protocol {
         format: Option<&str>,
     ) -> Answered {
         if format.is_none() && negotiate::wants_page(accept(headers).as_deref()) {
-            return Ok(page_of(&request.dataset.mount(), endpoint));
+            return Ok(page_of(&request.dataset.mount(), endpoint, &request.prefixes()));
         }
         let (format, media_type) = Wanted::from_headers(headers, format).format(Answer::Description)?;
         let format = format.graph().expect("descriptions are graphs");
-        let offer = Offer { updates: !self.context.is_read_only };
+        let offer = Offer { updates: !self.context.is_read_only, federates: self.context.remote.is_some() };
         let describe = || {
             let summary = match request.view {
                 None => Some(request.dataset.summary().map_err(|e| internal(&e))?),

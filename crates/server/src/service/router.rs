@@ -15,6 +15,7 @@ use crate::connections::Connection;
 use crate::dataset::Dataset;
 use crate::dataset::catalog::Catalog;
 use crate::refusal::Refusal;
+use crate::request::check_form;
 use crate::resource::Resource;
 use crate::tokens::{Rights, User};
 use crate::users::Users;
@@ -52,6 +53,7 @@ impl Router {
         user_name: &mut Option<String>,
     ) -> Result<Route<'a>, Failure> {
         let host = self.audience.host_of(head)?;
+        check_form(head.uri.query().unwrap_or_default().as_bytes())?;
         let path = head.uri.path();
         let split = self.context.catalog.split(path);
         let found = Resource::at(split.rest);

@@ -1,6 +1,7 @@
 //! Updates: one request is one transaction, answered once it is durable.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use hyper::StatusCode;
@@ -8,17 +9,19 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use snowmelt_database::Priority;
 use snowmelt_graph::Changed;
-use snowmelt_sparql::{LoadPermission, UpdateOptions, Updated};
+use snowmelt_sparql::{LoadPermission, RemoteEndpoints, UpdateOptions, Updated};
 
 use super::answers::{Answered, internal, lost, response, with_account, with_activity};
 use super::change::{Changes, ListedChange};
 use super::context::{Context, DatasetRequest};
+use super::load_endpoints::LoadEndpoints;
 use crate::body::AnswerBody;
 use crate::cors::Wish;
 use crate::durations::RequestKind;
 use crate::logs::SlowRequest;
 use crate::refusal::refusal;
 use crate::request::{self, Operation, ProtocolRequest};
+use crate::slots::{LentSlot, Slot};
 use crate::spool::{Spooled, SpooledText};
 
 /// Runs updates.
@@ -97,7 +100,8 @@ impl Updates {
         let slot = self.changes.slot(&listed).await?;
         let begun = Instant::now();
         listed.audit = self.changes.audit_line(request, "update", &update.text);
-        let options = self.options(&update, base, request, &listed);
+        let slot = Arc::new(slot);
+        let options = self.options(&update, base, request, &listed, &slot);
         let ListedChange { running, account, memory, audit } = listed;
         let engine = Arc::clone(&request.dataset.engine);
         let text = Arc::new(update.text);
@@ -139,9 +143,20 @@ impl Updates {
         base: String,
         request: &DatasetRequest<'_>,
         listed: &ListedChange,
+        slot: &Arc<Slot>,
     ) -> UpdateOptions {
         let user = &request.client.user;
         let task = &listed.running.task;
+        let remote = self.context.endpoints(user).map(|endpoints| {
+            Arc::new(LoadEndpoints {
+                endpoints,
+                slot: LentSlot(Arc::clone(slot)),
+                engine: Arc::clone(&request.dataset.engine),
+                account: Arc::clone(&listed.account),
+                progress: Arc::clone(&task.progress),
+                has_turn: AtomicBool::new(false),
+            }) as Arc<dyn RemoteEndpoints>
+        });
         UpdateOptions {
             base: Some(base),
             timeout: self.context.timeout(update, user),
@@ -152,6 +167,9 @@ impl Updates {
             using_graphs: update.default_graphs.clone(),
             using_named_graphs: update.named_graphs.clone(),
             allow_load: self.allow_load.clone(),
+            remote,
+            remote_wait: self.context.limits.remote_wait,
+            most_document_bytes: Some(self.context.limits.document_bytes),
             contexts: self.changes.contexts().clone(),
             view: request.view.clone(),
             progress: Arc::clone(&task.progress),
@@ -174,5 +192,10 @@ fn commit_name(request: &DatasetRequest<'_>, updated: &Updated) -> serde_json::V
 /// The report of an update, for its client and for the audit log.
 fn report(updated: &Updated, transaction: serde_json::Value) -> serde_json::Value {
     let Changed { inserted, deleted, .. } = updated.changed;
-    serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted })
+    let mut report =
+        serde_json::json!({ "transaction": transaction, "inserted": inserted, "deleted": deleted });
+    if !updated.warnings.is_empty() {
+        report["warnings"] = serde_json::json!(updated.warnings);
+    }
+    report
 }

@@ -1,12 +1,15 @@
 //! The form of an answer that a client wants: format, coding, and the state it has already.
 
+use std::borrow::Cow;
+
 use hyper::HeaderMap;
-use snowmelt_sparql::ResultFormat;
+use hyper::header::HeaderValue;
+use snowmelt_sparql::{RdfVersion, ResultFormat};
 
 use super::answers::{accept, not_acceptable};
 use crate::coding::Coding;
 use crate::freshness::Kept;
-use crate::negotiate::{self, Answer};
+use crate::negotiate::{self, Answer, Choice};
 use crate::refusal::Refusal;
 
 /// The form of an answer that a client wants, and what it has already.
@@ -31,13 +34,48 @@ impl Wanted {
         Self { named, accept, coding: Coding::accepted(headers), kept: Kept::from_headers(headers), is_json }
     }
 
-    /// The format of an answer and its media type. A `format` that does not fit the kind of answer
-    /// is left aside: clients send one with every query.
+    /// The format of an answer and its media type: the first of [`Wanted::choices`].
     pub fn format(&self, kind: Answer) -> Result<(ResultFormat, &'static str), Refusal> {
-        let named = self.named.as_deref().and_then(|named| negotiate::negotiate(Some(named), kind));
-        named
-            .or_else(|| negotiate::negotiate(self.accept.as_deref(), kind))
-            .ok_or_else(|| not_acceptable(kind))
+        let choices = self.choices(kind)?;
+        Ok((choices[0].format, choices[0].media_type))
+    }
+
+    /// The ways to write an answer, of which there is one; each is for newer terms than the one
+    /// before. A `format` that does not fit the kind of answer is left aside: clients send one with
+    /// every query.
+    pub fn choices(&self, kind: Answer) -> Result<Vec<Choice>, Refusal> {
+        let named = self.named.as_deref().map(|named| negotiate::choices(Some(named), kind));
+        let choices = named.filter(|choices| !choices.is_empty());
+        let choices = choices.unwrap_or_else(|| negotiate::choices(self.accept.as_deref(), kind));
+        if choices.is_empty() { Err(not_acceptable(kind)) } else { Ok(choices) }
+    }
+}
+
+/// How an answer of a format is written.
+pub struct Shape {
+    /// The version of RDF that the client knows.
+    pub version: RdfVersion,
+    /// The media type, with the version if the client asked for one.
+    pub content_type: HeaderValue,
+    /// Tells the answer's form apart from others of the same state, in its ETag.
+    pub form: Cow<'static, str>,
+}
+
+impl Shape {
+    /// The shape of an answer by a choice.
+    pub fn of(choice: &Choice) -> Self {
+        let Choice { format, media_type, version, label } = *choice;
+        let typed = HeaderValue::from_static(media_type);
+        let with_label = |label| HeaderValue::from_str(&format!("{media_type}; version={label}")).ok();
+        let content_type = label.and_then(with_label).unwrap_or(typed);
+        let form = match (version, label) {
+            (RdfVersion::Newest, None) => Cow::Borrowed(format.name()),
+            (RdfVersion::Basic, None) if format.newest_version() == version => Cow::Borrowed(format.name()),
+            // with and without label they differ in their head
+            (version, None) => Cow::Owned(format!("{}-to-{}", format.name(), version.label())),
+            (_, Some(label)) => Cow::Owned(format!("{}-{label}", format.name())),
+        };
+        Self { version, content_type, form }
     }
 }
 

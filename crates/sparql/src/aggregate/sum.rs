@@ -3,19 +3,21 @@
 use oxsdatatypes::{Double, Float};
 use snowmelt_graph::{FIRST_REGISTERED, InlineNumber, InlineValue, MICROS, TermId, TermKind};
 
-use crate::value::{Arithmetic, Decimal, Terms, Value, arithmetic, bytes_of};
+use crate::value::{Arithmetic, Decimal, Temporal, Terms, Value, arithmetic, bytes_of};
 
 /// A total in the widest type met so far.
 #[derive(Clone, Debug)]
 pub(super) enum Total {
+    /// no value was met; it counts as the integer 0
+    Nothing,
     Integer(i64),
     /// an xsd:decimal of millionths, as ids carry them
     Micros(i128),
     Float(f32),
     Double(f64),
-    /// an integer or a decimal beyond the two above
+    /// an integer or a decimal beyond the two above, or a duration
     Exact(Box<Value<'static>>),
-    /// something that is not a number was met, or the total is beyond the bounds of numbers
+    /// something was met that cannot be added, or the total is beyond the bounds of numbers
     Failed,
 }
 
@@ -28,9 +30,24 @@ fn heap_bytes(v: &Value<'_>) -> usize {
     }
 }
 
-impl Total {
-    pub const ZERO: Total = Total::Integer(0);
+/// A number, or a duration of one of the two types that can be added (XPath functions 3.1,
+/// section 14.4.5).
+fn summand<'t>(id: TermId, terms: &'t Terms) -> Option<Value<'t>> {
+    // Terms that are neither were not prefetched.
+    let is_read = match id.kind() {
+        TermKind::Value | TermKind::Text | TermKind::Local => true,
+        TermKind::Decimal => id.decimal_code() < FIRST_REGISTERED,
+        kind => kind.is_inline(),
+    };
+    let is_summand = |v: &Value<'_>| {
+        let is_duration =
+            matches!(v, Value::Temporal(Temporal::YearMonthDuration(_) | Temporal::DayTimeDuration(_)));
+        is_duration || v.is_numeric()
+    };
+    if is_read { terms.value(id).filter(is_summand) } else { None }
+}
 
+impl Total {
     /// Adds a term; one that is not inline must have been prefetched. Gives the bytes by which
     /// what it holds beside itself has grown.
     #[inline]
@@ -57,6 +74,7 @@ impl Total {
                     None => return self.add_value(id, terms),
                 }
             }
+            (Total::Nothing, Some(InlineValue::Integer(v))) => *self = Total::Integer(v),
             (Total::Failed, _) => {}
             _ => return self.add_value(id, terms),
         }
@@ -67,6 +85,10 @@ impl Total {
     #[cold]
     fn add_value(&mut self, id: TermId, terms: &Terms) -> isize {
         let before = self.heap_bytes();
+        if let Total::Nothing = self {
+            *self = Total::first(id, terms);
+            return self.heap_bytes() - before;
+        }
         *self = match (&*self, id.inline_number()) {
             // the first decimal of a group
             (Total::Integer(total), Some(InlineNumber::Exact(v)))
@@ -79,15 +101,20 @@ impl Total {
         self.heap_bytes() - before
     }
 
+    /// The total of one value: a duration is the only one that cannot be added to 0.
+    fn first(id: TermId, terms: &Terms) -> Total {
+        if !id.kind().is_inline()
+            && let Some(Value::Temporal(v)) = summand(id, terms)
+        {
+            return Total::Exact(Box::new(Value::Temporal(v)));
+        }
+        let mut total = Total::Integer(0);
+        total.add(id, terms);
+        total
+    }
+
     fn sum(&self, id: TermId, terms: &Terms) -> Total {
-        // Terms that cannot be numbers were not prefetched.
-        let is_read = match id.kind() {
-            TermKind::Value | TermKind::Text | TermKind::Local => true,
-            TermKind::Decimal => id.decimal_code() < FIRST_REGISTERED,
-            kind => kind.is_inline(),
-        };
-        let value = if is_read { terms.value(id) } else { None };
-        let Some(value) = value.filter(Value::is_numeric) else { return Total::Failed };
+        let Some(value) = summand(id, terms) else { return Total::Failed };
         if let (Total::Integer(total), Value::Integer(v)) = (self, &value)
             && let Some(sum) = i64::try_from(v).ok().and_then(|v| total.checked_add(v))
         {
@@ -108,6 +135,7 @@ impl Total {
             },
             Some(Value::Float(v)) => Total::Float(v.into()),
             Some(Value::Double(v)) => Total::Double(v.into()),
+            Some(Value::Temporal(v)) => Total::Exact(Box::new(Value::Temporal(v))),
             _ => Total::Failed,
         }
     }
@@ -120,6 +148,7 @@ impl Total {
 
     pub fn value(&self) -> Option<Value<'static>> {
         Some(match self {
+            Total::Nothing => Value::Integer(0.into()),
             Total::Integer(v) => Value::Integer((*v).into()),
             Total::Micros(v) => Value::Decimal(Decimal::new((*v).into(), 6)?),
             Total::Float(v) => Value::Float(Float::from(*v)),

@@ -26,7 +26,7 @@ impl Node {
             // a path asks for its graph where it may do without edges
             Self::Path { g, .. } => *g == named,
             Self::GraphNames(slot) => *slot == Slot::Const(name),
-            Self::Unit | Self::Context { .. } | Self::Values { .. } => false,
+            Self::Unit | Self::Service(_) | Self::Context { .. } | Self::Values { .. } => false,
             Self::Join(nodes) => nodes.iter().any(|n| n.shows_named(name)),
             Self::Union(nodes) => nodes.iter().all(|n| n.shows_named(name)),
             Self::LeftJoin { left, .. }

@@ -1,10 +1,9 @@
-//! Names of an algebra's variables: one for each, since expressions know variables by name only.
+//! Names of an algebra's variables, which are for people: the algebra itself has numbers.
 //!
-//! A variable of the text keeps its name; where a scope inside has the name too, a dot and a number
-//! follow it. Variables that the translation makes begin with a dot. The grammar has no dot in the
-//! name of a variable, so no text can have any of these.
+//! A variable of the text keeps its name, and so do all scopes that have the name. Variables that
+//! the translation makes begin with a dot, which no name of a text does.
 
-use spargebra::term::Variable;
+use rustc_hash::FxHashMap;
 
 /// A variable that the translation makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +26,10 @@ pub(super) enum Internal<'a> {
     Some,
     /// between two steps of a path
     Step,
+    /// a triple term of which a pattern knows only parts
+    TripleTerm,
+    /// of a blank node, a group or an aggregate without a name in the text
+    Unnamed,
 }
 
 impl Internal<'_> {
@@ -41,20 +44,21 @@ impl Internal<'_> {
             Self::Rows => "rows",
             Self::Some => "some",
             Self::Step => "step",
+            Self::TripleTerm => "triple",
+            Self::Unnamed => "unnamed",
         };
         format!(".{name}")
     }
 }
 
-/// The name of a variable that is hidden by another of its name.
-pub(super) fn numbered(name: &str, number: u32) -> Variable {
-    Variable::new_unchecked(format!("{name}.{number}"))
-}
-
-/// The name that the text has for a variable.
-pub(crate) fn shown(name: &Variable) -> &str {
-    let name = name.as_str();
-    name.split_once('.').map_or(name, |(shown, _)| shown)
+/// The names, with a number behind each that another variable before it has.
+pub(crate) fn told_apart(names: &[String]) -> Vec<String> {
+    let mut first = FxHashMap::default();
+    let one = |(number, name): (usize, &String)| match *first.entry(name.clone()).or_insert(number) {
+        before if before < number => format!("{name}.{number}"),
+        _ => name.clone(),
+    };
+    names.iter().enumerate().map(one).collect()
 }
 
 #[cfg(test)]
@@ -62,13 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_hidden_variables_are_told_apart() {
+        let row = Internal::Row.name();
+        let names = ["a", &row, "b", "a", &row, "a"].map(str::to_owned);
+        assert_eq!(told_apart(&names), ["a", ".row", "b", "a.3", ".row.4", "a.5"]);
+    }
+
+    #[test]
     fn no_text_can_have_the_names_made_here() {
-        assert_eq!(shown(&numbered("a", 7)), "a");
-        assert_eq!(shown(&Variable::new_unchecked("a")), "a");
         for internal in [Internal::Row, Internal::Rows, Internal::Blank("b")] {
             let name = internal.name();
-            assert!(Variable::new(name.as_str()).is_err(), "{name} could be in a text");
+            let text = format!("SELECT ?{name} {{ }}");
+            assert!(snowmelt_syntax::parse_query(&text, &Default::default()).is_err(), "{name}");
         }
-        assert!(Variable::new(numbered("a", 7).as_str()).is_err());
     }
 }

@@ -16,9 +16,7 @@
 //! its inside with the outside, lets columns out that no one outside asks for: they become
 //! `possible` there, and stay invisible.
 
-use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression};
-
-use super::{ApplyKind, ExistsKind, GraphSlot, Node, Var, VarSet};
+use super::{AggregateExpression, ApplyKind, ExistsKind, GraphSlot, GroupFunction, Node, Var, VarSet};
 
 /// The variables of a node.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -96,6 +94,7 @@ impl Node {
                 Scope::leaf([s.var(), o.var(), graph].into_iter().flatten().collect())
             }
             Self::GraphNames(slot) => Scope::leaf(slot.var().into_iter().collect()),
+            Self::Service(service) => service.scope(),
             Self::Context { row, vars } => vars
                 .iter()
                 .fold(Scope::default(), |scope, v| scope.extend(v.here, v.certain))
@@ -121,10 +120,7 @@ impl Node {
             | Self::Reduced(inner)
             | Self::Sort { inner, .. }
             | Self::Slice { inner, .. } => inner.scope(),
-            Self::Extend { inner, var, expr } => {
-                let is_certain = matches!(expr, Expression::NamedNode(_) | Expression::Literal(_));
-                inner.scope().extend(*var, is_certain)
-            }
+            Self::Extend { inner, var, expr } => inner.scope().extend(*var, expr.is_constant()),
             Self::Values { vars, rows } => {
                 let cells = |i: usize| rows.iter().map(move |row| row[i].is_some());
                 let any = vars.iter().enumerate().filter(|(i, _)| cells(*i).any(|bound| bound));
@@ -137,9 +133,5 @@ impl Node {
 }
 
 fn is_count(aggregate: &AggregateExpression) -> bool {
-    use AggregateFunction::Count;
-    matches!(
-        aggregate,
-        AggregateExpression::CountSolutions { .. } | AggregateExpression::FunctionCall { name: Count, .. }
-    )
+    matches!(aggregate.function, GroupFunction::CountRows | GroupFunction::Count)
 }

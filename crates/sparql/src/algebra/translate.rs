@@ -1,95 +1,93 @@
-//! spargebra's tree to ours.
+//! The tree of a text as an algebra.
 //!
-//! 1. Names become numbers. A sub-select has a scope of its own: only its projected names are
-//!    those of the outside.
+//! 1. Variables of the text become those of the algebra. A sub-select has a scope of its own: only
+//!    its projected ones are those of the outside.
 //! 2. A variable of an expression that is not in scope there becomes one that is never bound
 //!    (bottom-up semantics).
 //! 3. EXISTS leaves the expressions: a conjunct becomes a semi- or anti-join, any other a join
 //!    that marks. What is evaluated for a solution, inside EXISTS, is in `context`.
 //! 4. GRAPH moves into its patterns; where they do not show that the graph exists, what is inside
 //!    is joined with its existence.
-//! 5. Constants are numbered; placeholders of the text's parameters are recognised.
+//! 5. SERVICE becomes text for its endpoint, in `remote`.
+//! 6. Constants are numbered, and so are the parameters of the text.
 
 mod context;
+pub(crate) mod expression;
+mod remote;
 
+use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::GraphView;
-use spargebra::Query;
-use spargebra::algebra::{Expression, GraphPattern, OrderExpression, PropertyPathExpression, QueryDataset};
-use spargebra::term::{
-    GroundTerm as SparqlGround, Literal, NamedNode, NamedNodePattern, TermPattern, TriplePattern, Variable,
+use snowmelt_graph::{GraphView, MOST_TRIPLE_LEVELS};
+use snowmelt_syntax::tree::{
+    self, Blank, Expr, FirstUses, GraphPattern, Path, Place, QueryForm, TriplePattern, UnaryOperator,
+    VarNames,
 };
 
-use super::names::{Internal, numbered};
+use super::consts::{ConstTerm, GroundTerm};
+use super::mentions::{Mentions, has_exists};
+use super::names::Internal;
 use super::{
-    Algebra, Const, Dataset, ExistsKind, Form, GraphSlot, Node, Pattern, Scope, Slot, SortKey, TemplateSlot,
-    Var, VarSet, and, chained, map, mentions,
+    Algebra, Const, Dataset, ExistsKind, Expression, Form, GraphSlot, Node, Param, Pattern, PropertyPath,
+    Scope, Slot, SortKey, TemplateSlot, Var, VarSet,
 };
+use crate::bounds::text_limits::tree_stack_bytes;
 use crate::error::QueryError;
-use crate::text::keyword::find_keyword;
-use crate::text::parameter::{ConstTerm, iri_const, literal_const};
+use crate::text::iri::LIST_MEMBER;
 use context::{ExistsContext, graph_var};
+use expression::{ExpressionConverter, ScopedPart, and, chained};
 
 /// Stands for the names of all graphs that the user may not see. No document can contain it.
 pub(crate) const UNSEEN: &str = "snowmelt:a graph that is not there";
 
-/// Translates a query; `text` serves to find the place of what is not supported, and going over
-/// the query takes `room`. DESCRIBE names `described` beside what stands in the query.
+/// From a list to its members.
+fn members() -> Path {
+    let node = |name: oxrdf::NamedNodeRef<'_>| {
+        Path::Predicate(tree::Slot::Term(tree::Term::Iri(name.as_str().into())))
+    };
+    let rest = Path::ZeroOrMore(Box::new(node(oxrdf::vocab::rdf::REST)));
+    Path::Sequence(vec![rest, node(oxrdf::vocab::rdf::FIRST)])
+}
+
+/// Translates a query with parameters.
 ///
 /// Under a view, all other graphs have one name, so that no answer depends on which of them a query
 /// names.
 pub(crate) fn translate(
-    query: &Query,
-    text: &str,
-    described: &[NamedNode],
-    room: usize,
+    query: &tree::Query,
+    params: &[GroundTerm],
     view: Option<&GraphView>,
 ) -> Result<Algebra, QueryError> {
-    let mut t = Translator {
-        text,
-        view,
-        names: Vec::new(),
-        numbers: FxHashMap::default(),
-        consts: Vec::new(),
-        const_numbers: FxHashMap::default(),
-        blanks: FxHashMap::default(),
-        never: None,
-        contexts: Vec::new(),
-    };
+    let mut t = Translator::new(TextFacts { names: &query.names, first: &query.first, params }, view);
     let mut select = SelectNames::default();
-    let (pattern, dataset, base) = match query {
-        Query::Select { pattern, dataset, base_iri }
-        | Query::Ask { pattern, dataset, base_iri }
-        | Query::Describe { pattern, dataset, base_iri }
-        | Query::Construct { pattern, dataset, base_iri, .. } => (pattern, dataset, base_iri),
-    };
+    let pattern = &query.pattern;
     let root = t.root(pattern, &mut select)?;
-    let form = match query {
-        Query::Select { .. } => Form::Select(t.result_vars(pattern, &mut select)),
-        Query::Ask { .. } => Form::Ask,
-        Query::Describe { .. } => {
-            let described = described.iter().map(|iri| t.iri(iri)).collect();
-            Form::Describe(t.result_vars(pattern, &mut select), described)
+    let form = match &query.form {
+        QueryForm::Select => Form::Select(t.result_vars(pattern, &mut select)),
+        QueryForm::Ask => Form::Ask,
+        QueryForm::Describe(named) => {
+            let iris = named.iter().filter(|slot| !matches!(slot, tree::Slot::Var(_)));
+            let iris = iris.map(|slot| t.fixed(slot)).collect();
+            Form::Describe(t.result_vars(pattern, &mut select), iris)
         }
-        Query::Construct { template, .. } => Form::Construct(t.template(template, &mut select)?),
+        QueryForm::Construct(template) => Form::Construct(t.template(template, &mut select)?),
     };
-    let dataset = t.dataset(dataset.as_ref());
-    Ok(Algebra {
-        form,
-        root,
-        dataset,
-        names: t.names,
-        numbers: t.numbers,
-        consts: t.consts,
-        base: base.as_ref().map(|b| b.as_str().to_owned()),
-        room,
-    })
+    let dataset = t.dataset(query.dataset.as_ref());
+    let (base, room) = (query.base.as_ref().map(ToString::to_string), tree_stack_bytes(&query.measure));
+    Ok(Algebra { form, root, dataset, names: t.names, consts: t.consts, base, room })
 }
 
-/// The variables of one SELECT, by name.
+/// Facts about a text that its patterns alone do not tell.
+#[derive(Clone, Copy)]
+struct TextFacts<'a> {
+    names: &'a VarNames,
+    first: &'a FirstUses,
+    params: &'a [GroundTerm],
+}
+
+/// The variables of one SELECT, by those of the text.
 #[derive(Default)]
 struct SelectNames {
-    vars: FxHashMap<String, Var>,
+    vars: FxHashMap<tree::Var, Var>,
     /// inside EXISTS: the solutions it is evaluated for
     context: Option<usize>,
     /// whether LIMIT or OFFSET count its solutions
@@ -108,43 +106,71 @@ impl SelectNames {
 }
 
 struct Translator<'a> {
-    text: &'a str,
+    text: TextFacts<'a>,
     /// graphs that the user may see; none: all
     view: Option<&'a GraphView>,
-    names: Vec<Variable>,
-    numbers: FxHashMap<Variable, Var>,
+    names: Vec<String>,
     consts: Vec<ConstTerm>,
     const_numbers: FxHashMap<ConstTerm, Const>,
-    blanks: FxHashMap<String, Var>,
+    blanks: FxHashMap<Blank, Var>,
     never: Option<Var>,
     /// those of all EXISTS so far
     contexts: Vec<ExistsContext>,
+    /// patterns of the triple terms in the pattern that is being translated
+    within: Vec<Node>,
+    /// of what an endpoint evaluates: nothing is to be made of it
+    only_looks: bool,
+    /// there was a MINUS whose sides may share no variable
+    has_open_minus: bool,
 }
 
-impl Translator<'_> {
-    fn fresh(&mut self, name: &str) -> Var {
-        let var = Var(self.names.len() as u32);
-        let mut unique = Variable::new_unchecked(name);
-        if self.numbers.contains_key(&unique) {
-            unique = numbered(name, var.0);
+impl<'a> Translator<'a> {
+    fn new(text: TextFacts<'a>, view: Option<&'a GraphView>) -> Self {
+        Self {
+            text,
+            view,
+            names: Vec::new(),
+            consts: Vec::new(),
+            const_numbers: FxHashMap::default(),
+            blanks: FxHashMap::default(),
+            never: None,
+            contexts: Vec::new(),
+            within: Vec::new(),
+            only_looks: false,
+            has_open_minus: false,
         }
-        debug_assert!(!self.numbers.contains_key(&unique), "{unique} is the name of another variable");
-        self.names.push(unique.clone());
-        self.numbers.insert(unique, var);
+    }
+
+    /// For a look at what an endpoint evaluates.
+    fn looking(text: TextFacts<'a>) -> Self {
+        Self { only_looks: true, ..Self::new(text, None) }
+    }
+
+    fn fresh(&mut self, name: impl Into<String>) -> Var {
+        let var = Var(self.names.len() as u32);
+        self.names.push(name.into());
         var
     }
 
     fn internal(&mut self, kind: Internal<'_>) -> Var {
-        self.fresh(&kind.name())
+        self.fresh(kind.name())
     }
 
-    fn var(&mut self, name: &Variable, select: &mut SelectNames) -> Var {
-        if let Some(v) = select.vars.get(name.as_str()) {
+    fn var(&mut self, of_text: tree::Var, select: &mut SelectNames) -> Var {
+        if let Some(v) = select.vars.get(&of_text) {
             return *v;
         }
-        let v = self.fresh(name.as_str());
-        select.vars.insert(name.as_str().to_owned(), v);
+        let v = self.fresh_of(of_text);
+        select.vars.insert(of_text, v);
         v
+    }
+
+    /// A variable with the name of one of the text.
+    fn fresh_of(&mut self, of_text: tree::Var) -> Var {
+        match self.text.names.name(of_text) {
+            Some(name) => self.fresh(name),
+            None => self.internal(Internal::Unnamed),
+        }
     }
 
     fn never(&mut self) -> Var {
@@ -166,17 +192,29 @@ impl Translator<'_> {
         number
     }
 
-    fn iri(&mut self, iri: &NamedNode) -> Const {
-        self.constant(iri_const(iri))
+    fn iri(&mut self, iri: &str) -> Const {
+        self.constant(ConstTerm::Fixed(GroundTerm::Iri(NamedNode::new_unchecked(iri))))
     }
 
-    fn literal(&mut self, literal: &Literal) -> Const {
-        self.constant(literal_const(literal))
+    /// A term, or a parameter.
+    fn fixed(&mut self, slot: &tree::Slot) -> Const {
+        self.constant(match slot {
+            tree::Slot::Term(term) => ConstTerm::Fixed(GroundTerm::of_text(term)),
+            tree::Slot::Param(number) => ConstTerm::Param(*number),
+            tree::Slot::Var(_) | tree::Slot::Triple(_) => {
+                unreachable!("the parser takes only constants of one token here")
+            }
+        })
     }
 
-    fn unsupported(&self, keyword: &str, construct: &str) -> QueryError {
-        let offset = find_keyword(self.text, keyword).unwrap_or(0);
-        QueryError::unsupported_at(self.text, offset, construct)
+    fn unsupported(&self, place: Option<Place>, construct: &str) -> QueryError {
+        let Place { line, column } = place.unwrap_or(Place { line: 1, column: 1 });
+        QueryError::Unsupported { construct: construct.to_owned(), line, column }
+    }
+
+    fn too_deep(&self) -> QueryError {
+        let construct = format!("a triple term of more than {MOST_TRIPLE_LEVELS} levels");
+        self.unsupported(self.text.first.triple_term, &construct)
     }
 
     fn root(&mut self, pattern: &GraphPattern, select: &mut SelectNames) -> Result<Node, QueryError> {
@@ -199,17 +237,23 @@ impl Translator<'_> {
                 let per = self.row_of(&inner, select).into_iter().chain(graph).collect();
                 Node::Slice { inner, offset: *start as u64, limit: length.map(|l| l as u64), per }
             }
-            GraphPattern::Distinct { inner } => Node::Distinct(Box::new(self.modifiers(inner, select, g)?)),
-            GraphPattern::Reduced { inner } => Node::Reduced(Box::new(self.modifiers(inner, select, g)?)),
-            GraphPattern::Project { inner, variables } => {
+            GraphPattern::Distinct(inner) => Node::Distinct(Box::new(self.modifiers(inner, select, g)?)),
+            GraphPattern::Reduced(inner) => Node::Reduced(Box::new(self.modifiers(inner, select, g)?)),
+            GraphPattern::Project { inner, vars, .. } => {
                 let mut node = self.node(inner, select, g)?;
-                let mut vars: Vec<Var> = variables.iter().map(|v| self.var(v, select)).collect();
+                let mut vars: Vec<Var> = vars.iter().map(|v| self.var(*v, select)).collect();
                 let shown: VarSet = vars.iter().copied().collect();
                 let of_context = self.context_vars(select).intersection(&node.scope().possible);
                 // a hidden name would not meet the context outside; a row too many would have
                 // been counted
                 if !of_context.is_subset(&shown) || (select.sliced && !of_context.is_empty()) {
-                    node = self.in_context(node, select);
+                    node = match node {
+                        // the rows of each context stay in their order
+                        Node::Sort { inner, keys } => {
+                            Node::Sort { inner: Box::new(self.in_context(*inner, select)), keys }
+                        }
+                        other => self.in_context(other, select),
+                    };
                 }
                 vars.extend(self.row_of(&node, select));
                 // the graph being looked at stays visible to the join outside
@@ -232,82 +276,66 @@ impl Translator<'_> {
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        #[allow(unreachable_patterns)] // variants that other features of spargebra add
         Ok(match pattern {
-            GraphPattern::Bgp { patterns } => {
-                let nodes =
-                    patterns.iter().map(|p| self.triple(p, select, g)).collect::<Result<Vec<_>, _>>()?;
-                join(nodes)
+            GraphPattern::Bgp(triples) => {
+                let nodes = triples.iter().map(|triple| self.triple(triple, select, g));
+                join(nodes.collect::<Result<Vec<_>, _>>()?)
             }
-            GraphPattern::Path { subject, path, object } => self.path(subject, path, object, select, g)?,
-            GraphPattern::Join { .. } => join(self.side_by_side(pattern, joined_sides, select, g)?),
-            GraphPattern::LeftJoin { left, right, expression } => {
-                self.left_join(left, right, expression.as_ref(), select, g)?
+            GraphPattern::Path { subject, path, object } => self.path([subject, object], path, select, g)?,
+            GraphPattern::Join(parts) => join(self.nodes(parts, select, g)?),
+            GraphPattern::LeftJoin { left, right, condition } => {
+                self.left_join(left, right, condition.as_ref(), select, g)?
             }
-            GraphPattern::Filter { expr, inner } => {
+            GraphPattern::Filter { condition, inner } => {
                 let inner = self.node(inner, select, g)?;
-                self.filter(inner, expr, select, g)?
+                self.filter(inner, condition, select, g)?
             }
-            GraphPattern::Union { .. } => {
-                let branches = opened(self.side_by_side(pattern, united_sides, select, g)?);
+            GraphPattern::Union(parts) => {
+                let branches = opened(self.nodes(parts, select, g)?);
                 Node::Union(alike_in_graph(self.alike(branches, select), g))
             }
             GraphPattern::Graph { name, inner } => self.graph(name, inner, select)?,
-            GraphPattern::Extend { inner, variable, expression } => {
-                self.extend(inner, variable, expression, select, g)?
-            }
+            GraphPattern::Extend { inner, values } => self.extend(inner, values, select, g)?,
             GraphPattern::Minus { left, right } => self.minus(left, right, select, g)?,
-            GraphPattern::Values { variables, bindings } => {
-                let vars = variables.iter().map(|v| self.var(v, select)).collect();
-                let rows = bindings
-                    .iter()
-                    .map(|row| row.iter().map(|t| t.as_ref().map(|t| self.ground(t)).transpose()).collect())
-                    .collect::<Result<_, _>>()?;
-                Node::Values { vars, rows }
+            GraphPattern::Values(values) => {
+                let vars = values.vars.iter().map(|v| self.var(*v, select)).collect();
+                let rows = values.rows.iter().map(|row| {
+                    row.iter().map(|cell| cell.as_ref().map(|cell| self.cell(cell)).transpose()).collect()
+                });
+                Node::Values { vars, rows: rows.collect::<Result<_, _>>()? }
             }
-            GraphPattern::OrderBy { inner, expression } => {
+            GraphPattern::OrderBy { inner, keys } => {
                 let mut inner = self.node(inner, select, g)?;
-                let mut keys = Vec::with_capacity(expression.len());
-                for key in expression {
-                    let (expr, descending) = match key {
-                        OrderExpression::Asc(e) => (e, false),
-                        OrderExpression::Desc(e) => (e, true),
-                    };
-                    let (with_marks, expr) = self.expression_over(inner, expr, select, g)?;
+                let mut sorted = Vec::with_capacity(keys.len());
+                for key in keys {
+                    let (with_marks, expr) = self.expression_over(inner, &key.expr, select, g)?;
                     inner = with_marks;
-                    keys.push(SortKey { expr, descending });
+                    sorted.push(SortKey { expr, descending: key.is_descending });
                 }
-                Node::Sort { inner: Box::new(inner), keys }
+                Node::Sort { inner: Box::new(inner), keys: sorted }
             }
-            GraphPattern::Group { inner, variables, aggregates } => {
-                self.group(inner, variables, aggregates, select, g)?
+            GraphPattern::Group { inner, vars, aggregates } => {
+                self.group(inner, vars, aggregates, select, g)?
             }
             GraphPattern::Project { .. }
-            | GraphPattern::Distinct { .. }
-            | GraphPattern::Reduced { .. }
+            | GraphPattern::Distinct(_)
+            | GraphPattern::Reduced(_)
             | GraphPattern::Slice { .. } => self.sub_select(pattern, select, g)?,
-            GraphPattern::Service { .. } => return Err(self.unsupported("SERVICE", "SERVICE")),
-            _ => return Err(self.unsupported("LATERAL", "LATERAL")),
+            GraphPattern::Service { name, inner, is_silent } => {
+                self.service(name, inner, *is_silent, select)?
+            }
+            GraphPattern::Lateral { left, right } => self.lateral(left, right, select, g)?,
         })
     }
 
-    /// The patterns that stand beside each other. A loop: the parser makes of a thousand a tree
-    /// of a thousand levels.
-    fn side_by_side(
+    /// Patterns that stand beside each other.
+    fn nodes(
         &mut self,
-        pattern: &GraphPattern,
-        sides: fn(&GraphPattern) -> Option<(&GraphPattern, &GraphPattern)>,
+        patterns: &[GraphPattern],
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Vec<Node>, QueryError> {
-        let (mut nodes, mut open) = (Vec::new(), vec![pattern]);
-        while let Some(pattern) = open.pop() {
-            match sides(pattern) {
-                Some((left, right)) => open.extend([right, left]),
-                None => nodes.push(self.node(pattern, select, g)?),
-            }
-        }
-        Ok(nodes)
+        patterns.iter().map(|pattern| self.node(pattern, select, g)).collect()
     }
 
     fn sub_select(
@@ -317,10 +345,11 @@ impl Translator<'_> {
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         let sliced = is_sliced(pattern);
-        let mut inside = SelectNames { context: select.context, sliced, ..SelectNames::default() };
-        for v in projected(pattern) {
-            let var = self.var(v, select);
-            inside.vars.insert(v.as_str().to_owned(), var);
+        let shown = projected(pattern);
+        let context = select.context.map(|context| self.context_of_select(context, shown));
+        let mut inside = SelectNames { context, sliced, ..SelectNames::default() };
+        for v in shown {
+            inside.vars.insert(*v, self.var(*v, select));
         }
         self.modifiers(pattern, &mut inside, g)
     }
@@ -331,94 +360,167 @@ impl Translator<'_> {
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let s = self.term(&triple.subject, select)?;
-        let p = match &triple.predicate {
-            NamedNodePattern::NamedNode(n) => Slot::Const(self.iri(n)),
-            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, select)),
-        };
-        let o = self.term(&triple.object, select)?;
-        Ok(Node::Pattern(Pattern { s, p, o, g }))
+        let s = self.slot(&triple.subject, select)?;
+        if is_list_member(&triple.predicate) {
+            let o = self.slot(&triple.object, select)?;
+            let path = self.path_between(s, &members(), o, g);
+            return Ok(self.with_triple_terms(path));
+        }
+        let p = self.slot(&triple.predicate, select)?;
+        let o = self.slot(&triple.object, select)?;
+        Ok(self.with_triple_terms(Node::Pattern(Pattern { s, p, o, g })))
     }
 
-    fn term(&mut self, term: &TermPattern, select: &mut SelectNames) -> Result<Slot, QueryError> {
-        #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
-        Ok(match term {
-            TermPattern::NamedNode(n) => Slot::Const(self.iri(n)),
-            TermPattern::Literal(l) => Slot::Const(self.literal(l)),
-            TermPattern::Variable(v) => Slot::Var(self.var(v, select)),
-            TermPattern::BlankNode(b) => {
-                if let Some(v) = self.blanks.get(b.as_str()) {
-                    Slot::Var(*v)
-                } else {
-                    let v = self.internal(Internal::Blank(b.as_str()));
-                    self.blanks.insert(b.as_str().to_owned(), v);
-                    Slot::Var(v)
-                }
-            }
-            _ => return Err(self.unsupported("<<", "a triple term")),
+    /// Joins a pattern with those of the triple terms in it.
+    fn with_triple_terms(&mut self, node: Node) -> Node {
+        if self.within.is_empty() {
+            return node;
+        }
+        join(std::iter::once(node).chain(self.within.drain(..)).collect())
+    }
+
+    /// A triple term: a constant, or a variable of its own that a pattern binds.
+    fn triple_term(&mut self, triple: &TriplePattern, select: &mut SelectNames) -> Result<Slot, QueryError> {
+        if levels(triple) > MOST_TRIPLE_LEVELS {
+            return Err(self.too_deep());
+        }
+        let s = self.slot(&triple.subject, select)?;
+        let p = self.slot(&triple.predicate, select)?;
+        let o = self.slot(&triple.object, select)?;
+        if let (Slot::Const(s), Slot::Const(p), Slot::Const(o)) = (s, p, o) {
+            return Ok(Slot::Const(self.triple_of([s, p, o])));
+        }
+        let term = Slot::Var(self.internal(Internal::TripleTerm));
+        self.within.push(Node::Pattern(Pattern { s, p, o, g: GraphSlot::TripleTerm(term) }));
+        Ok(term)
+    }
+
+    fn slot(&mut self, slot: &tree::Slot, select: &mut SelectNames) -> Result<Slot, QueryError> {
+        Ok(match slot {
+            tree::Slot::Var(v) => Slot::Var(self.var(*v, select)),
+            tree::Slot::Term(tree::Term::Blank(blank)) => Slot::Var(self.blank(blank)),
+            tree::Slot::Triple(triple) => self.triple_term(triple, select)?,
+            constant => Slot::Const(self.fixed(constant)),
         })
+    }
+
+    fn blank(&mut self, blank: &Blank) -> Var {
+        if let Some(v) = self.blanks.get(blank) {
+            return *v;
+        }
+        let v = match blank {
+            Blank::Label(label) => self.internal(Internal::Blank(label)),
+            Blank::Fresh(_) => self.internal(Internal::Unnamed),
+        };
+        self.blanks.insert(blank.clone(), v);
+        v
     }
 
     fn path(
         &mut self,
-        s: &TermPattern,
-        path: &PropertyPathExpression,
-        o: &TermPattern,
+        [s, o]: [&tree::Slot; 2],
+        path: &Path,
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let s = self.term(s, select)?;
-        let o = self.term(o, select)?;
-        Ok(self.path_between(s, path, o, g))
+        let s = self.slot(s, select)?;
+        let o = self.slot(o, select)?;
+        let path = self.path_between(s, path, o, g);
+        Ok(self.with_triple_terms(path))
     }
 
     /// Sequences, alternatives and inverses become joins, unions and swapped patterns; the rest
     /// stays a path.
-    fn path_between(&mut self, s: Slot, path: &PropertyPathExpression, o: Slot, g: GraphSlot) -> Node {
-        use PropertyPathExpression as P;
+    fn path_between(&mut self, s: Slot, path: &Path, o: Slot, g: GraphSlot) -> Node {
         match path {
-            P::NamedNode(p) => {
-                let p = Slot::Const(self.iri(p));
+            Path::Predicate(p) if is_list_member(p) => self.path_between(s, &members(), o, g),
+            Path::Predicate(p) => {
+                let p = Slot::Const(self.fixed(p));
                 Node::Pattern(Pattern { s, p, o, g })
             }
-            P::Reverse(p) => self.path_between(o, p, s, g),
-            P::Sequence(a, b) => {
-                let middle = Slot::Var(self.internal(Internal::Step));
-                let nodes = vec![self.path_between(s, a, middle, g), self.path_between(middle, b, o, g)];
+            Path::Reverse(p) => self.path_between(o, p, s, g),
+            Path::Sequence(steps) => {
+                let (mut from, mut nodes) = (s, Vec::with_capacity(steps.len()));
+                for (at, step) in steps.iter().enumerate() {
+                    let is_last = at + 1 == steps.len();
+                    let to = if is_last { o } else { Slot::Var(self.internal(Internal::Step)) };
+                    nodes.push(self.path_between(from, step, to, g));
+                    from = to;
+                }
                 join(nodes)
             }
-            P::Alternative(a, b) => {
-                let sides = vec![self.path_between(s, a, o, g), self.path_between(s, b, o, g)];
+            Path::Alternative(paths) => {
+                let sides = paths.iter().map(|path| self.path_between(s, path, o, g)).collect();
                 Node::Union(opened(sides))
             }
-            other => Node::Path { s, path: other.clone(), o, g },
+            Path::Negated(not) => self.any_but(s, not, o, g),
+            other => Node::Path { s, path: self.property_path(other), o, g },
         }
     }
 
-    /// The name of a graph.
-    fn graph_name(&mut self, name: &NamedNode) -> Const {
-        match self.view.is_none_or(|view| view.has(Some(name.as_str()))) {
+    /// A step along any predicate but some: a pattern whose predicate is none of them.
+    fn any_but(&mut self, s: Slot, not: &[tree::Slot], o: Slot, g: GraphSlot) -> Node {
+        let p = self.internal(Internal::Step);
+        let pattern = Node::Pattern(Pattern { s, p: Slot::Var(p), o, g });
+        let named = |slot: &tree::Slot| match slot {
+            tree::Slot::Term(term) => Expression::Const(GroundTerm::of_text(term)),
+            tree::Slot::Param(number) => Expression::Param(Param { number: *number, is_iri: true }),
+            tree::Slot::Var(_) | tree::Slot::Triple(_) => unreachable!("the parser takes only IRIs here"),
+        };
+        let list: Vec<Expression> = not.iter().map(named).collect();
+        if list.is_empty() {
+            return pattern;
+        }
+        let is_one = Expression::In(Box::new(Expression::Var(p)), list);
+        Node::Filter { inner: Box::new(pattern), conditions: vec![is_one.negated()] }
+    }
+
+    /// A path with its predicates numbered.
+    fn property_path(&mut self, path: &Path) -> PropertyPath {
+        let boxed = |t: &mut Self, path: &Path| Box::new(t.property_path(path));
+        match path {
+            Path::Predicate(p) => PropertyPath::Predicate(self.fixed(p)),
+            Path::Reverse(p) => PropertyPath::Reverse(boxed(self, p)),
+            Path::Sequence(list) => PropertyPath::Sequence(self.property_paths(list)),
+            Path::Alternative(list) => PropertyPath::Alternative(self.property_paths(list)),
+            Path::ZeroOrMore(p) => PropertyPath::ZeroOrMore(boxed(self, p)),
+            Path::OneOrMore(p) => PropertyPath::OneOrMore(boxed(self, p)),
+            Path::ZeroOrOne(p) => PropertyPath::ZeroOrOne(boxed(self, p)),
+            Path::Negated(not) => PropertyPath::Negated(not.iter().map(|p| self.fixed(p)).collect()),
+        }
+    }
+
+    fn property_paths(&mut self, paths: &[Path]) -> Vec<PropertyPath> {
+        paths.iter().map(|path| self.property_path(path)).collect()
+    }
+
+    /// The name of a graph, as far as the user may see it.
+    fn graph_name(&mut self, name: &str) -> Const {
+        match self.view.is_none_or(|view| view.has(Some(name))) {
             true => self.iri(name),
-            false => self.iri(&NamedNode::new_unchecked(UNSEEN)),
+            false => self.iri(UNSEEN),
         }
     }
 
     fn graph(
         &mut self,
-        name: &NamedNodePattern,
+        name: &tree::Slot,
         inner: &GraphPattern,
         select: &mut SelectNames,
     ) -> Result<Node, QueryError> {
         let slot = match name {
-            NamedNodePattern::NamedNode(n) => Slot::Const(self.graph_name(n)),
-            NamedNodePattern::Variable(v) if mentions::of_pattern(inner).names.contains(v.as_str()) => {
-                return self.graph_seen_inside(v, inner, select);
+            tree::Slot::Term(tree::Term::Iri(name)) => Slot::Const(self.graph_name(name)),
+            tree::Slot::Var(v) if Mentions::of_pattern(inner).vars.contains(v) => {
+                return self.graph_seen_inside(*v, inner, select);
             }
-            NamedNodePattern::Variable(v) => Slot::Var(self.var(v, select)),
+            tree::Slot::Var(v) => Slot::Var(self.var(*v, select)),
+            // the value of a parameter is not known here
+            _ if self.view.is_some() => Slot::Const(self.iri(UNSEEN)),
+            param => Slot::Const(self.fixed(param)),
         };
         let node = self.node(inner, select, GraphSlot::Named(slot))?;
         // the context may bind it to what is no graph
-        let of_context = matches!(name, NamedNodePattern::Variable(name) if self.is_of_context(name, select));
+        let of_context = matches!(name, tree::Slot::Var(v) if self.is_of_context(*v, select));
         Ok(if of_context { join(vec![Node::GraphNames(slot), node]) } else { in_graph(node, slot) })
     }
 
@@ -426,64 +528,68 @@ impl Translator<'_> {
     /// only the result is joined with the graph's name (SPARQL 1.1, 18.6).
     fn graph_seen_inside(
         &mut self,
-        v: &Variable,
+        v: tree::Var,
         inner: &GraphPattern,
         select: &mut SelectNames,
     ) -> Result<Node, QueryError> {
         let outside = self.var(v, select);
         let graph = self.internal(Internal::Graph);
-        let inside = self.fresh(v.as_str());
-        select.vars.insert(v.as_str().to_owned(), inside);
+        let inside = self.fresh_of(v);
+        select.vars.insert(v, inside);
         let node = self.node(inner, select, GraphSlot::Named(Slot::Var(graph)));
-        select.vars.insert(v.as_str().to_owned(), outside);
+        select.vars.insert(v, outside);
         let mut node = node?;
         node = in_graph(node, Slot::Var(graph));
-        let name = |v: Var| Expression::Variable(self.names[v.0 as usize].clone());
         if node.scope().possible.contains(inside) {
-            let open = Expression::Not(Box::new(Expression::Bound(self.names[inside.0 as usize].clone())));
-            let same = Expression::SameTerm(Box::new(name(inside)), Box::new(name(graph)));
-            let condition = Expression::Or(Box::new(open), Box::new(same));
+            let open = Expression::Bound(inside).negated();
+            let same = Expression::same_term(Expression::Var(inside), Expression::Var(graph));
+            let condition = Expression::Or(vec![open, same]);
             node = Node::Filter { inner: Box::new(node), conditions: vec![condition] };
         }
-        Ok(Node::Extend { inner: Box::new(node), var: outside, expr: name(graph) })
+        Ok(Node::Extend { inner: Box::new(node), var: outside, expr: Expression::Var(graph) })
     }
 
-    /// BIND and AS. Where the context may bind the name, it must be the same.
+    /// BIND and AS, one after the other. Where the context may bind the name, it must be the same.
     fn extend(
         &mut self,
         inner: &GraphPattern,
-        variable: &Variable,
-        expression: &Expression,
+        values: &[(tree::Var, Expr)],
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let of_context = self.is_of_context(variable, select);
-        let outside = if of_context { select.vars.remove(variable.as_str()) } else { None };
-        let inner = self.node(inner, select, g)?;
-        let (inner, expr) = self.expression_over(inner, expression, select, g)?;
-        if of_context {
-            select.vars.remove(variable.as_str());
-            select.vars.extend(outside.map(|v| (variable.as_str().to_owned(), v)));
+        let of_context: Vec<bool> = values.iter().map(|(v, _)| self.is_of_context(*v, select)).collect();
+        // the variables of the context have other numbers before they get their values
+        let hidden = values.iter().zip(&of_context).filter(|(_, of_context)| **of_context);
+        let outside: FxHashMap<tree::Var, Var> =
+            hidden.filter_map(|((v, _), _)| Some((*v, select.vars.remove(v)?))).collect();
+        let mut node = self.node(inner, select, g)?;
+        for ((v, expr), of_context) in values.iter().zip(of_context) {
+            let (inner, expr) = self.expression_over(node, expr, select, g)?;
+            if of_context {
+                select.vars.remove(v);
+                select.vars.extend(outside.get(v).map(|var| (*v, *var)));
+            }
+            node = Node::Extend { inner: Box::new(inner), var: self.var(*v, select), expr };
+            if of_context {
+                node = self.in_context(node, select);
+            }
         }
-        let var = self.var(variable, select);
-        let node = Node::Extend { inner: Box::new(inner), var, expr };
-        Ok(if of_context { self.in_context(node, select) } else { node })
+        Ok(node)
     }
 
     fn filter(
         &mut self,
         inner: Node,
-        expr: &Expression,
+        expr: &Expr,
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
         let mut conditions = Vec::new();
         let mut exists = Vec::new();
-        for conjunct in conjuncts(expr) {
+        for conjunct in chained(expr, and) {
             match conjunct {
-                Expression::Exists(p) => exists.push((p, ExistsKind::Semi)),
-                Expression::Not(e) if matches!(**e, Expression::Exists(_)) => {
-                    let Expression::Exists(p) = &**e else { unreachable!("matched above") };
+                Expr::Exists(p) => exists.push((p, ExistsKind::Semi)),
+                Expr::Unary(UnaryOperator::Not, e) if let Expr::Exists(p) = &**e => {
                     exists.push((p, ExistsKind::Anti));
                 }
                 other => conditions.push(other),
@@ -509,72 +615,80 @@ impl Translator<'_> {
     fn expression_over(
         &mut self,
         node: Node,
-        expr: &Expression,
+        expr: &Expr,
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<(Node, Expression), QueryError> {
-        let mut node = self.seeing(node, &mentions::of_expression(expr).names, select);
+        let mut node = self.seeing(node, expr, select);
         let visible = node.scope().possible;
-        if !contains_exists(expr) {
-            let expr = self.plain(expr, &visible, select);
+        if !has_exists(expr) {
+            let expr = self.plain(expr, &visible, select)?;
             return Ok((node, expr));
         }
-        let expr = map(expr, &mut |e| match e {
-            Expression::Exists(pattern) => {
+        let params = self.text.params;
+        let mut scoped = |part: ScopedPart<'_>| match part {
+            ScopedPart::Exists(pattern) => {
                 let mark = self.internal(Internal::Exists);
                 let left = std::mem::replace(&mut node, Node::Unit);
-                node = self.exists(left, &pattern, ExistsKind::Mark(mark), select, g)?;
-                Ok::<_, QueryError>(Expression::Variable(self.names[mark.0 as usize].clone()))
+                node = self.exists(left, pattern, ExistsKind::Mark(mark), select, g)?;
+                Ok(Expression::Var(mark))
             }
-            Expression::Variable(v) => Ok(Expression::Variable(self.resolve(&v, &visible, select))),
-            Expression::Bound(v) => Ok(Expression::Bound(self.resolve(&v, &visible, select))),
-            other => Ok(other),
-        })?;
+            ScopedPart::Var(v) => Ok(Expression::Var(self.resolve(v, &visible, select))),
+            ScopedPart::Bound(v) => Ok(Expression::Bound(self.resolve(v, &visible, select))),
+        };
+        let expr = ExpressionConverter { params, scoped: &mut scoped }.expression(expr)?;
         Ok((node, expr))
     }
 
-    /// An expression without EXISTS, its variables renamed.
-    fn plain(&mut self, expr: &Expression, visible: &VarSet, select: &mut SelectNames) -> Expression {
-        let mapped = map(expr, &mut |e| {
-            Ok::<_, std::convert::Infallible>(match e {
-                Expression::Variable(v) => Expression::Variable(self.resolve(&v, visible, select)),
-                Expression::Bound(v) => Expression::Bound(self.resolve(&v, visible, select)),
-                other => other,
-            })
-        });
-        match mapped {
-            Ok(expr) => expr,
-            Err(never) => match never {},
+    /// An expression without EXISTS.
+    fn plain(
+        &mut self,
+        expr: &Expr,
+        visible: &VarSet,
+        select: &mut SelectNames,
+    ) -> Result<Expression, QueryError> {
+        let params = self.text.params;
+        let mut scoped = |part: ScopedPart<'_>| match part {
+            ScopedPart::Var(v) => Ok(Expression::Var(self.resolve(v, visible, select))),
+            ScopedPart::Bound(v) => Ok(Expression::Bound(self.resolve(v, visible, select))),
+            ScopedPart::Exists(_) => unreachable!("an expression without EXISTS"),
+        };
+        ExpressionConverter { params, scoped: &mut scoped }.expression(expr)
+    }
+
+    /// A variable in an expression; where it is not in scope, one that is never bound.
+    fn resolve(&mut self, of_text: tree::Var, visible: &VarSet, select: &mut SelectNames) -> Var {
+        let var = self.var(of_text, select);
+        if visible.contains(var) { var } else { self.never() }
+    }
+
+    /// A cell of VALUES.
+    fn cell(&mut self, cell: &tree::Slot) -> Result<Const, QueryError> {
+        let tree::Slot::Triple(triple) = cell else { return Ok(self.fixed(cell)) };
+        if levels(triple) > MOST_TRIPLE_LEVELS {
+            return Err(self.too_deep());
         }
+        let [subject, predicate, object] = triple.slots();
+        let parts = [self.fixed(subject), self.fixed(predicate), self.cell(object)?];
+        Ok(self.triple_of(parts))
     }
 
-    fn resolve(&mut self, name: &Variable, visible: &VarSet, select: &mut SelectNames) -> Variable {
-        let mut var = self.var(name, select);
-        if !visible.contains(var) {
-            var = self.never();
-        }
-        self.names[var.0 as usize].clone()
+    /// A triple term of constants.
+    fn triple_of(&mut self, parts: [Const; 3]) -> Const {
+        let parts = parts.map(|c| self.consts[c.0 as usize].clone());
+        self.constant(ConstTerm::triple(parts))
     }
 
-    fn ground(&mut self, term: &SparqlGround) -> Result<Const, QueryError> {
-        #[allow(unreachable_patterns)] // triple terms come with a feature of spargebra
-        Ok(match term {
-            SparqlGround::NamedNode(n) => self.iri(n),
-            SparqlGround::Literal(l) => self.literal(l),
-            _ => return Err(self.unsupported("<<", "a triple term")),
-        })
-    }
-
-    fn dataset(&mut self, dataset: Option<&QueryDataset>) -> Dataset {
+    fn dataset(&mut self, dataset: Option<&tree::Dataset>) -> Dataset {
         let Some(dataset) = dataset else { return Dataset::default() };
-        let mut list = |graphs: &[NamedNode]| graphs.iter().map(|g| self.graph_name(g)).collect::<Vec<_>>();
+        let mut list = |graphs: &[tree::Iri]| graphs.iter().map(|g| self.graph_name(g)).collect::<Vec<_>>();
         // FROM without FROM NAMED comes with an empty list; without a list (WITH) all named
         // graphs stay.
         Dataset::new(Some(list(&dataset.default)), dataset.named.as_deref().map(list))
     }
 
     fn result_vars(&mut self, pattern: &GraphPattern, select: &mut SelectNames) -> Vec<Var> {
-        projected(pattern).iter().map(|v| self.var(v, select)).collect()
+        projected(pattern).iter().map(|v| self.var(*v, select)).collect()
     }
 
     fn template(
@@ -582,29 +696,56 @@ impl Translator<'_> {
         template: &[TriplePattern],
         select: &mut SelectNames,
     ) -> Result<Vec<[TemplateSlot; 3]>, QueryError> {
-        let mut blanks: FxHashMap<String, u32> = FxHashMap::default();
-        let mut slot = |t: &mut Self, term: &TermPattern| {
-            Ok::<_, QueryError>(if let TermPattern::BlankNode(b) = term {
-                let next = blanks.len() as u32;
-                TemplateSlot::Blank(*blanks.entry(b.as_str().to_owned()).or_insert(next))
-            } else {
-                match t.term(term, select)? {
-                    Slot::Var(v) => TemplateSlot::Var(v),
-                    Slot::Const(c) => TemplateSlot::Const(c),
-                }
-            })
-        };
-        let predicate = |p: &NamedNodePattern| match p {
-            NamedNodePattern::NamedNode(n) => TermPattern::NamedNode(n.clone()),
-            NamedNodePattern::Variable(v) => TermPattern::Variable(v.clone()),
-        };
-        template
-            .iter()
-            .map(|t| {
-                Ok([slot(self, &t.subject)?, slot(self, &predicate(&t.predicate))?, slot(self, &t.object)?])
-            })
-            .collect()
+        let mut blanks = FxHashMap::default();
+        template.iter().map(|triple| self.template_triple(triple, &mut blanks, select)).collect()
     }
+
+    fn template_triple(
+        &mut self,
+        triple: &TriplePattern,
+        blanks: &mut FxHashMap<Blank, u32>,
+        select: &mut SelectNames,
+    ) -> Result<[TemplateSlot; 3], QueryError> {
+        let [subject, predicate, object] = triple.slots();
+        let predicate = self.template_slot(predicate, blanks, select)?;
+        let subject = self.template_slot(subject, blanks, select)?;
+        Ok([subject, predicate, self.template_slot(object, blanks, select)?])
+    }
+
+    fn template_slot(
+        &mut self,
+        slot: &tree::Slot,
+        blanks: &mut FxHashMap<Blank, u32>,
+        select: &mut SelectNames,
+    ) -> Result<TemplateSlot, QueryError> {
+        Ok(match slot {
+            tree::Slot::Var(v) => TemplateSlot::Var(self.var(*v, select)),
+            tree::Slot::Term(tree::Term::Blank(blank)) => {
+                let next = blanks.len() as u32;
+                TemplateSlot::Blank(*blanks.entry(blank.clone()).or_insert(next))
+            }
+            tree::Slot::Triple(triple) => {
+                if levels(triple) > MOST_TRIPLE_LEVELS {
+                    return Err(self.too_deep());
+                }
+                let parts = self.template_triple(triple, blanks, select)?;
+                if let [TemplateSlot::Const(s), TemplateSlot::Const(p), TemplateSlot::Const(o)] = parts {
+                    return Ok(TemplateSlot::Const(self.triple_of([s, p, o])));
+                }
+                TemplateSlot::Triple(Box::new(parts))
+            }
+            constant => TemplateSlot::Const(self.fixed(constant)),
+        })
+    }
+}
+
+/// Levels of triple terms within each other.
+fn levels(triple: &TriplePattern) -> usize {
+    let (mut levels, mut at) = (1, triple);
+    while let tree::Slot::Triple(inner) = &at.object {
+        (levels, at) = (levels + 1, inner);
+    }
+    levels
 }
 
 /// A node inside GRAPH: it has solutions only if that graph exists.
@@ -641,14 +782,6 @@ pub(crate) fn join(nodes: Vec<Node>) -> Node {
     }
 }
 
-fn joined_sides(pattern: &GraphPattern) -> Option<(&GraphPattern, &GraphPattern)> {
-    if let GraphPattern::Join { left, right } = pattern { Some((left, right)) } else { None }
-}
-
-fn united_sides(pattern: &GraphPattern) -> Option<(&GraphPattern, &GraphPattern)> {
-    if let GraphPattern::Union { left, right } = pattern { Some((left, right)) } else { None }
-}
-
 /// Branches flat: nested unions open.
 fn opened(nodes: Vec<Node>) -> Vec<Node> {
     let mut flat = Vec::with_capacity(nodes.len());
@@ -662,24 +795,18 @@ fn opened(nodes: Vec<Node>) -> Vec<Node> {
     flat
 }
 
-/// The parts of a conjunction.
-pub(crate) fn conjuncts(expr: &Expression) -> Vec<&Expression> {
-    chained(expr, and)
+/// Whether a predicate is the property that is a path.
+fn is_list_member(slot: &tree::Slot) -> bool {
+    matches!(slot, tree::Slot::Term(tree::Term::Iri(iri)) if **iri == *LIST_MEMBER)
 }
 
-fn contains_exists(expr: &Expression) -> bool {
-    let mut found = false;
-    super::visit(expr, &mut |e| found |= matches!(e, Expression::Exists(_)));
-    found
-}
-
-/// The names a (sub-)select shows, in order.
-fn projected(pattern: &GraphPattern) -> &[Variable] {
+/// The variables a (sub-)select shows, in order.
+fn projected(pattern: &GraphPattern) -> &[tree::Var] {
     match pattern {
-        GraphPattern::Project { variables, .. } => variables,
-        GraphPattern::Slice { inner, .. }
-        | GraphPattern::Distinct { inner }
-        | GraphPattern::Reduced { inner } => projected(inner),
+        GraphPattern::Project { vars, .. } => vars,
+        GraphPattern::Slice { inner, .. } | GraphPattern::Distinct(inner) | GraphPattern::Reduced(inner) => {
+            projected(inner)
+        }
         _ => &[],
     }
 }
@@ -688,7 +815,7 @@ fn projected(pattern: &GraphPattern) -> &[Variable] {
 fn is_sliced(pattern: &GraphPattern) -> bool {
     match pattern {
         GraphPattern::Slice { .. } => true,
-        GraphPattern::Distinct { inner } | GraphPattern::Reduced { inner } => is_sliced(inner),
+        GraphPattern::Distinct(inner) | GraphPattern::Reduced(inner) => is_sliced(inner),
         _ => false,
     }
 }

@@ -1,65 +1,15 @@
-//! Depth and length of a text, measured before any code recurses over it.
+//! Depth and length of a text, counted while it is parsed, and the stack that follows from them.
 //!
-//! The parser, the rewrites, the planner and the operators go down a query's tree by recursion,
-//! and so does dropping it. How deep that is follows from the text: from brackets within each
-//! other, and from what builds on what stands before it in a row. One pass over the tokens
-//! ([`scan`]) measures both; what goes beyond a limit is refused with its place, the rest is
-//! run with a stack that suffices ([`crate::bounds`]).
-//!
-//! | limit | counts | why |
-//! |---|---|---|
-//! | `query_depth` | brackets, calls, groups, `!` within each other | a level costs the parser some ten calls |
-//! | `query_chain` | OPTIONAL, MINUS, BIND, EXISTS of a group; `+ - * /` of an expression; steps of a path | a level each |
-//! | `query_branches` | UNION, `\|\|`, `&&`, FILTER, groups side by side | flat here, but a level each in the parser's tree |
-//! | `query_parsing` | tokens that the parser reads again | it tries some constructs twice, nested ones 2ⁿ times; a list of columns is compared with all variables before it |
-//! | `query_variables` | different variables | some work grows with their square |
-//! | `query_patterns` | triple patterns, after paths have become patterns | each is an operator |
+//! The rewrites, the planner and the operators go down a query's tree by recursion, and so does
+//! dropping it. How deep that is follows from the text: from brackets within each other, and from
+//! what builds on what stands before it in a row. The parser counts both and refuses what goes
+//! beyond a limit with its place ([`TextLimits`]); the rest is run with a stack that suffices
+//! ([`crate::bounds`]).
 
-mod scan;
-#[cfg(test)]
-mod tests;
+pub use snowmelt_syntax::Limits as TextLimits;
+use snowmelt_syntax::tree::{Measure, Operation, Query, QueryForm, Update, UpdateOperation};
 
 use crate::error::QueryError;
-
-/// Limits on texts of queries and updates; data blocks and VALUES count for nothing here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TextLimits {
-    /// `query_depth`: brackets, calls, groups and `!` within each other.
-    pub depth: usize,
-    /// `query_chain`: parts in a row that build on those before them, as OPTIONAL and `+` do,
-    /// along the deepest way.
-    pub chain: usize,
-    /// `query_branches`: parts of equal rank, as UNION and `||` join them, along the deepest
-    /// way.
-    pub branches: usize,
-    /// `query_parsing`: tokens the parser may read again.
-    pub parsing: u64,
-    /// `query_variables`: different variables.
-    pub variables: usize,
-    /// `query_patterns`: triple patterns.
-    pub patterns: usize,
-}
-
-impl Default for TextLimits {
-    fn default() -> Self {
-        Self {
-            depth: 200,
-            chain: 1000,
-            branches: 30_000,
-            parsing: 1 << 17,
-            variables: 10_000,
-            patterns: 2000,
-        }
-    }
-}
-
-/// How deep a text's tree can be: upper bounds.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Measure {
-    pub depth: usize,
-    pub chain: usize,
-    pub branches: usize,
-}
 
 /// Stack bytes that any thread has left.
 pub(crate) const BASE_BYTES: usize = 256 << 10;
@@ -70,14 +20,125 @@ const DEPTH_BYTES: usize = 32 << 10;
 const CHAIN_BYTES: usize = 8 << 10;
 const BRANCH_BYTES: usize = 2 << 10;
 
+/// The same for the parser, per level of depth.
+const PARSER_BYTES: usize = 4 * TextLimits::DEPTH_BYTES;
+
 /// Stack bytes per operator of a plan, in the same way.
 const OPERATOR_BYTES: usize = 16 << 10;
 
-impl Measure {
-    /// Stack for what goes over the text's tree.
-    pub fn stack_bytes(&self) -> usize {
-        BASE_BYTES + self.depth * DEPTH_BYTES + self.chain * CHAIN_BYTES + self.branches * BRANCH_BYTES
+/// Bytes of tree and plan for each byte of a text; measured: 46 to 76.
+const EACH_BYTE: usize = 64;
+/// Bytes of a quad in the parser and in the batch that is made of it, or of a pattern; measured:
+/// 400 to 750.
+const EACH_QUAD: usize = 768;
+/// Bytes for each pair of a group and a variable: sets of bits, in all passes over the tree.
+const EACH_NAME: usize = 5;
+/// Copies of a term for each that is counted: in the tree, among the constants, and where they are
+/// looked up.
+const COPIES: usize = 4;
+/// Bytes of terms for each byte of the text, which the figures above allow for.
+const USUAL_GROWTH: usize = 6;
+
+/// The memory of a text's tree and plan, before anything but its length is known.
+pub(crate) fn usual_bytes(text: usize) -> usize {
+    text.saturating_mul(EACH_BYTE)
+}
+
+/// Whether the terms of a tree are much longer than its text, in which a few letters may stand for
+/// many, each time.
+pub(crate) fn has_grown(text: usize, measure: &Measure) -> bool {
+    measure.bytes > text * USUAL_GROWTH
+}
+
+/// The limit that counts while a text is parsed.
+pub(crate) const TREE_BYTES: &str = "tree_bytes";
+
+/// Refuses a tree that needs more memory than it may take.
+pub(crate) fn check_memory(needed: usize, most: usize) -> Result<(), QueryError> {
+    if needed <= most {
+        return Ok(());
     }
+    Err(QueryError::TooLarge { limit: TREE_BYTES, most: needed as u64, line: 1, column: 1 })
+}
+
+/// The memory of a query's tree and plan.
+pub(crate) fn query_bytes(text: usize, query: &Query) -> usize {
+    let triples = if let QueryForm::Construct(template) = &query.form { template.len() } else { 0 };
+    tree_bytes(text, &query.measure, query.names.len(), triples)
+}
+
+/// The memory of an update's trees.
+pub(crate) fn update_bytes(text: usize, update: &Update) -> usize {
+    update.operations.iter().map(operation_bytes).fold(usual_bytes(text), usize::saturating_add)
+}
+
+/// The memory of a tree of so many variables and quads of data, and of its plan.
+fn tree_bytes(text: usize, measure: &Measure, variables: usize, quads: usize) -> usize {
+    let grown = measure.bytes.saturating_sub(text * USUAL_GROWTH);
+    let parts = [
+        usual_bytes(text),
+        (quads + measure.patterns).saturating_mul(EACH_QUAD),
+        measure.groups.saturating_mul(variables).saturating_mul(EACH_NAME),
+        grown.saturating_mul(COPIES),
+    ];
+    parts.into_iter().fold(0, usize::saturating_add)
+}
+
+/// Quads of data and of templates in an operation.
+fn quads_of(operation: &UpdateOperation) -> usize {
+    match &operation.operation {
+        Operation::InsertData(quads) | Operation::DeleteData(quads) => quads.len(),
+        Operation::Modify(modify) => modify.insert.len() + modify.delete.len(),
+        _ => 0,
+    }
+}
+
+/// The memory of an operation's tree and plan, beside what each byte of the text takes.
+pub(crate) fn operation_bytes(operation: &UpdateOperation) -> usize {
+    let (measure, quads) = (&operation.measure, quads_of(operation));
+    match operation.operation {
+        // a batch takes as much again, and each term is counted twice
+        Operation::InsertData(_) | Operation::DeleteData(_) => quads * EACH_QUAD + 2 * measure.bytes,
+        _ => tree_bytes(0, measure, operation.names.len(), quads),
+    }
+}
+
+/// The memory of the tree of an operation that waits for its turn.
+pub(crate) fn waiting_bytes(operation: &UpdateOperation) -> usize {
+    /// For each byte of the text: nodes, and tables of names.
+    const EACH_BYTE: usize = 24;
+    /// For each pattern or quad of a template, with the room that lists have.
+    const EACH_PATTERN: usize = 256;
+    let UpdateOperation { measure, span, .. } = operation;
+    let patterns = (measure.patterns + quads_of(operation)) * EACH_PATTERN;
+    size_of::<UpdateOperation>() + (span.end - span.start) * EACH_BYTE + patterns + measure.bytes
+}
+
+/// Stack for what goes over the tree of a text.
+pub(crate) fn tree_stack_bytes(measure: &Measure) -> usize {
+    let Measure { depth, chain, branches, .. } = *measure;
+    BASE_BYTES + depth * DEPTH_BYTES + chain * CHAIN_BYTES + branches * BRANCH_BYTES
+}
+
+/// The same for the operations of an update, one after the other.
+pub(crate) fn update_stack_bytes(update: &Update) -> usize {
+    let each = update.operations.iter().map(|operation| tree_stack_bytes(&operation.measure));
+    each.max().unwrap_or(BASE_BYTES)
+}
+
+/// Levels of an update that is read as a stream, at most.
+pub(crate) const STREAM_DEPTH: usize = 4096;
+
+/// Stack for the parser of a stream.
+pub(crate) fn stream_stack_bytes(limits: &TextLimits) -> usize {
+    BASE_BYTES + limits.depth.min(STREAM_DEPTH) * PARSER_BYTES
+}
+
+/// Stack for the parser of a text.
+pub(crate) fn parser_stack_bytes(text: &str, limits: &TextLimits) -> usize {
+    // Each level of depth begins with one of these.
+    let levels = text.bytes().filter(|b| matches!(b, b'(' | b'[' | b'{' | b'!' | b'<')).count();
+    BASE_BYTES + levels.min(limits.depth).saturating_mul(PARSER_BYTES)
 }
 
 /// Stack for what goes over a plan whose longest way from the root has so many operators, for a
@@ -86,40 +147,10 @@ pub(crate) fn plan_stack_bytes(text_bytes: usize, levels: usize) -> usize {
     text_bytes + levels * OPERATOR_BYTES
 }
 
-/// The places of the signs `<` in a text that compare: only there does what follows up to a `>`
-/// not stand for an IRI.
-pub(crate) fn comparisons(text: &str) -> Vec<usize> {
-    scan::comparisons(text)
-}
-
-impl TextLimits {
-    const NONE: Self = {
-        let most = usize::MAX;
-        Self {
-            // each open bracket takes memory
-            depth: 1 << 16,
-            chain: most,
-            branches: most,
-            parsing: u64::MAX,
-            variables: most,
-            patterns: most,
-        }
-    };
-
-    /// Measures a text.
-    ///
-    /// # Errors
-    /// [`QueryError::TooLarge`] names the first limit that it goes beyond, and where. What is
-    /// no query may pass: the parser refuses it where this pass stopped.
-    pub(crate) fn measure(&self, text: &str) -> Result<Measure, QueryError> {
-        scan::measure(text, self)
-            .map_err(|over| QueryError::too_large_at(text, over.at, over.limit, over.most))
+/// Refuses a plan of too many patterns: some paths become several.
+pub(crate) fn check_patterns(found: usize, limits: &TextLimits) -> Result<(), QueryError> {
+    if found <= limits.patterns {
+        return Ok(());
     }
-
-    pub(crate) fn check_patterns(&self, found: usize) -> Result<(), QueryError> {
-        if found <= self.patterns {
-            return Ok(());
-        }
-        Err(QueryError::too_large_at("", 0, "query_patterns", self.patterns as u64))
-    }
+    Err(QueryError::TooLarge { limit: "query_patterns", most: limits.patterns as u64, line: 1, column: 1 })
 }

@@ -1,32 +1,35 @@
 //! EXPLAIN: a plan as an indented tree, the root first; with measurements if it was run.
 
 use snowmelt_database::meters::PageTimes;
-use snowmelt_graph::{Index, TermId};
-use spargebra::algebra::Expression;
+use snowmelt_graph::{AnyIndex, Index, TermId, TripleIndex};
 
 use super::explanation::{Assumptions, Explanation, Measured, PlanEstimate, PlanStep, Residence};
-use crate::algebra::Var;
+use crate::algebra::consts::GroundTerm;
+use crate::algebra::names::told_apart;
+use crate::algebra::{Const, Expression, ExpressionText, PropertyPath, Var};
 use crate::exec::{Counters, Profile, Run, SharedNote};
 use crate::plan::{Access, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
-use crate::text::parameter::GroundTerm;
 
 /// The plan step by step; with a profile, also the measurements of each step.
 pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
     let plan = &*run.query.plan;
-    let mut teller = Teller { run, profile, steps: Vec::with_capacity(plan.nodes) };
+    let names = told_apart(&run.query.algebra.names);
+    let mut teller = Teller { run, names, profile, steps: Vec::with_capacity(plan.nodes) };
     teller.node(&plan.root, 0);
     Explanation {
         steps: teller.steps,
         assumptions: plan.reads.times().map(|times| assumed(&plan.reads, times)),
+        warnings: run.query.warnings.clone(),
         outcome: None,
     }
 }
 
 /// Assumptions of the plan about its reads: of those indexes that are not in memory.
 fn assumed(reads: &Reads, times: PageTimes) -> Assumptions {
-    let of = |index: &Index| (*index, reads.index(*index).residency);
-    let cold = Index::ALL.iter().map(of).filter(|(_, residency)| *residency != Residency::Warm);
-    let residence = |(index, residency): (Index, Residency)| Residence {
+    let of = |index: AnyIndex| (index, reads.index(index).residency);
+    let all = Index::ALL.into_iter().map(AnyIndex::from).chain(TripleIndex::ALL.map(AnyIndex::from));
+    let cold = all.map(of).filter(|(_, residency)| *residency != Residency::Warm);
+    let residence = |(index, residency): (AnyIndex, Residency)| Residence {
         index: index_name(index),
         residency: residency.name(),
     };
@@ -39,6 +42,8 @@ fn assumed(reads: &Reads, times: PageTimes) -> Assumptions {
 
 struct Teller<'a> {
     run: &'a Run,
+    /// of the variables
+    names: Vec<String>,
     profile: Option<&'a Profile>,
     steps: Vec<PlanStep>,
 }
@@ -105,7 +110,7 @@ impl Teller<'_> {
             Op::Filter { conditions, .. } => ("filter", self.conditions(conditions)),
             Op::Extend { expr, .. } => {
                 let var = node.vars.last().map(|v| self.vars(&[*v])).unwrap_or_default();
-                ("extend", format!("{var} = {expr}"))
+                ("extend", format!("{var} = {}", self.expression(expr)))
             }
             Op::Values { rows } => ("values", format!("{} rows", rows.len())),
             Op::GraphNames { .. } => ("graph names", String::new()),
@@ -124,12 +129,27 @@ impl Teller<'_> {
                 ("slice", format!("from {offset}{limit}"))
             }
             Op::Project { .. } => ("project", self.vars(&node.vars)),
+            Op::Service { .. } => ("service", self.service(&node.op)),
             Op::Path { path, from, to, .. } => {
                 let end = |e: &PathEnd| if *e == PathEnd::New { "new" } else { "bound" };
-                ("path", format!("{} -({path})- {}", end(from), end(to)))
+                ("path", format!("{} -({})- {}", end(from), self.path(path), end(to)))
             }
         };
         (operator.to_owned(), detail)
+    }
+
+    /// The endpoint of a SERVICE, the values that are sent and those that come.
+    fn service(&self, op: &Op) -> String {
+        let Op::Service { input, service, endpoint, sent, new, .. } = op else { return String::new() };
+        let columns = input.as_ref().map_or(&[][..], |input| &input.vars);
+        let endpoint = self.src(*endpoint, columns, Iris::Whole);
+        let silent = if service.is_silent { "silent " } else { "" };
+        let named = |places: &mut dyn Iterator<Item = u16>| {
+            places.map(|place| format!(" ?{}", service.names[usize::from(place)].0)).collect::<String>()
+        };
+        let sent = named(&mut sent.iter().map(|value| value.name));
+        let sent = if sent.is_empty() { " once".to_owned() } else { format!(" for{sent}") };
+        format!("{silent}{endpoint}{sent} →{}", named(&mut new.iter().map(|column| column.0)))
     }
 
     fn access(&self, access: &Access, input: &[Var]) -> String {
@@ -146,14 +166,13 @@ impl Teller<'_> {
 
     fn src(&self, src: Src, input: &[Var], iris: Iris) -> String {
         match src {
-            Src::Const(c) => match self.run.query.constant_term(c) {
-                GroundTerm::Iri(iri) if iris == Iris::Whole => iri.to_string(),
-                GroundTerm::Iri(iri) => {
+            Src::Const(c) => match &*self.run.query.constant_term(c) {
+                GroundTerm::Iri(iri) if iris == Iris::Short => {
                     let text = iri.as_str();
                     let local = text.rfind(['#', '/']).map_or(text, |i| &text[i + 1..]);
                     format!("…{local}")
                 }
-                GroundTerm::Literal(literal) => literal.to_string(),
+                term => term.to_string(),
             },
             Src::Fixed(TermId::DEFAULT_GRAPH) => "default".to_owned(),
             Src::Fixed(id) => format!("{id:?}"),
@@ -161,27 +180,36 @@ impl Teller<'_> {
         }
     }
 
-    fn vars(&self, vars: &[Var]) -> String {
-        let name = |v: &Var| {
-            self.run
-                .query
-                .algebra
-                .names
-                .get(v.0 as usize)
-                .map_or_else(|| "#row".to_owned(), |n| format!("?{}", n.as_str()))
+    fn path(&self, path: &PropertyPath) -> String {
+        use PropertyPath as P;
+        let listed = |paths: &[P], between: &str| {
+            paths.iter().map(|path| self.path(path)).collect::<Vec<_>>().join(between)
         };
+        let predicate = |c: &Const| self.run.query.constant_term(*c).to_string();
+        match path {
+            P::Predicate(c) => predicate(c),
+            P::Reverse(path) => format!("^({})", self.path(path)),
+            P::Sequence(steps) => format!("({})", listed(steps, " / ")),
+            P::Alternative(paths) => format!("({})", listed(paths, " | ")),
+            P::ZeroOrMore(path) => format!("({})*", self.path(path)),
+            P::OneOrMore(path) => format!("({})+", self.path(path)),
+            P::ZeroOrOne(path) => format!("({})?", self.path(path)),
+            P::Negated(not) => format!("!({})", not.iter().map(predicate).collect::<Vec<_>>().join(" | ")),
+        }
+    }
+
+    fn vars(&self, vars: &[Var]) -> String {
+        let name =
+            |v: &Var| self.names.get(v.0 as usize).map_or_else(|| "#row".to_owned(), |n| format!("?{n}"));
         vars.iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     fn conditions(&self, conditions: &[Expression]) -> String {
-        let own = |e: &Expression| {
-            if self.run.query.params.is_empty() {
-                e.to_string()
-            } else {
-                crate::exec::fill(e, &self.run.query.params).to_string()
-            }
-        };
-        conditions.iter().map(own).collect::<Vec<_>>().join(" && ")
+        conditions.iter().map(|e| self.expression(e).to_string()).collect::<Vec<_>>().join(" && ")
+    }
+
+    fn expression<'e>(&'e self, expression: &'e Expression) -> ExpressionText<'e> {
+        ExpressionText { expression, names: &self.names, params: &self.run.query.params }
     }
 }
 
@@ -211,16 +239,21 @@ fn measured(counters: &Counters) -> Measured {
         activity: counters.activity,
         threads: counters.threads,
         shared: counters.shared.map(note),
+        remote: counters.remote.iter().map(|(endpoint, used)| (endpoint.clone(), *used)).collect(),
     }
 }
 
-fn index_name(index: Index) -> &'static str {
+fn index_name(index: AnyIndex) -> &'static str {
     match index {
-        Index::Psog => "PSOG",
-        Index::Posg => "POSG",
-        Index::Sp => "SP",
-        Index::Op => "OP",
-        Index::Gs => "GS",
+        AnyIndex::Quads(Index::Psog) => "PSOG",
+        AnyIndex::Quads(Index::Posg) => "POSG",
+        AnyIndex::Quads(Index::Sp) => "SP",
+        AnyIndex::Quads(Index::Op) => "OP",
+        AnyIndex::Quads(Index::Gs) => "GS",
+        AnyIndex::Triples(TripleIndex::Id) => "TRIPLE",
+        AnyIndex::Triples(TripleIndex::Spo) => "TRIPLE-SPO",
+        AnyIndex::Triples(TripleIndex::Pos) => "TRIPLE-POS",
+        AnyIndex::Triples(TripleIndex::Osp) => "TRIPLE-OSP",
     }
 }
 

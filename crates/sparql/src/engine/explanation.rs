@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use snowmelt_database::meters::Activity;
 
+use crate::remote::RemoteUse;
+
 /// A plan, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Explanation {
@@ -16,6 +18,8 @@ pub struct Explanation {
     pub steps: Vec<PlanStep>,
     /// Assumptions about reads; none when all is in memory.
     pub assumptions: Option<Assumptions>,
+    /// Functions that are not there: a sentence for each.
+    pub warnings: Vec<String>,
     /// The result of running it; none when nothing was run.
     pub outcome: Option<Outcome>,
 }
@@ -71,6 +75,8 @@ pub struct Measured {
     pub threads: usize,
     /// How its scan was shared with others.
     pub shared: Option<String>,
+    /// Endpoints that were asked, and for how much.
+    pub remote: Vec<(String, RemoteUse)>,
 }
 
 /// Assumptions about reads.
@@ -123,6 +129,7 @@ impl fmt::Display for Explanation {
                 time(*one_of_many_us)
             )?;
         }
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
         if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
             writeln!(f, "{rows} rows; planning {planning:.3?}, execution {execution:.3?}\n{activity}")?;
         }
@@ -146,16 +153,19 @@ impl fmt::Display for PlanStep {
         if measured.threads > 1 {
             write!(f, " | {} threads", measured.threads)?;
         }
-        match &measured.shared {
-            Some(shared) => write!(f, " | {shared}"),
-            None => Ok(()),
+        if let Some(shared) = &measured.shared {
+            write!(f, " | {shared}")?;
         }
+        measured.remote.iter().try_for_each(|(endpoint, used)| {
+            let RemoteUse { requests, rows, bytes, time } = used;
+            write!(f, " | <{endpoint}>: {requests} requests {rows} rows {bytes} bytes {time:.3?}")
+        })
     }
 }
 
 impl Explanation {
     /// The explanation as JSON: an object with the list `operators` and, where there are such,
-    /// `assumptions` and `outcome`. docs/src/reference/http.md has the fields.
+    /// `assumptions`, `warnings` and `outcome`. docs/src/reference/http.md has the fields.
     pub fn json(&self) -> Value {
         let steps: Vec<Value> = self.steps.iter().enumerate().map(|(id, step)| step.json(id)).collect();
         let mut plan = json!({ "operators": steps });
@@ -166,6 +176,9 @@ impl Explanation {
                 "lone_us": lone_us,
                 "one_of_many_us": one_of_many_us,
             });
+        }
+        if !self.warnings.is_empty() {
+            plan["warnings"] = json!(self.warnings);
         }
         if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
             plan["outcome"] = json!({
@@ -195,7 +208,7 @@ impl PlanStep {
             (step["index"], step["key"]) = (json!(index), json!(self.key));
         }
         if let Some(measured) = &self.measured {
-            let Measured { rows, batches, starts, time, activity, threads, shared } = measured;
+            let Measured { rows, batches, starts, time, activity, threads, shared, remote } = measured;
             step["measured"] = json!({
                 "rows": rows,
                 "batches": batches,
@@ -205,9 +218,22 @@ impl PlanStep {
                 "threads": threads,
                 "shared": shared,
             });
+            if !remote.is_empty() {
+                step["measured"]["remote"] = remote.iter().map(of_endpoint).collect();
+            }
         }
         step
     }
+}
+
+fn of_endpoint((endpoint, used): &(String, RemoteUse)) -> Value {
+    json!({
+        "endpoint": endpoint,
+        "requests": used.requests,
+        "rows": used.rows,
+        "bytes": used.bytes,
+        "time_us": us(used.time),
+    })
 }
 
 fn us(time: Duration) -> f64 {

@@ -1,20 +1,24 @@
 //! Statistics, asked of the indexes and remembered: the optimiser's view of the data.
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Columns, CompareOp, Index, TermId, TermKind, ids_of_kind};
+use snowmelt_graph::{AnyIndex, Columns, CompareOp, Index, TermId, TermKind, TripleIndex, ids_of_kind};
 
 use super::QueryEngine;
 use crate::algebra::Const;
+use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::exec::compared;
 use crate::exec::source::GraphSource;
 use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
-use crate::text::parameter::{ConstTerm, GroundTerm, ground};
 
 /// Values sampled to estimate the number of distinct values of a column.
 const SAMPLED_VALUES: u64 = 16;
+
+/// Objects sampled to estimate how many are subjects, too: with leaps that double, across all ids
+/// of a kind.
+const SAMPLED_OBJECTS: u64 = 48;
 
 /// The data, with one query's constants.
 pub(super) struct Data<'a> {
@@ -43,8 +47,8 @@ impl<'a> Data<'a> {
     }
 
     pub fn resolve(&mut self, consts: &[ConstTerm], limits: &Limits) -> Result<(), QueryError> {
-        self.terms = consts.iter().map(|c| ground(c, self.params).clone()).collect();
-        self.of_text = consts.iter().map(|c| matches!(c, ConstTerm::Param(_))).collect();
+        self.terms = consts.iter().map(|c| ground(c, self.params).into_owned()).collect();
+        self.of_text = consts.iter().map(|c| !c.is_fixed()).collect();
         self.ids = self.source.resolve_constants(&self.terms, limits)?;
         Ok(())
     }
@@ -66,16 +70,18 @@ pub(super) struct Predicates {
     changed: u64,
     /// by dictionary and id
     known: FxHashMap<(u64, TermId), PredicateStatistics>,
+    /// shares of objects that are subjects, too
+    onward: FxHashMap<(u64, TermId), f64>,
 }
 
 impl Predicates {
-    fn get(&mut self, p: TermId, source: &GraphSource) -> Option<PredicateStatistics> {
+    /// Those of a state, with which a predicate is named there.
+    fn of(&mut self, p: TermId, source: &GraphSource) -> (&mut Self, (u64, TermId)) {
+        let state = source.session.state();
         if drifted(self.quads, self.changed, source) {
-            let state = source.session.state();
-            *self =
-                Predicates { quads: state.quads(), changed: state.changed(), known: FxHashMap::default() };
+            *self = Self { quads: state.quads(), changed: state.changed(), ..Self::default() };
         }
-        self.known.get(&(source.session.state().dictionary(), p)).copied()
+        (self, (state.dictionary(), p))
     }
 }
 
@@ -85,16 +91,46 @@ pub(super) fn predicate(
     source: &mut GraphSource,
     p: TermId,
 ) -> Result<PredicateStatistics, QueryError> {
-    if let Some(known) = engine.predicates.lock().get(p, source) {
-        return Ok(known);
+    let mut predicates = engine.predicates.lock();
+    let (known, name) = predicates.of(p, source);
+    if let Some(known) = known.known.get(&name) {
+        return Ok(*known);
     }
+    drop(predicates);
     let rows = source.count(Index::Psog, &[p], None)? as f64;
     let subjects = distinct(source, Index::Psog, p, rows)?;
     let objects = distinct(source, Index::Posg, p, rows)?;
     let found = PredicateStatistics { rows, subjects, objects };
-    let key = (source.session.state().dictionary(), p);
-    engine.predicates.lock().known.insert(key, found);
+    engine.predicates.lock().known.insert(name, found);
     Ok(found)
+}
+
+/// The share of a predicate's objects that are subjects of it, too: of some objects, whose ids are
+/// ever farther from each other.
+fn onward(engine: &QueryEngine, source: &mut GraphSource, p: TermId) -> Result<f64, QueryError> {
+    let mut predicates = engine.predicates.lock();
+    let (known, name) = predicates.of(p, source);
+    if let Some(known) = known.onward.get(&name) {
+        return Ok(*known);
+    }
+    drop(predicates);
+    let (mut from, mut leap) = (0_u64, 1);
+    let (mut objects, mut both) = (0, 0);
+    while objects < SAMPLED_OBJECTS {
+        let mut columns = Columns::with_wanted(4, 0b0010);
+        let mut scan = source.scan(Index::Posg, &[p], Some((from, u64::MAX)));
+        if !source.scan_next(&mut scan, &mut columns, 1)? {
+            break;
+        }
+        let object = columns.cols[1][0];
+        objects += 1;
+        both += u64::from(source.count(Index::Psog, &[p, TermId(object)], None)? > 0);
+        let Some(next) = object.checked_add(leap) else { break };
+        (from, leap) = (next, leap * 2);
+    }
+    let share = both as f64 / (objects as f64).max(1.0);
+    engine.predicates.lock().onward.insert(name, share);
+    Ok(share)
 }
 
 /// Exact where the database counted them; else the rows of the first values, leaping from one
@@ -125,7 +161,7 @@ impl Statistics for Data<'_> {
         self.ids[c.0 as usize]
     }
 
-    fn count(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError> {
+    fn count(&mut self, index: AnyIndex, prefix: &[TermId]) -> Result<u64, QueryError> {
         self.source.count(index, prefix, None)
     }
 
@@ -147,10 +183,16 @@ impl Statistics for Data<'_> {
         predicate(self.engine, self.source, p)
     }
 
+    fn onward(&mut self, p: TermId) -> Result<f64, QueryError> {
+        onward(self.engine, self.source, p)
+    }
+
     fn totals(&mut self) -> Totals {
         let db = self.source.session.state();
         let distinct = |index| db.index(index).map_or(0.0, |t| t.distinct(1) as f64);
+        let of_triples = |index| db.triple(index).map_or(0.0, |t| t.distinct(1) as f64);
         Totals {
+            triple_terms: TripleIndex::ALL.map(of_triples),
             quads: db.quads() as f64,
             subjects: distinct(Index::Sp),
             predicates: distinct(Index::Psog),

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{TermId, TermRef};
+use snowmelt_graph::{TermId, TermKind, TermRef, TripleIds};
 
-use super::describe::Described;
+use super::describe::{DescribeForm, Described};
 use super::template::Template;
 use crate::algebra::{Form, TemplateSlot, Var};
 use crate::exec::{Batch, Boxed, Operator, Result, Run};
+use crate::value::{Terms, triple};
 
 /// Solutions put into a template, or described.
 pub(super) struct Triples {
@@ -26,11 +27,11 @@ pub(super) struct Triples {
 }
 
 impl Triples {
-    pub fn new(input: Boxed, template: Arc<Template>, run: &Run) -> Self {
+    pub fn new(input: Boxed, template: Arc<Template>, form: DescribeForm, run: &Run) -> Self {
         Self {
             input,
             template,
-            described: Described::new(run.memory.held()),
+            described: Described::new(form, run.memory.held()),
             is_begun: false,
             batch: Batch::default(),
             done: 0,
@@ -46,22 +47,7 @@ impl Triples {
             // a template may have more triples than there are solutions
             run.check()?;
             for (slot, col) in triple.iter().zip(&mut out.cols) {
-                match slot {
-                    TemplateSlot::Var(v) => {
-                        let at = columns.get(v).expect("the template's variables are put out");
-                        col.extend(&batch.cols[*at]);
-                    }
-                    TemplateSlot::Const(c) => {
-                        let id = run.constant_or_local(*c);
-                        col.resize(col.len() + batch.rows, id);
-                    }
-                    TemplateSlot::Blank(n) => {
-                        for row in 0..batch.rows as u64 {
-                            let label = format!("c{}x{n}", self.solutions + row);
-                            col.push(run.terms.intern(TermRef::Blank(&label)));
-                        }
-                    }
-                }
+                self.fill(slot, batch, &columns, run, col)?;
             }
             out.rows += batch.rows;
         }
@@ -73,6 +59,82 @@ impl Triples {
         out.retain(&whole);
         Ok(out)
     }
+}
+
+impl Triples {
+    /// Appends the terms of a place of the template, one per solution.
+    fn fill(
+        &self,
+        slot: &TemplateSlot,
+        batch: &Batch,
+        columns: &FxHashMap<Var, usize>,
+        run: &mut Run,
+        col: &mut Vec<TermId>,
+    ) -> Result<()> {
+        match slot {
+            TemplateSlot::Var(v) => {
+                let at = columns.get(v).expect("the template's variables are put out");
+                col.extend(&batch.cols[*at]);
+            }
+            TemplateSlot::Const(c) => {
+                let id = run.constant_or_local(*c);
+                col.resize(col.len() + batch.rows, id);
+            }
+            TemplateSlot::Blank(n) => {
+                for row in 0..batch.rows as u64 {
+                    let label = format!("c{}x{n}", self.solutions + row);
+                    col.push(run.terms.intern(TermRef::Blank(&label)));
+                }
+            }
+            TemplateSlot::Triple(parts) => {
+                let mut of = [Vec::new(), Vec::new(), Vec::new()];
+                for (part, ids) in parts.iter().zip(&mut of) {
+                    self.fill(part, batch, columns, run, ids)?;
+                    run.terms.to_stored(&mut run.source.session, ids)?;
+                }
+                let keys: Vec<TripleIds> =
+                    (0..batch.rows).map(|row| of.each_ref().map(|ids| ids[row])).collect();
+                col.extend(triple_terms(&keys, run)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The triple terms of these terms, unbound where there is none. A term that is stored has its
+/// stored id: the triples are made distinct by ids.
+fn triple_terms(keys: &[TripleIds], run: &mut Run) -> Result<Vec<TermId>> {
+    let is_stored = |id: &TermId| !matches!(id.kind(), TermKind::Special | TermKind::Local);
+    let asked: Vec<usize> = (0..keys.len()).filter(|row| keys[*row].iter().all(is_stored)).collect();
+    let stored: Vec<TripleIds> = asked.iter().map(|row| keys[*row]).collect();
+    let mut found = vec![TermId::UNDEF; keys.len()];
+    for (row, id) in asked.into_iter().zip(run.source.session.find_triples(&stored)?) {
+        found[row] = id.unwrap_or_default();
+    }
+    let open = || (0..keys.len()).filter(|row| found[*row].is_undef());
+    let ids: Vec<TermId> = open().flat_map(|row| keys[row]).collect();
+    run.terms.prefetch_whole(&mut run.source.session, ids)?;
+    let open: Vec<usize> = open().collect();
+    for row in open {
+        found[row] = made(&run.terms, keys[row]);
+    }
+    Ok(found)
+}
+
+/// The triple term of three terms, unbound where there is none.
+fn made(terms: &Terms, [s, p, o]: [TermId; 3]) -> TermId {
+    let term = |id, f: &mut dyn FnMut(TermRef<'_>)| terms.with_term(id, f);
+    let mut id = TermId::UNDEF;
+    term(s, &mut |s| {
+        term(p, &mut |p| {
+            term(o, &mut |o| {
+                if let Some(triple) = triple(s, p, o) {
+                    id = terms.intern(TermRef::Triple(&triple));
+                }
+            });
+        });
+    });
+    id
 }
 
 impl Operator for Triples {
@@ -119,7 +181,6 @@ fn allowed(batch: &Batch, row: usize) -> bool {
     let [s, p, o] = [0, 1, 2].map(|c| batch.cols[c][row]);
     let nothing = [s, p, o].contains(&TermId::UNDEF);
     !nothing
-        && !s.kind().is_literal()
-        && !p.kind().is_literal()
-        && p.kind() != snowmelt_graph::TermKind::Blank
+        && matches!(s.kind(), TermKind::Iri | TermKind::Blank | TermKind::Local)
+        && matches!(p.kind(), TermKind::Iri | TermKind::Local)
 }

@@ -23,16 +23,19 @@ enum End {
     Limit(&'static str),
     /// refused by the parser
     NoQuery,
-    /// SERVICE and the like
-    Unsupported,
+    /// an endpoint that may not be asked
+    NotAsked,
+    /// triple terms of too many levels
+    NotThere,
+    /// refused before it is parsed, because its trees would be too large
+    TooLarge,
 }
 
-use End::{Done, Limit, NoQuery, Rows, Unsupported};
+use End::{Done, Limit, NoQuery, NotAsked, NotThere, Rows, TooLarge};
 
 const DEPTH: End = Limit("query_depth");
 const CHAIN: End = Limit("query_chain");
 const BRANCHES: End = Limit("query_branches");
-const PARSING: End = Limit("query_parsing");
 
 const DATA: &str = "INSERT DATA { <e:z> <e:p> <e:z> . GRAPH <e:g> { <e:z> <e:p> <e:z> } }";
 
@@ -50,7 +53,9 @@ fn ended(result: Result<End, QueryError>) -> End {
         Ok(end) => end,
         Err(QueryError::TooLarge { limit, .. }) => Limit(limit),
         Err(QueryError::Parse { .. } | QueryError::WrongLanguage { .. }) => NoQuery,
-        Err(QueryError::Unsupported { .. }) => Unsupported,
+        Err(QueryError::Service { .. }) => NotAsked,
+        Err(QueryError::Unsupported { .. }) => NotThere,
+        Err(QueryError::TextMemory { .. }) => TooLarge,
         Err(other) => panic!("{other}"),
     }
 }
@@ -85,7 +90,9 @@ fn check(run: fn(&QueryEngine, &str) -> End, cases: Vec<Case>) {
         for (name, text, end) in &cases {
             // an overflow ends the process: the last line names the text
             println!("{name}: {} bytes", text.len());
-            assert_eq!(run(&engine, text), *end, "{name}");
+            let found = run(&engine, text);
+            let is_too_large = found == TooLarge && matches!(end, Limit(_));
+            assert!(found == *end || is_too_large, "{name}: {found:?}, and not {end:?}");
         }
         drop(engine);
         scarcity::set(
@@ -145,7 +152,7 @@ fn expressions_within_each_other() {
             ("150 open ones", "SELECT ".to_owned() + &"(".repeat(150), NoQuery),
             (
                 "parentheses behind a comparison",
-                select(&format!("1<{}>2", nested(900, "(", "1", ")"))),
+                select(&format!("1 < {} > 2", nested(900, "(", "1", ")"))),
                 DEPTH,
             ),
             ("198 calls", calls(198), Rows(1)),
@@ -156,16 +163,16 @@ fn expressions_within_each_other() {
             ("5,000 IN", lists(5000), DEPTH),
             ("198 sums within each other", sums(198), Rows(1)),
             ("5,000 sums within each other", sums(5000), DEPTH),
-            ("100 NOT", nots(100), NoQuery),
+            ("100 NOT", nots(100), Rows(0)),
             ("10,000 NOT", nots(10_000), DEPTH),
             ("198 casts", casts(198), Rows(1)),
         ],
     );
 }
 
-/// The parser tries some constructs twice; within each other, 2ⁿ times.
+/// A parser that tries some constructs twice reads them 2ⁿ times within each other.
 #[test]
-fn expressions_that_are_parsed_again_and_again() {
+fn expressions_that_begin_alike() {
     let nots = |n| filter(&nested(n, "!(", "?o = 1", ")"));
     let substrings = |n| select(&nested(n, "SUBSTR(", "'a'", ", 1)"));
     let replaces = |n| select(&nested(n, "REPLACE(", "'a'", ", 'a', 'b')"));
@@ -176,13 +183,13 @@ fn expressions_that_are_parsed_again_and_again() {
         query,
         vec![
             ("13 NOT of parentheses", nots(13), Rows(1)),
-            ("60 NOT of parentheses", nots(60), PARSING),
+            ("60 NOT of parentheses", nots(60), Rows(0)),
             ("12 SUBSTR", substrings(12), Rows(1)),
-            ("60 SUBSTR", substrings(60), PARSING),
-            ("60 REPLACE", replaces(60), PARSING),
-            ("60 REGEX", regexes(60), PARSING),
-            ("60 GROUP_CONCAT", concatenations(60), PARSING),
-            ("60 NOT EXISTS", exists(60), PARSING),
+            ("60 SUBSTR", substrings(60), Rows(1)),
+            ("60 REPLACE", replaces(60), Rows(1)),
+            ("60 REGEX", regexes(60), Rows(1)),
+            ("60 GROUP_CONCAT", concatenations(60), NoQuery),
+            ("60 NOT EXISTS", exists(60), Rows(1)),
         ],
     );
 }
@@ -243,7 +250,7 @@ fn groups_within_each_other() {
             ("5,000 UNION", unions(5000), DEPTH),
             ("199 GRAPH", graphs(199), Rows(1)),
             ("5,000 GRAPH", graphs(5000), DEPTH),
-            ("199 SERVICE", services(199), Unsupported),
+            ("199 SERVICE", services(199), NotAsked),
             ("5,000 SERVICE", services(5000), DEPTH),
         ],
     );
@@ -303,9 +310,10 @@ fn groups_in_a_row() {
             ("5,000 || of EXISTS", any(5000), CHAIN),
             ("2,000 UNION", unions(2000), Rows(2000)),
             ("9,000 empty UNION", empty(9000), Rows(9000)),
-            ("100,000 UNION", unions(100_000), BRANCHES),
+            ("100,000 UNION", unions(100_000), Limit("query_patterns")),
+            ("100,000 empty UNION", empty(100_000), BRANCHES),
             ("1,000 groups", beside(1000), Rows(1)),
-            ("100,000 groups", beside(100_000), BRANCHES),
+            ("100,000 groups", beside(100_000), Limit("query_patterns")),
             ("9,000 FILTER", filters(9000), Rows(1)),
             ("100,000 FILTER", filters(100_000), BRANCHES),
             ("900 BIND", binds(900), Rows(1)),
@@ -345,7 +353,18 @@ fn paths_and_terms() {
             ("100,000 collections", ask(nested(100_000, "(", "1", ")") + " <e:p> 1"), DEPTH),
             ("199 property lists", ask(nested(199, "[ <e:p> ", "1", "]")), Rows(0)),
             ("100,000 property lists", ask(nested(100_000, "[ <e:p> ", "1", "]")), DEPTH),
-            ("199 triple terms", ask(nested(199, "<<", "<e:z>", " <e:p> 1 >>")), NoQuery),
+            ("199 reified triples", ask(nested(199, "<<", "<e:z>", " <e:p> 1 >>")), Rows(0)),
+            ("99 triple terms", ask(nested(99, "<<(", "<e:z>", " <e:p> 1 )>>")), NoQuery),
+            (
+                "64 triple terms as objects",
+                ask(format!("<e:z> <e:p> {}", nested(64, "<<( ?s <e:p> ", "1", " )>>"))),
+                Rows(0),
+            ),
+            (
+                "99 triple terms as objects",
+                ask(format!("<e:z> <e:p> {}", nested(99, "<<( <e:z> <e:p> ", "1", " )>>"))),
+                NotThere,
+            ),
             ("100,000 triple terms", ask(nested(100_000, "<<(", "<e:z>", " <e:p> 1 )>>")), DEPTH),
             ("1,000 patterns of a star", star(1000), Rows(1)),
             ("1,000 patterns in a row", way(1000), Rows(1)),
@@ -386,7 +405,7 @@ fn updates() {
             ("deletions", data(20_000).replacen("INSERT", "DELETE", 1), Done),
             ("100,000 operations", sequence(100_000, "CLEAR SILENT GRAPH <e:n>"), Done),
             ("200 operations with OPTIONAL", sequence(200, &optionals(20)), Done),
-            ("100,000 open groups", "DELETE WHERE ".to_owned() + &"{".repeat(100_000), DEPTH),
+            ("100,000 open groups", "DELETE WHERE ".to_owned() + &"{".repeat(100_000), NoQuery),
         ],
     );
 }

@@ -1,44 +1,38 @@
 //! The text of a query, and what is found out about it, each at most once.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use crate::bounds::TextLimits;
-use crate::bounds::text_limits::Measure;
-use crate::error::QueryError;
-use crate::text::described::ParsedApart;
-use crate::text::weight::Weight;
+use snowmelt_syntax::tree::Term;
+use snowmelt_syntax::{Shape, shape_of};
 
-pub(super) struct QueryText<'a> {
-    pub text: &'a str,
-    apart: OnceCell<ParsedApart<'a>>,
-    measure: OnceCell<Measure>,
-    weight: OnceCell<Weight>,
+use crate::text::iri::LIST_MEMBER;
+
+/// The text of a query. One that is asked about before it is run is looked at once.
+pub struct QueryText<'a> {
+    text: Cow<'a, str>,
+    shape: OnceCell<Shape>,
 }
 
 impl<'a> QueryText<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Self { text, apart: OnceCell::new(), measure: OnceCell::new(), weight: OnceCell::new() }
+    /// A text.
+    pub fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        Self { text: text.into(), shape: OnceCell::new() }
     }
 
-    /// The text without what is better parsed apart.
-    pub fn apart(&self) -> &ParsedApart<'a> {
-        self.apart.get_or_init(|| ParsedApart::split(self.text))
+    /// The text as it was given.
+    pub fn given(&self) -> &str {
+        &self.text
     }
 
-    /// The depth of that text.
-    ///
-    /// # Errors
-    /// It goes beyond the limits, which are the same each time.
-    pub fn measure(&self, limits: &TextLimits) -> Result<Measure, QueryError> {
-        if let Some(measure) = self.measure.get() {
-            return Ok(*measure);
-        }
-        let measure = limits.measure(&self.apart().text)?;
-        Ok(*self.measure.get_or_init(|| measure))
+    /// Its shape.
+    pub(super) fn shape(&self) -> &Shape {
+        let shape = || shape_of(&self.text).filter(has_no_path);
+        self.shape.get_or_init(|| shape().unwrap_or_else(|| Shape::whole(&self.text)))
     }
+}
 
-    /// The memory that the whole text will take.
-    pub fn weight(&self) -> Weight {
-        *self.weight.get_or_init(|| Weight::from_text(self.text))
-    }
+/// Whether no constant is the property that is a path, on which the algebra depends.
+fn has_no_path(shape: &Shape) -> bool {
+    !shape.params.iter().any(|term| matches!(term, Term::Iri(iri) if **iri == *LIST_MEMBER))
 }

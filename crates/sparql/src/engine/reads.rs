@@ -1,12 +1,11 @@
 //! The state of memory that a plan is for: how much of the indexes that it may visit is resident.
 //! It is determined anew for each query; while all is warm, that takes reading a few counters.
 
-use snowmelt_graph::Index;
-use spargebra::algebra::PropertyPathExpression as Path;
+use snowmelt_graph::{AnyIndex, Index, TripleIndex};
 
-use crate::algebra::{GraphSlot, Node, Slot};
+use crate::algebra::{GraphSlot, Node, PropertyPath, Slot};
 use crate::exec::source::GraphSource;
-use crate::plan::{IndexPages, Reads, Residency};
+use crate::plan::{INDEXES, IndexPages, Reads, Residency, index_place};
 
 /// Device times in the costs of plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,14 +18,14 @@ pub enum PlanCosts {
 }
 
 /// State of memory for a query that visits these indexes.
-pub(super) fn reads(source: &GraphSource, visited: &[Index]) -> Reads {
-    let mut indexes = [IndexPages::default(); Index::ALL.len()];
+pub(super) fn reads(source: &GraphSource, visited: &[AnyIndex]) -> Reads {
+    let mut indexes = [IndexPages::default(); INDEXES];
     for index in visited {
-        let of = &mut indexes[*index as usize];
+        let of = &mut indexes[index_place(*index)];
         let (pages, absent) = source.session.expected_absent(*index);
         of.residency = Residency::new(pages, absent);
         if of.residency != Residency::Warm
-            && let Some(tree) = source.session.state().index(*index)
+            && let Some(tree) = source.session.state().any_index(*index)
         {
             (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
         }
@@ -35,17 +34,19 @@ pub(super) fn reads(source: &GraphSource, visited: &[Index]) -> Reads {
 }
 
 /// The indexes that plans of an algebra may visit.
-pub(super) fn visited(root: &Node) -> Vec<Index> {
-    let mut visited = vec![Index::Psog, Index::Posg];
+pub(super) fn visited(root: &Node) -> Vec<AnyIndex> {
+    let mut visited: Vec<AnyIndex> = vec![Index::Psog.into(), Index::Posg.into()];
     let mut visit = |indexes: &[Index]| {
         indexes.iter().for_each(|index| {
-            if !visited.contains(index) {
-                visited.push(*index);
+            if !visited.contains(&AnyIndex::Quads(*index)) {
+                visited.push((*index).into());
             }
         });
     };
+    let mut of_triples = false;
     for node in root.all() {
         match node {
+            Node::Pattern(p) if p.triple_term().is_some() => of_triples = true,
             Node::Pattern(p) => {
                 if matches!(p.p, Slot::Var(_)) {
                     visit(&[Index::Sp, Index::Op]);
@@ -54,7 +55,7 @@ pub(super) fn visited(root: &Node) -> Vec<Index> {
                     visit(&[Index::Gs]);
                 }
             }
-            Node::Path { path, g, .. } if !matches!(path, Path::NamedNode(_)) => {
+            Node::Path { path, g, .. } if !matches!(path, PropertyPath::Predicate(_)) => {
                 visit(&[Index::Sp, Index::Op]);
                 if *g != GraphSlot::Default {
                     visit(&[Index::Gs]);
@@ -63,6 +64,9 @@ pub(super) fn visited(root: &Node) -> Vec<Index> {
             Node::GraphNames(_) => visit(&[Index::Gs]),
             _ => {}
         }
+    }
+    if of_triples {
+        visited.extend(TripleIndex::ALL.map(AnyIndex::from));
     }
     visited
 }

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use snowmelt_database::meters::Activity;
-use snowmelt_graph::{Term, TermId, TermRef};
+use snowmelt_graph::{Namespaces, Term, TermId, TermRef};
 
+use super::QueryOptions;
 use super::graph::Triples;
 use super::template::Template;
 use crate::algebra::Form;
-use crate::algebra::names::shown;
 use crate::bounds::{Deep, MemoryShare, TextMemory};
 use crate::error::QueryError;
 use crate::exec::{Batch, Boxed, Distinct, Run};
-use crate::results::{GraphWriter, ResultFormat, SolutionWriter, TableStyle, write_boolean};
+use crate::results::{GraphWriter, RdfVersion, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 
 /// Kinds of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,15 +100,16 @@ impl TermRows {
                     (batch, rows)
                 }
             };
-            let now = rest.start..rest.end.min(rest.start + self.at_once);
-            self.decode(&batch, now.clone())?;
-            if now.end < rest.end {
-                self.batch = Some((batch, now.end..rest.end));
+            self.decode(&batch, rest.start..rest.end.min(rest.start + self.at_once))?;
+            let next = rest.start + self.decoded.len();
+            if next < rest.end {
+                self.batch = Some((batch, next..rest.end));
             }
         }
         Ok(self.decoded.pop_front())
     }
 
+    /// Decodes the first of some rows: one, and others until their texts are long.
     fn decode(&mut self, batch: &Batch, rows: Range<usize>) -> Result<(), QueryError> {
         let Run { terms, source, .. } = &mut self.result.run;
         let (decoded, mut bytes) = (&mut self.decoded, 0);
@@ -118,6 +119,9 @@ impl TermRows {
             let ids = batch.cols.iter().flat_map(|c| &c[part.clone()]).copied();
             terms.prefetch(&mut source.session, ids)?;
             for row in part {
+                if bytes > DECODED_BYTES && !decoded.is_empty() {
+                    break;
+                }
                 let term = |ids: &Vec<TermId>| terms.with_term(ids[row], |t| t.to_owned());
                 let cells: Vec<Option<Term>> = batch.cols.iter().map(term).collect();
                 bytes += cells.iter().flatten().map(text_bytes).sum::<usize>();
@@ -136,6 +140,7 @@ impl TermRows {
 fn text_bytes(term: &Term) -> usize {
     match term {
         Term::Iri(text) | Term::Blank(text) | Term::Literal { lexical: text, .. } => text.len(),
+        Term::Triple(triple) => snowmelt_graph::triple_bytes(triple),
     }
 }
 
@@ -160,7 +165,6 @@ pub struct QueryResult {
     rows: u64,
     /// set to the number of rows
     pub(super) told: Option<Arc<AtomicU64>>,
-    is_volatile: bool,
     pub(super) planning: Duration,
     #[expect(dead_code, reason = "held for its drop")]
     timing: Timing,
@@ -173,42 +177,25 @@ impl QueryResult {
         timing: Timing,
         root: Deep<Boxed>,
         run: Run,
-        distinct: bool,
+        options: &QueryOptions,
         text: Option<TextMemory>,
     ) -> Result<Self, QueryError> {
         let template = Arc::clone(&timing.template);
-        let name = |v: &crate::algebra::Var| shown(&template.algebra.names[v.0 as usize]).to_owned();
-        assert_eq!(
-            template.algebra.names.len(),
-            template.algebra.numbers.len(),
-            "each variable has one name"
-        );
+        let name = |v: &crate::algebra::Var| template.algebra.names[v.0 as usize].clone();
         let (kind, variables) = match &template.algebra.form {
             Form::Select(vars) => (QueryKind::Solutions, vars.iter().map(name).collect()),
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(..) => (QueryKind::Graph, Vec::new()),
         };
-        let is_volatile = template.is_volatile;
         let mut root = root;
         if kind == QueryKind::Graph {
-            root = root.map(|root| Box::new(Triples::new(root, template, &run)));
+            root = root.map(|root| Box::new(Triples::new(root, template, options.describe, &run)));
             // CONSTRUCT and DESCRIBE give a set of triples
-            if !distinct {
+            if !options.triples_are_distinct {
                 root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
             }
         }
-        Ok(Self {
-            kind,
-            variables,
-            root,
-            run,
-            rows: 0,
-            told: None,
-            is_volatile,
-            planning: Duration::ZERO,
-            timing,
-            text,
-        })
+        Ok(Self { kind, variables, root, run, rows: 0, told: None, planning: Duration::ZERO, timing, text })
     }
 
     /// The kind of result.
@@ -227,9 +214,15 @@ impl QueryResult {
     }
 
     /// Whether the same query on the same data may give something else: it calls NOW, RAND, UUID,
-    /// STRUUID or BNODE.
+    /// STRUUID or BNODE, or a function of the program that is not deterministic.
     pub fn is_volatile(&self) -> bool {
-        self.is_volatile
+        self.run.query.is_volatile
+    }
+
+    /// Functions that the query calls and that are not there: a sentence for each. Each call of one
+    /// is an error, which leaves its value unbound.
+    pub fn warnings(&self) -> &[String] {
+        &self.run.query.warnings
     }
 
     /// Its memory.
@@ -349,7 +342,23 @@ impl QueryResult {
     /// Those of running the query and of writing, among them a format that does not fit the
     /// kind.
     pub fn write(self, format: ResultFormat, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(format, &TableStyle::default(), out)
+        self.write_with(format, RdfVersion::default(), &Namespaces::default(), out)
+    }
+
+    /// Writes the whole result for a reader that knows a version of RDF; triples in Turtle and
+    /// TriG with these prefixes.
+    ///
+    /// # Errors
+    /// As [`QueryResult::write`]; and [`QueryError::Unwritable`] for a term that this version
+    /// lacks.
+    pub fn write_with(
+        self,
+        format: ResultFormat,
+        version: RdfVersion,
+        prefixes: &Namespaces,
+        out: &mut dyn Write,
+    ) -> Result<Written, QueryError> {
+        self.write_as(format, version, &TableStyle::default(), prefixes, out)
     }
 
     /// Writes the whole result as a table; triples as N-Triples.
@@ -357,13 +366,16 @@ impl QueryResult {
     /// # Errors
     /// As [`QueryResult::write`].
     pub fn write_table(self, style: &TableStyle, out: &mut dyn Write) -> Result<Written, QueryError> {
-        self.write_as(ResultFormat::Table, style, out)
+        let (version, prefixes) = (RdfVersion::default(), Namespaces::default());
+        self.write_as(ResultFormat::Table, version, style, &prefixes, out)
     }
 
     fn write_as(
         mut self,
         format: ResultFormat,
+        version: RdfVersion,
         style: &TableStyle,
+        prefixes: &Namespaces,
         out: &mut dyn Write,
     ) -> Result<Written, QueryError> {
         let mut rows = 0;
@@ -377,7 +389,7 @@ impl QueryResult {
                 let mut next = self.next_batch()?;
                 let mut writer = match format {
                     ResultFormat::Table => SolutionWriter::table(&self.variables, style.clone(), out),
-                    _ => SolutionWriter::new(format, &self.variables, out)?,
+                    _ => SolutionWriter::new(format, &self.variables, out)?.of_version(version),
                 };
                 while let Some(batch) = next {
                     writer.write(
@@ -393,7 +405,7 @@ impl QueryResult {
             }
             QueryKind::Graph => {
                 let mut next = self.next_batch()?;
-                let mut writer = GraphWriter::new(format, out)?;
+                let mut writer = GraphWriter::new(format, prefixes, out)?.of_version(version);
                 while let Some(batch) = next {
                     let [s, p, o] = [0, 1, 2].map(|c| &batch.cols[c][..]);
                     writer.write(&mut self.run.terms, &mut self.run.source.session, [s, p, o])?;

@@ -7,20 +7,23 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{Index, TermId};
-use spargebra::Query;
+use snowmelt_graph::{AnyIndex, Index, TermId, TripleIndex};
+use snowmelt_syntax::tree::Query;
 
 use super::view::graph_consts;
-use super::{Parsed, PlanCosts, QueryEngine, QueryRequest, facts, output, reads};
+use super::{PlanCosts, QueryEngine, QueryRequest, facts, output, reads};
+use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
 use crate::algebra::translate::translate;
-use crate::algebra::{Algebra, Const, Dataset, Node, Pattern, Slot, Var};
+use crate::algebra::{Algebra, Called, Const, Dataset, Node, Pattern, Slot, Var};
+use crate::bounds::text_limits::{check_patterns, has_grown};
 use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
+use crate::functions::{CustomFunctions, Func};
 use crate::optimise::plan;
 use crate::plan::{GraphScope, Plan, Reads};
 use crate::rewrite::rewrite;
-use crate::text::parameter::{ConstTerm, GroundTerm, ground};
+use crate::value::Cast;
 
 /// Most plans kept for one shape; when there are more, all are dropped.
 const PLANS: usize = 512;
@@ -36,15 +39,22 @@ pub(crate) struct Template {
     pub output: Vec<Var>,
     /// it calls BNODE(string), which counts solutions: it runs in one thread
     pub is_counted: bool,
-    /// it calls functions that give another result each time
-    pub is_volatile: bool,
+    /// it calls built-in functions that give another result each time
+    is_volatile: bool,
+    asks_elsewhere: bool,
+    /// functions that it calls by IRI, casts apart
+    by_iri: Vec<CallByIri>,
     /// stored ids of the constants that are not parameters
     fixed: Vec<Option<TermId>>,
     params: usize,
+    /// of the text that it was made of
+    pub text_bytes: usize,
+    /// its terms are much longer than its text
+    pub has_grown: bool,
     /// counts that decide which plan is right
     probes: Vec<CountedPrefix>,
     /// indexes whose residency decides it, too
-    visited: Vec<Index>,
+    visited: Vec<AnyIndex>,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
@@ -68,25 +78,65 @@ struct Basis {
 
 /// The rows under some constants of an index, one of them a parameter.
 struct CountedPrefix {
-    index: Index,
+    index: AnyIndex,
     prefix: Vec<Const>,
+}
+
+/// A function called by IRI.
+#[derive(PartialEq)]
+struct CallByIri {
+    iri: String,
+    arguments: usize,
+    is_built_in: bool,
+}
+
+impl CallByIri {
+    fn warning(&self) -> String {
+        let Self { iri, arguments, .. } = self;
+        let with = if *arguments == 1 { "one argument".to_owned() } else { format!("{arguments} arguments") };
+        format!("there is no function <{iri}> of {with}: each call of it is an error")
+    }
+}
+
+/// Whether an algebra calls a built-in function that may give something else in another query.
+fn is_volatile(algebra: &Algebra) -> bool {
+    let mut is_volatile = false;
+    algebra.each_call(|f, args| {
+        is_volatile |= Func::of_call(f, args.len()).is_some_and(Func::is_of_query);
+    });
+    is_volatile
+}
+
+/// The functions that an algebra calls by IRI, each once.
+fn calls_by_iri(algebra: &Algebra) -> Vec<CallByIri> {
+    let mut calls = Vec::new();
+    algebra.each_call(|f, args| {
+        let Called::Iri(iri) = f else { return };
+        let is_cast = args.len() == 1 && Cast::from_iri(iri.as_str()).is_some();
+        let is_built_in = is_cast || Func::of_call(f, args.len()).is_some();
+        let call = CallByIri { iri: iri.as_str().to_owned(), arguments: args.len(), is_built_in };
+        if !calls.contains(&call) {
+            calls.push(call);
+        }
+    });
+    calls
 }
 
 impl Template {
     pub fn new(
         query: &Query,
-        parsed: Parsed<'_>,
+        text_bytes: usize,
         request: QueryRequest<'_>,
         params: &[GroundTerm],
         engine: &QueryEngine,
         source: &mut GraphSource,
     ) -> Result<Self, QueryError> {
-        let QueryRequest { options, visible, limits } = request;
+        let QueryRequest { options, visible, limits, .. } = request;
         limits.check()?;
         let view = visible.map(|visible| &*visible.view);
-        let mut algebra = translate(query, parsed.text, parsed.described, parsed.room, view)?;
+        let mut algebra = translate(query, params, view)?;
         let patterns = algebra.root.all().iter().filter(|n| matches!(n, Node::Pattern(_))).count();
-        engine.text_limits().check_patterns(patterns)?;
+        check_patterns(patterns, engine.text_limits())?;
         if !options.default_graphs.is_empty() || !options.named_graphs.is_empty() {
             let is_seen = |graph: &&String| view.is_none_or(|view| view.has(Some(graph)));
             let list = |consts: &mut _, graphs: &[String]| {
@@ -123,8 +173,12 @@ impl Template {
         let mut template = Self {
             output: output(&algebra),
             is_counted: algebra.names_blanks(),
-            is_volatile: algebra.is_volatile(),
+            is_volatile: is_volatile(&algebra),
+            asks_elsewhere: algebra.asks_elsewhere(),
+            by_iri: calls_by_iri(&algebra),
             params: params.len(),
+            text_bytes,
+            has_grown: has_grown(text_bytes, &query.measure),
             probes: Vec::new(),
             visited: reads::visited(&algebra.root),
             algebra: Arc::new(algebra),
@@ -139,6 +193,19 @@ impl Template {
         Ok(template)
     }
 
+    /// Whether the same query on the same data may give something else, with the functions of a
+    /// program: endpoints elsewhere may.
+    pub fn is_volatile(&self, functions: &CustomFunctions) -> bool {
+        let varies = |call: &CallByIri| functions.get(&call.iri).is_some_and(|f| !f.is_deterministic);
+        self.is_volatile || self.asks_elsewhere || self.by_iri.iter().any(varies)
+    }
+
+    /// A sentence for each function that is neither built in nor one of the program's.
+    pub fn warnings(&self, functions: &CustomFunctions) -> Vec<String> {
+        let unknown = |call: &&CallByIri| !call.is_built_in && functions.get(&call.iri).is_none();
+        self.by_iri.iter().filter(unknown).map(CallByIri::warning).collect()
+    }
+
     /// The transaction as of which it was made.
     pub fn txn(&self) -> u64 {
         self.basis.txn
@@ -146,7 +213,9 @@ impl Template {
 
     /// The recent duration of queries of this shape; `None` if none has ended.
     pub fn took(&self) -> Option<Duration> {
-        Some(Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))).filter(|took| !took.is_zero())
+        // how long endpoints elsewhere take says nothing about the next time
+        let took = Duration::from_nanos(self.took_ns.load(Ordering::Relaxed));
+        (!took.is_zero() && !self.asks_elsewhere).then_some(took)
     }
 
     /// Notes the duration of a query of this shape. A longer one noted before decays by an eighth.
@@ -188,8 +257,8 @@ impl Template {
     fn still_unknown(&self, source: &mut GraphSource, limits: &Limits) -> Result<bool, QueryError> {
         let fixed = self.algebra.consts.iter().zip(&self.fixed);
         let unknown: Vec<GroundTerm> = fixed
-            .filter(|(c, id)| matches!(c, ConstTerm::Fixed(_)) && id.is_none())
-            .map(|(c, _)| ground(c, &[]).clone())
+            .filter(|(c, id)| c.is_fixed() && id.is_none())
+            .map(|(c, _)| ground(c, &[]).into_owned())
             .collect();
         Ok(unknown.is_empty() || source.resolve_constants(&unknown, limits)?.iter().all(Option::is_none))
     }
@@ -204,9 +273,16 @@ impl Template {
         self.used.store(USES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         assert_eq!(params.len(), self.params, "equal shapes have equally many parameters");
         let ids = if params.is_empty() { Vec::new() } else { source.resolve_constants(params, limits)? };
+        let open = self.algebra.consts.iter().filter(|c| matches!(c, ConstTerm::Triple(_)));
+        let triples: Vec<GroundTerm> = open.map(|c| ground(c, params).into_owned()).collect();
+        let mut triples = match triples.is_empty() {
+            true => Vec::new().into_iter(),
+            false => source.resolve_constants(&triples, limits)?.into_iter(),
+        };
         let id = |(c, fixed): (&ConstTerm, &Option<TermId>)| match c {
             ConstTerm::Fixed(_) => *fixed,
             ConstTerm::Param(n) => ids[*n as usize],
+            ConstTerm::Triple(_) => triples.next().expect("one answer per triple term"),
         };
         Ok(self.algebra.consts.iter().zip(&self.fixed).map(id).collect())
     }
@@ -268,11 +344,19 @@ impl Template {
     ) -> Result<Vec<CountedPrefix>, QueryError> {
         let all = self.algebra.root.all();
         let patterns = all.iter().filter_map(|n| if let Node::Pattern(p) = n { Some(p) } else { None });
-        let is_param = |slot: Slot| matches!(slot, Slot::Const(c) if matches!(self.algebra.consts[c.0 as usize], ConstTerm::Param(_)));
+        let is_param =
+            |slot: Slot| matches!(slot, Slot::Const(c) if !self.algebra.consts[c.0 as usize].is_fixed());
         let mut probes: Vec<CountedPrefix> = Vec::new();
         for pattern in patterns {
             limits.check()?;
             if ![pattern.s, pattern.p, pattern.o].into_iter().any(is_param) {
+                continue;
+            }
+            if pattern.triple_term().is_some() {
+                let (index, prefix) = counted_triples(pattern);
+                if !prefix.is_empty() && !probes.iter().any(|p| p.index == index && p.prefix == prefix) {
+                    probes.push(CountedPrefix { index, prefix });
+                }
                 continue;
             }
             let (index, prefix) = match (pattern.s, pattern.p, pattern.o) {
@@ -282,11 +366,11 @@ impl Template {
                 _ => continue,
             };
             if self.is_even(pattern, engine, source)?
-                || probes.iter().any(|p| p.index == index && p.prefix == prefix)
+                || probes.iter().any(|p| p.index == index.into() && p.prefix == prefix)
             {
                 continue;
             }
-            probes.push(CountedPrefix { index, prefix });
+            probes.push(CountedPrefix { index: index.into(), prefix });
         }
         Ok(probes)
     }
@@ -309,17 +393,31 @@ impl Template {
     }
 }
 
+/// The rows under the constants of a triple term's pattern.
+fn counted_triples(pattern: &Pattern) -> (AnyIndex, Vec<Const>) {
+    let (index, prefix) = match (pattern.s, pattern.p, pattern.o) {
+        (Slot::Const(s), Slot::Const(p), _) => (TripleIndex::Spo, vec![s, p]),
+        (_, Slot::Const(p), Slot::Const(o)) => (TripleIndex::Pos, vec![p, o]),
+        (Slot::Const(s), _, Slot::Const(o)) => (TripleIndex::Osp, vec![o, s]),
+        (Slot::Const(s), _, _) => (TripleIndex::Spo, vec![s]),
+        (_, Slot::Const(p), _) => (TripleIndex::Pos, vec![p]),
+        (_, _, Slot::Const(o)) => (TripleIndex::Osp, vec![o]),
+        _ => (TripleIndex::Id, Vec::new()),
+    };
+    (index.into(), prefix)
+}
+
 fn resolve_fixed(
     consts: &[ConstTerm],
     source: &mut GraphSource,
     limits: &Limits,
 ) -> Result<Vec<Option<TermId>>, QueryError> {
     let terms: Vec<GroundTerm> =
-        consts.iter().filter(|c| matches!(c, ConstTerm::Fixed(_))).map(|c| ground(c, &[]).clone()).collect();
+        consts.iter().filter(|c| c.is_fixed()).map(|c| ground(c, &[]).into_owned()).collect();
     let mut ids = source.resolve_constants(&terms, limits)?.into_iter();
     let id = |c: &ConstTerm| match c {
         ConstTerm::Fixed(_) => ids.next().expect("one answer per term"),
-        ConstTerm::Param(_) => None,
+        ConstTerm::Param(_) | ConstTerm::Triple(_) => None,
     };
     Ok(consts.iter().map(id).collect())
 }

@@ -11,7 +11,7 @@ use snowmelt_database::{OpenOptions, WaitFor};
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{GraphDatabase, Term, TermId};
 
-use super::{QueryEngine, QueryOptions};
+use super::{QueryEngine, QueryOptions, QueryText};
 use crate::{QueryError, ResultFormat, UpdateOptions};
 
 const DATA: &str = r#"
@@ -51,6 +51,7 @@ fn show(term: &Option<Term>) -> String {
         Some(Term::Iri(iri)) => iri.replace("e:", ""),
         Some(Term::Blank(_)) => "_".into(),
         Some(Term::Literal { lexical, .. }) => lexical.clone(),
+        Some(term @ Term::Triple(_)) => term.to_string().replace("e:", ""),
     }
 }
 
@@ -80,12 +81,44 @@ fn the_time_is_now_wherever_it_is_asked_for() {
 fn how_long_a_shape_took_is_remembered() {
     let Fixture { engine, _dir } = open(DATA);
     let options = QueryOptions::default();
-    assert_eq!(engine.expected("SELECT * { <e:a> <e:p> ?o }", &options), None);
+    let expected = |text: &str| engine.expected(&QueryText::new(text), &options);
+    assert_eq!(expected("SELECT * { <e:a> <e:p> ?o }"), None);
     rows(&engine, "SELECT * { <e:a> <e:p> ?o }", &options).unwrap();
-    assert!(engine.expected("SELECT * { <e:b> <e:p> ?o }", &options).is_some(), "another constant");
-    assert_eq!(engine.expected("SELECT * { <e:b> ?p ?o }", &options), None);
+    assert!(expected("SELECT * { <e:b> <e:p> ?o }").is_some(), "another constant");
+    assert_eq!(expected("SELECT * { <e:b> ?p ?o }"), None);
     engine.explain("ASK { <e:c> <e:p> ?o }", &options).unwrap();
-    assert_eq!(engine.expected("ASK { <e:c> <e:p> ?o }", &options), None, "nothing was run");
+    assert_eq!(expected("ASK { <e:c> <e:p> ?o }"), None, "nothing was run");
+}
+
+#[test]
+fn a_template_serves_texts_of_its_shape_alone() {
+    let Fixture { engine, _dir } = open(DATA);
+    let options = QueryOptions::default();
+    let kept = || engine.templates.read().len();
+    for (limit, templates) in [(1, 1), (2, 2), (1, 2)] {
+        for subject in ["e:a", "e:b"] {
+            let text =
+                format!("SELECT * {{ VALUES ?x {{ 7 8 9 }} FILTER(?x != <{subject}>) }} LIMIT {limit}");
+            assert_eq!(rows(&engine, &text, &options).unwrap().len(), limit, "{text}");
+            assert_eq!(kept(), templates, "{text}");
+        }
+    }
+    // none of these stands for a parameter
+    for text in [
+        "SELECT (<snowmelt-param:0> AS ?x) {}",
+        "PREFIX p: <snowmelt-param:> SELECT (p:0 AS ?x) { FILTER(1 = 1) }",
+    ] {
+        let found = rows(&engine, text, &options).unwrap();
+        assert!(found.len() == 1 && found[0].contains("param:0"), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn a_property_that_is_a_path_is_no_parameter() {
+    let text = |iri: &str| format!("ASK {{ <e:a> <{iri}> 1 }}");
+    let params = |text: &str| QueryText::new(text).shape().params.len();
+    assert_eq!(params(&text("http://jena.apache.org/ARQ/list#members")), 3);
+    assert_eq!(params(&text("http://jena.apache.org/ARQ/list#member")), 0);
 }
 
 /// The rows, sorted, cells by spaces.
@@ -210,6 +243,8 @@ fn minus_union_and_exists() {
         &["a true", "b true", "c true", "d false"],
     );
     case(e, "SELECT ?s { ?s <e:n> ?n FILTER NOT EXISTS { <e:a> <e:p> <e:b> } }", &[]);
+    let marks = "?s <e:p> ?o BIND(EXISTS { ?o <e:p> <e:d> } AS ?x)";
+    case(e, &format!("SELECT DISTINCT ?s {{ {marks} }}"), &["a", "b", "c"]);
 }
 
 #[test]
@@ -308,6 +343,27 @@ fn forms() {
         "DESCRIBE <e:a>",
         &["_ r _", "_ r deep", "_ r z", "a l alpha", "a n 1", "a p b", "a p c", "a q _"],
     );
+}
+
+/// Constants of a text are parameters of its shape: a triple term of them has as many levels.
+#[test]
+fn triple_terms_with_parameters_have_so_many_levels() {
+    let f = open("<e:s> <e:p> <e:o> .");
+    let nested = |levels: usize, leaf: &str| {
+        format!("{}{leaf}{}", "<<( <e:s> <e:p> ".repeat(levels), " )>>".repeat(levels))
+    };
+    for leaf in ["\"x\"", "17", "<e:o>", "\"x\"@en"] {
+        for form in ["VALUES ?t { @ }", "?s ?p @", "FILTER EXISTS { ?s ?p @ }"] {
+            let ask = |levels| {
+                let text = format!("ASK {{ {} }}", form.replace('@', &nested(levels, leaf)));
+                f.engine.query(&text, &QueryOptions::default()).map(drop)
+            };
+            ask(64).unwrap_or_else(|error| panic!("{form} {leaf}: {error}"));
+            let refused = ask(65).map_err(|error| error.to_string());
+            let says = refused.as_ref().is_err_and(|why| why.contains("64 levels"));
+            assert!(says, "{form} {leaf}: {refused:?}");
+        }
+    }
 }
 
 #[test]
@@ -500,11 +556,133 @@ fn bad_and_unknown_texts_name_their_place() {
     let error = |text: &str| rows(&f.engine, text, &options).unwrap_err();
     assert!(matches!(error("SELECT ?x {\n ?x <e:p }"), QueryError::Parse { line: 2, .. }));
     let twice = error("SELECT * { { SELECT ?b { ?s ?p ?b } }\nBIND(1 AS ?b) }").to_string();
-    assert!(twice.starts_with("line 2, column 16: what ends here is not allowed"), "{twice}");
+    assert_eq!(
+        twice,
+        "line 2, column 11: BIND gives ?b a value, which it may have before: take another name"
+    );
     let service = error("SELECT * {\n  SERVICE <e:x> { ?s ?p ?o } }");
-    assert!(matches!(service, QueryError::Unsupported { line: 2, column: 3, .. }), "{service}");
-    let function = error("SELECT * { ?s ?p ?o\nFILTER(<e:fun>(?o)) }");
-    assert!(matches!(function, QueryError::Unsupported { line: 2, .. }), "{function}");
+    assert_eq!(service.to_string(), "SERVICE <e:x>: no endpoint may be asked");
+    let aggregate = error("SELECT (<e:sum>(DISTINCT ?o) AS ?x)\n{ ?s ?p ?o }");
+    assert!(matches!(aggregate, QueryError::Parse { .. } | QueryError::Unsupported { .. }), "{aggregate}");
+}
+
+/// A function that is not there is an error of the expression, and told.
+#[test]
+fn unknown_functions_are_warned_of() {
+    let f = open(DATA);
+    let options = QueryOptions::default();
+    let warned = |text: &str| {
+        let result = f.engine.query(text, &options).unwrap();
+        assert_eq!(f.engine.explanation(text, &options).unwrap().warnings, result.warnings());
+        result.warnings().to_vec()
+    };
+    let text = "SELECT * { <e:a> <e:p> ?o BIND(COALESCE(<e:fun>(?o, 1), 'none') AS ?x) }";
+    let sentence = "there is no function <e:fun> of 2 arguments: each call of it is an error";
+    case(&f.engine, text, &["b none", "c none"]);
+    // the second time from the template
+    assert_eq!((warned(text), warned(text)), (vec![sentence.to_owned()], vec![sentence.to_owned()]));
+    let explained = f.engine.explain(text, &options).unwrap();
+    assert!(explained.contains(&format!("warning: {sentence}\n")), "{explained}");
+    let json = f.engine.explanation(text, &options).unwrap().json();
+    assert_eq!(json["warnings"], serde_json::json!([sentence]));
+    case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(<e:fun>(?o) || true) }", &["b", "c"]);
+    case(&f.engine, "SELECT * { <e:a> <e:p> ?o FILTER(!<e:fun>(?o)) }", &[]);
+    let twice = warned(
+        "SELECT * { ?s ?p ?o FILTER(<e:f>() && <e:f>() && <e:f>(1) && xsd:int('1', 2) && xsd:int('1')) }"
+            .replace("xsd:int", "<http://www.w3.org/2001/XMLSchema#int>")
+            .as_str(),
+    );
+    assert_eq!(twice.len(), 3, "each once: {twice:?}");
+    assert_eq!(
+        warned("SELECT * { ?s ?p ?o FILTER(<http://www.w3.org/2005/xpath-functions#true>()) }"),
+        [""; 0]
+    );
+    let update = "INSERT { ?s <e:new> ?x } WHERE { ?s <e:p> <e:b> BIND(<e:fun>(?s) AS ?x) }";
+    let updated = f.engine.update(update, &UpdateOptions::default()).unwrap();
+    assert_eq!(
+        updated.warnings,
+        ["there is no function <e:fun> of one argument: each call of it is an error"]
+    );
+    assert_eq!(updated.changed.inserted, 0);
+}
+
+#[test]
+fn functions_of_the_program_are_called() {
+    let f = open(DATA);
+    let call = |args: &[Term]| match args {
+        [Term::Literal { lexical, .. }] => Some(Term::Iri(format!("e:{}", lexical.len()))),
+        _ => None,
+    };
+    let function = |is_deterministic| crate::CustomFunction { call: Arc::new(call), is_deterministic };
+    let mut functions = crate::CustomFunctions::default();
+    functions.add("e:length", function(true));
+    functions.add("e:other", function(false));
+    let options = QueryOptions { functions: Arc::new(functions.clone()), ..QueryOptions::default() };
+    let text = "SELECT ?x ?l { ?x <e:l> ?o BIND(<e:length>(?o) AS ?l) }";
+    let mut found = rows(&f.engine, text, &options).unwrap();
+    found.sort();
+    assert_eq!(found, ["a 5", "b 4", "c 34"]);
+    assert!(f.engine.query(text, &options).unwrap().warnings().is_empty());
+    assert_eq!(f.engine.query(text, &QueryOptions::default()).unwrap().warnings().len(), 1);
+    let is_volatile = |text: &str| f.engine.query(text, &options).unwrap().is_volatile();
+    assert!(!is_volatile(text));
+    assert!(is_volatile("SELECT * { BIND(<e:other>(1) AS ?x) }"));
+    assert!(is_volatile("SELECT * { BIND(<http://jena.apache.org/ARQ/function#now>() AS ?x) }"));
+    // what a function gives meets what is stored
+    let joined = "SELECT ?x { BIND(<e:length>('x') AS ?l) ?x <e:of> ?l }";
+    let update =
+        "INSERT { ?x <e:of> ?l } WHERE { ?x <e:l> ?o BIND(<e:length>(SUBSTR(STR(?o), 1, 1)) AS ?l) }";
+    let updates = UpdateOptions { functions: Arc::new(functions), ..UpdateOptions::default() };
+    assert_eq!(f.engine.update(update, &updates).unwrap().changed.inserted, 3);
+    assert_eq!(rows(&f.engine, joined, &options).unwrap().len(), 3);
+}
+
+#[test]
+fn resources_are_described_in_three_forms() {
+    let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
+    let f = open(&format!("{DATA}<e:p> {label} \"pp\" . <e:c> {label} \"cc\" . <e:d> {label} \"dd\" .\n"));
+    let described = |text: &str, describe| {
+        let options = QueryOptions { describe, ..QueryOptions::default() };
+        let mut found = rows(&f.engine, text, &options).unwrap();
+        found.sort();
+        found.iter().map(|row| row.replace("http://www.w3.org/2000/01/rdf-schema#", "")).collect::<Vec<_>>()
+    };
+    use super::DescribeForm as Form;
+    let concise = ["b l beta", "b n 2", "b p c"];
+    assert_eq!(described("DESCRIBE <e:b>", Form::Concise), concise);
+    assert_eq!(described("DESCRIBE <e:b>", Form::Symmetric), ["a p b", "b l beta", "b n 2", "b p c"]);
+    assert_eq!(
+        described("DESCRIBE <e:b>", Form::Labelled),
+        ["b l beta", "b n 2", "b p c", "c label cc", "p label pp"]
+    );
+    // towards <e:z>, through blank nodes in both directions
+    assert_eq!(described("DESCRIBE <e:z>", Form::Concise), [""; 0]);
+    assert_eq!(described("DESCRIBE <e:z>", Form::Symmetric), ["_ r _", "_ r deep", "_ r z", "a q _"]);
+    assert_eq!(
+        described("DESCRIBE <e:b> FROM <e:g1>", Form::Symmetric),
+        ["a p b", "b p c"],
+        "within the dataset"
+    );
+    assert_eq!(Form::NAMES.map(|(name, _)| Form::named(name)), Form::NAMES.map(|(_, form)| Some(form)));
+}
+
+#[test]
+fn prefixes_may_be_assumed() {
+    let f = open(DATA);
+    let mut prefixes = snowmelt_graph::Namespaces::default();
+    prefixes.set("x", "e:").unwrap();
+    prefixes.set("y", "e:").unwrap();
+    let options = QueryOptions { prefixes: Arc::new(prefixes), ..QueryOptions::default() };
+    assert_eq!(rows(&f.engine, "SELECT ?o { x:a x:l ?o }", &options).unwrap(), ["alpha"]);
+    assert!(rows(&f.engine, "SELECT ?o { x:a x:l ?o }", &QueryOptions::default()).is_err());
+    assert_eq!(rows(&f.engine, "PREFIX x: <e:x> SELECT ?o { x:a x:l ?o }", &options).unwrap(), [""; 0]);
+    let place = |text: &str| match rows(&f.engine, text, &options).unwrap_err() {
+        QueryError::Parse { line, column, .. } => (line, column),
+        other => panic!("{other}"),
+    };
+    assert_eq!(place("SELECT ?o { x:a y:p ?o } LIMT 3"), (1, 26));
+    assert_eq!(place("SELECT ?o { x:a y:p ?o }\nLIMT 3"), (2, 1));
+    assert_eq!(place("SELECT ?o { x:a z:p ?o }"), (1, 17));
 }
 
 #[test]
@@ -751,4 +929,120 @@ fn a_long_list_is_described_as_each_of_its_members() {
         assert_eq!(triples(&with).len(), (most + 1).min(3000));
         assert_eq!(triples(&format!("DESCRIBE ?s {absolute} {{ ?s <urn:none> ?o }}")).len(), 0);
     }
+}
+
+/// Triple terms of which any part may be known; `_:n` is a node of the data.
+const REIFIED: &str = r#"
+<e:r1> <e:reifies> <<( <e:a> <e:p> <e:b> )>> .
+<e:r2> <e:reifies> <<( <e:a> <e:q> "x"@en--ltr )>> .
+<e:r3> <e:reifies> <<( _:n <e:p> <<( <e:a> <e:p> <e:b> )>> )>> .
+<e:r4> <e:reifies> <<( <e:c> <e:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> )>> .
+<e:a> <e:p> <e:b> . _:n <e:l> "node" .
+"#;
+
+#[test]
+fn a_pattern_inside_a_triple_term_is_a_range_of_a_tree() {
+    let f = open(REIFIED);
+    for (term, index, expected) in [
+        ("<<( <e:a> ?p ?o )>>", "TRIPLE-SPO[…e:a]", vec!["r1", "r2"]),
+        ("<<( ?s <e:q> ?o )>>", "TRIPLE-POS[…e:q]", vec!["r2"]),
+        ("<<( ?s ?p <e:b> )>>", "TRIPLE-OSP[…e:b]", vec!["r1"]),
+        ("<<( <e:a> <e:p> ?o )>>", "TRIPLE-SPO[…e:a …e:p]", vec!["r1"]),
+        ("<<( ?s <e:p> 1 )>>", "TRIPLE-POS[…e:p ", vec!["r4"]),
+        ("<<( ?s ?p <<( <e:a> <e:p> <e:b> )>> )>>", "TRIPLE-OSP[<<( ", vec!["r3"]),
+        ("<<( ?s ?p <<( <e:a> ?p ?o )>> )>>", "TRIPLE-", vec!["r3"]),
+    ] {
+        let query = format!("SELECT ?r {{ ?r <e:reifies> {term} }}");
+        let plan = f.engine.explain(&query, &QueryOptions::default()).unwrap();
+        assert!(plan.contains(index) && !plan.contains("filter"), "{query}\n{plan}");
+        for batch_rows in [None, Some(1)] {
+            let options = QueryOptions { batch_rows, ..QueryOptions::default() };
+            let mut found = rows(&f.engine, &query, &options).unwrap();
+            found.sort();
+            assert_eq!(found, expected, "{query}\n{plan}");
+        }
+    }
+    // a constant is an id from the start
+    let constant = "SELECT ?r { ?r <e:reifies> <<( <e:a> <e:p> <e:b> )>> }";
+    let plan = f.engine.explain(constant, &QueryOptions::default()).unwrap();
+    assert!(plan.contains("POSG[…e:reifies <<( ") && !plan.contains("TRIPLE-"), "{plan}");
+    assert_eq!(rows(&f.engine, constant, &QueryOptions::default()).unwrap(), ["r1"]);
+}
+
+#[test]
+fn triple_terms_are_made_and_taken_apart() {
+    let f = open(REIFIED);
+    for (text, expected) in [
+        ("SELECT ?x { <e:r2> <e:reifies> ?t BIND(OBJECT(?t) AS ?x) }", vec!["x"]),
+        ("SELECT (LANGDIR(OBJECT(?t)) AS ?x) { <e:r2> <e:reifies> ?t }", vec!["ltr"]),
+        // a component is the stored term: what is joined with it is found
+        ("SELECT ?x { ?r <e:reifies> ?t BIND(SUBJECT(?t) AS ?n) ?n <e:l> ?x }", vec!["node"]),
+        // of a term that is made and not stored, too
+        ("SELECT ?x { ?m <e:l> ?l BIND(SUBJECT(TRIPLE(?m, <e:new>, 7)) AS ?n) ?n <e:l> ?x }", vec!["node"]),
+        // a made term that is stored meets the stored one
+        ("SELECT ?x { ?s <e:p> ?o BIND(TRIPLE(?s, <e:p>, ?o) AS ?t) ?x <e:reifies> ?t }", vec!["r1"]),
+        ("SELECT ?x { VALUES ?t { <<( <e:a> <e:p> <e:b> )>> } ?x <e:reifies> ?t }", vec!["r1"]),
+        ("SELECT (TRIPLE(1, <e:p>, 2) AS ?x) {}", vec!["-"]),
+        ("SELECT (TRIPLE(<e:a>, 1, 2) AS ?x) {}", vec!["-"]),
+        ("SELECT (SUBJECT(<e:a>) AS ?x) {}", vec!["-"]),
+        ("SELECT (STR(?t) AS ?x) { <e:r1> <e:reifies> ?t }", vec!["-"]),
+        ("SELECT (DATATYPE(?t) AS ?x) { <e:r1> <e:reifies> ?t }", vec!["-"]),
+        ("SELECT (isLITERAL(?t) AS ?x) { <e:r1> <e:reifies> ?t }", vec!["false"]),
+        ("SELECT (<<( <e:a> <e:p> 1 )>> = <<( <e:a> <e:p> 1.0 )>> AS ?x) {}", vec!["true"]),
+        ("SELECT (sameTerm(<<( <e:a> <e:p> 1 )>>, <<( <e:a> <e:p> 1.0 )>>) AS ?x) {}", vec!["false"]),
+        ("SELECT (<<( <e:a> <e:p> 1 )>> = 1 AS ?x) {}", vec!["false"]),
+        (
+            "SELECT ?x { VALUES ?x { <<( <e:b> <e:p> 1 )>> <<( <e:a> <e:p> 10 )>> 5 <e:z> \
+             <<( <e:a> <e:p> 9 )>> } } ORDER BY ?x",
+            vec!["z", "5", "<<( <a> <p> 9 )>>", "<<( <a> <p> 10 )>>", "<<( <b> <p> 1 )>>"],
+        ),
+        (
+            "SELECT (COUNT(DISTINCT ?t) AS ?x) { { ?r <e:reifies> ?t } UNION { ?r <e:reifies> ?t } }",
+            vec!["4"],
+        ),
+        ("SELECT (STRLANGDIR(\"a\", \"en\", \"rtl\") = \"a\"@en AS ?x) {}", vec!["false"]),
+    ] {
+        for batch_rows in [None, Some(1)] {
+            let options = QueryOptions { batch_rows, ..QueryOptions::default() };
+            let found = rows(&f.engine, text, &options).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let found: Vec<String> = found
+                .into_iter()
+                .map(|row| row.replace("\"^^<http://www.w3.org/2001/XMLSchema#integer>", "").replace('"', ""))
+                .collect();
+            assert_eq!(found, expected, "{text}\n{}", f.engine.explain(text, &options).unwrap());
+        }
+    }
+}
+
+/// Texts that differ in the constants of a triple term share a plan and have their own answers.
+#[test]
+fn constants_in_triple_terms_are_parameters() {
+    let f = open(REIFIED);
+    for (object, expected) in [("<e:b>", vec!["r1"]), ("<e:none>", Vec::new()), ("<e:b>", vec!["r1"])] {
+        let query = format!("SELECT ?r {{ ?r <e:reifies> <<( <e:a> <e:p> {object} )>> }}");
+        assert_eq!(rows(&f.engine, &query, &QueryOptions::default()).unwrap(), expected);
+    }
+    // a parameter by name may be a triple term, and a part of one
+    let triple = oxrdf::Triple::new(
+        oxrdf::NamedNode::new_unchecked("e:a"),
+        oxrdf::NamedNode::new_unchecked("e:p"),
+        oxrdf::NamedNode::new_unchecked("e:b"),
+    );
+    let bound = |name: &str, term: Term| QueryOptions {
+        bindings: vec![(name.to_owned(), term)],
+        ..QueryOptions::default()
+    };
+    let whole = bound("t", Term::Triple(Box::new(triple)));
+    for query in ["SELECT ?r { ?r <e:reifies> ?t }", "SELECT ?r { ?r <e:reifies> ?u FILTER(?u = ?t) }"] {
+        assert_eq!(rows(&f.engine, query, &whole).unwrap(), ["r1"], "{query}");
+    }
+    let part = "SELECT ?r { ?r <e:reifies> <<( ?s <e:p> <e:b> )>> }";
+    assert_eq!(rows(&f.engine, part, &bound("s", Term::Iri("e:a".into()))).unwrap(), ["r1"]);
+    let literal = Term::Literal {
+        lexical: "a".into(),
+        lang: None,
+        direction: None,
+        datatype: "http://www.w3.org/2001/XMLSchema#string".into(),
+    };
+    assert!(rows(&f.engine, part, &bound("s", literal)).unwrap().is_empty(), "a literal is no subject");
 }

@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
+use oxrdf::NamedNode;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{GraphError, GraphView, LabelSecret, Veil};
-use spargebra::term::NamedNode;
 
+use crate::algebra::consts::{ConstTerm, GroundTerm};
 use crate::algebra::{Algebra, Const, Dataset};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
-use crate::text::parameter::{ConstTerm, GroundTerm};
 
 /// Views whose graphs are remembered.
 const VIEWS: usize = 64;

@@ -1,12 +1,12 @@
 //! A visit to an index with this query's constants: what scans and look-ups have in common.
 
-use snowmelt_graph::{CompareOp, CompareValue, Index, TermId, id_ranges_for_comparison};
+use snowmelt_graph::{AnyIndex, CompareOp, CompareValue, TermId, id_ranges_for_comparison};
 
 use super::Run;
 use crate::algebra::Const;
+use crate::algebra::consts::GroundTerm;
 use crate::exec::Batch;
 use crate::plan::{Access, Src, Test};
-use crate::text::parameter::GroundTerm;
 use crate::value::parse_literal;
 
 /// The source of a part of a key.
@@ -27,7 +27,7 @@ pub(super) enum Check {
 
 /// A visit whose constants are ids.
 pub(super) struct ResolvedVisit {
-    pub index: Index,
+    pub index: AnyIndex,
     pub key: Vec<Key>,
     pub range: Option<(u64, u64)>,
     pub checks: Vec<Check>,
@@ -154,7 +154,7 @@ impl ResolvedVisit {
 pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u64, u64)>> {
     let mut all: Option<Vec<(u64, u64)>> = None;
     for (op, c) in bounds {
-        let Some(list) = compared(*op, run.query.constant_term(*c)) else { continue };
+        let Some(list) = compared(*op, &run.query.constant_term(*c)) else { continue };
         all = Some(match all {
             None => list,
             Some(before) => intersect(&before, &list),

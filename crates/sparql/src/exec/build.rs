@@ -1,14 +1,13 @@
 //! From plan to operators: constants resolved, expressions compiled. Nothing is read from the
 //! indexes here.
 
-use snowmelt_graph::Index;
-use spargebra::algebra::{AggregateExpression, Expression};
+use snowmelt_graph::AnyIndex;
 
 use super::access::{Key, ResolvedVisit};
 use super::checked::Checked;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
-use super::group::Group;
+use super::group::{Group, GroupColumn};
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
 use super::lookup::LookupJoin;
@@ -18,10 +17,12 @@ use super::path::PathJoin;
 use super::profile::Profiled;
 use super::rows::Queue;
 use super::scan::IndexScan;
+use super::service::{ServiceJoin, ServiceSpec};
 use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
 use super::{Boxed, Result, Run};
+use crate::algebra::Expression;
 use crate::exec::Batch;
 use crate::expr::Expr;
 use crate::plan::{Op, PlanNode, Src, children};
@@ -77,6 +78,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             Box::new(GraphNames { graph: graph.map(|c| run.constant(c)), of, done: false })
         }
         Op::Lookup { .. } => lookup(&node.op, next(), run)?,
+        Op::Service { .. } => Box::new(service(node, &mut next, run)?),
         Op::Hash { .. } | Op::Nested { .. } | Op::Union { .. } | Op::Path { .. } => {
             join(&node.op, &mut next, run)?
         }
@@ -121,6 +123,24 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         under_way: None,
         found: None,
     }))
+}
+
+/// A SERVICE, with its input if it has one.
+fn service(node: &PlanNode, next: &mut dyn FnMut() -> Boxed, run: &Run) -> Result<ServiceJoin> {
+    let Op::Service { input, service, endpoint, sent, keep, new, is_distinct, stored } = &node.op else {
+        unreachable!("{:?} asks nothing", node.op);
+    };
+    let spec = ServiceSpec {
+        service: service.clone(),
+        endpoint: *endpoint,
+        sent: sent.clone(),
+        keep: keep.clone(),
+        new: new.clone(),
+        is_distinct: *is_distinct,
+        stored: *stored,
+        id: node.id,
+    };
+    ServiceJoin::new(spec, input.as_ref().map(|_| next()), run)
 }
 
 /// Operators that bring rows of several inputs, or of an input and an index, together.
@@ -186,7 +206,9 @@ fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         Op::Group { input: of, keys, visible, aggregates, stored } => {
             let mut list = Vec::with_capacity(aggregates.len());
             for a in aggregates {
-                list.push((a.clone(), argument(a, of, run)?));
+                let argument = a.argument.as_ref().map(|argument| run.compile(argument, &of.vars));
+                let (function, is_distinct) = (a.function.clone(), a.is_distinct);
+                list.push(GroupColumn { function, is_distinct, argument: argument.transpose()? });
             }
             let keys = keys.iter().map(|k| *k as usize).collect();
             Box::new(Group {
@@ -222,14 +244,7 @@ fn compile_all(conditions: &[Expression], vars: &[crate::algebra::Var], run: &mu
     conditions.iter().map(|c| run.compile(c, vars)).collect()
 }
 
-fn argument(a: &AggregateExpression, input: &PlanNode, run: &mut Run) -> Result<Option<Expr>> {
-    match a {
-        AggregateExpression::CountSolutions { .. } => Ok(None),
-        AggregateExpression::FunctionCall { expr, .. } => run.compile(expr, &input.vars).map(Some),
-    }
-}
-
-fn star_key(index: Index, key: &[Src], run: &Run) -> Option<(Index, Vec<Key>)> {
+fn star_key(index: AnyIndex, key: &[Src], run: &Run) -> Option<(AnyIndex, Vec<Key>)> {
     let key = key.iter().map(|src| match src {
         Src::Const(c) => run.constant(*c).map(Key::Is),
         Src::Fixed(id) => Some(Key::Is(*id)),

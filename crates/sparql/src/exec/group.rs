@@ -6,12 +6,12 @@
 
 use hashbrown::HashTable;
 use snowmelt_graph::TermId;
-use spargebra::algebra::AggregateExpression;
 
 use super::rows::{Queue, columns, hash_row};
 use super::spill::Partitions;
 use super::{Boxed, Operator, Result, Run};
 use crate::aggregate::Aggregate;
+use crate::algebra::GroupFunction;
 use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::expr::Expr;
@@ -21,11 +21,18 @@ pub(super) struct Group {
     pub keys: Vec<usize>,
     /// of COUNT(DISTINCT *)
     pub visible: Vec<usize>,
-    pub aggregates: Vec<(AggregateExpression, Option<Expr>)>,
+    pub aggregates: Vec<GroupColumn>,
     /// results may be compared with stored terms
     pub stored: bool,
     pub state: GroupStage,
     pub queue: Queue,
+}
+
+/// An aggregate with its argument.
+pub(super) struct GroupColumn {
+    pub function: GroupFunction,
+    pub is_distinct: bool,
+    pub argument: Option<Expr>,
 }
 
 #[derive(Default)]
@@ -48,16 +55,16 @@ struct Groups {
 const HOMELESS: u32 = u32::MAX;
 
 impl Group {
-    fn groups(&self, run: &Run) -> Result<Groups> {
-        let aggregates =
-            self.aggregates.iter().map(|(a, _)| Ok(Aggregate::new(a)?.held_by(run.memory.held())));
-        let aggregates = aggregates.collect::<Result<_>>()?;
-        Ok(Groups {
+    fn groups(&self, run: &Run) -> Groups {
+        let of = |column: &GroupColumn| {
+            Aggregate::new(&column.function, column.is_distinct).held_by(run.memory.held())
+        };
+        Groups {
             keys: vec![Vec::new(); self.keys.len()],
             hashes: Vec::new(),
             table: HashTable::new(),
-            aggregates,
-        })
+            aggregates: self.aggregates.iter().map(of).collect(),
+        }
     }
 
     /// Takes in a batch; what found no group goes to the files.
@@ -83,14 +90,14 @@ impl Group {
             }
         };
         assert_eq!(numbers.len(), batch.rows, "a group for each row");
-        for (aggregate, (_, expr)) in groups.aggregates.iter_mut().zip(&self.aggregates) {
+        for (aggregate, column) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
             if aggregate.counts_distinct_rows() {
                 let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
-            } else if let Some(expr) = expr {
+            } else if let Some(argument) = &column.argument {
                 let args =
-                    expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
+                    argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
                 aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &args)?;
             } else {
                 aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &[])?;
@@ -117,7 +124,7 @@ impl Group {
     }
 
     fn run_input(&mut self, run: &mut Run) -> Result<()> {
-        let mut groups = self.groups(run)?;
+        let mut groups = self.groups(run);
         if self.keys.is_empty() {
             groups.one();
         }
@@ -151,7 +158,7 @@ impl Group {
             self.state = GroupStage::Done;
             return Ok(());
         };
-        let mut groups = self.groups(run)?;
+        let mut groups = self.groups(run);
         let mut held = run.memory.held();
         while let Some(batch) = file.next()? {
             run.check()?;

@@ -14,7 +14,7 @@
 //! ask for it: the join stops in the middle of a key's matches and goes on there when it is asked
 //! again. If the caller stops, nothing more is read.
 
-use snowmelt_graph::{Index, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId};
+use snowmelt_graph::{AnyIndex, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId};
 
 use super::access::{Key, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
@@ -39,7 +39,7 @@ pub(super) struct LookupJoin {
     pub keep: Vec<u16>,
     pub emit: Vec<u16>,
     pub conditions: Vec<Expr>,
-    pub star: Vec<(Index, Vec<Key>)>,
+    pub star: Vec<(AnyIndex, Vec<Key>)>,
     /// keys per visit, adapted to what they find
     pub chunk: usize,
     /// pulled early, its pages announced
@@ -180,13 +180,13 @@ impl LookupJoin {
     }
 
     fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
-        let mut sets: Vec<(Index, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
+        let mut sets: Vec<(AnyIndex, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
         for (index, key) in &self.star {
             sets.push((*index, sort_keys(key, batch, false).1));
         }
         let slices: Vec<Vec<&[u64]>> =
             sets.iter().map(|(_, cols)| cols.iter().map(|c| &c[..]).collect()).collect();
-        let lookups: Vec<(Index, Keys<'_>)> =
+        let lookups: Vec<(AnyIndex, Keys<'_>)> =
             sets.iter().zip(&slices).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
         run.source.announce(&lookups)
     }

@@ -102,7 +102,7 @@ pub(super) struct Pending {
 
 /// Numbers the distinct rows of some columns; the number of each row, and the first row of each
 /// number.
-fn number(batch: &Batch, cols: &[usize]) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn number(batch: &Batch, cols: &[usize]) -> (Vec<u32>, Vec<u32>) {
     let of = columns(batch, cols);
     let mut table: HashTable<u32> = HashTable::with_capacity(batch.rows.min(1 << 12));
     let mut firsts: Vec<u32> = Vec::new();
@@ -121,6 +121,25 @@ fn number(batch: &Batch, cols: &[usize]) -> (Vec<u32>, Vec<u32>) {
         });
     }
     (numbers, firsts)
+}
+
+/// Rows by their numbers, of which there are so many: those of number g are
+/// `rows[starts[g]..starts[g + 1]]`.
+pub(super) fn grouped(numbers: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0u32; groups + 1];
+    numbers.iter().for_each(|g| starts[*g as usize + 1] += 1);
+    for g in 0..groups {
+        starts[g + 1] += starts[g];
+    }
+    assert_eq!(starts.last().map(|end| *end as usize), Some(numbers.len()), "each row has one number");
+    let mut next = starts.clone();
+    let mut rows = vec![0u32; numbers.len()];
+    for (row, g) in numbers.iter().enumerate() {
+        rows[next[*g as usize] as usize] = row as u32;
+        next[*g as usize] += 1;
+    }
+    debug_assert_eq!(next[..groups], starts[1..], "each number has all of its rows");
+    (rows, starts)
 }
 
 impl Nested {
@@ -151,19 +170,7 @@ impl Nested {
     fn begin(&mut self, batch: Batch, run: &mut Run) {
         assert!(self.current.is_none() && self.pending.is_none(), "one left batch is worked on at a time");
         let (numbers, firsts) = number(&batch, &self.seed);
-        let mut starts = vec![0u32; firsts.len() + 1];
-        numbers.iter().for_each(|g| starts[*g as usize + 1] += 1);
-        for g in 0..firsts.len() {
-            starts[g + 1] += starts[g];
-        }
-        assert_eq!(starts.last().map(|end| *end as usize), Some(batch.rows), "each row has one number");
-        let mut next = starts.clone();
-        let mut rows = vec![0u32; batch.rows];
-        for (row, g) in numbers.iter().enumerate() {
-            rows[next[*g as usize] as usize] = row as u32;
-            next[*g as usize] += 1;
-        }
-        debug_assert_eq!(next[..firsts.len()], starts[1..], "each seed number has all of its rows");
+        let (rows, starts) = grouped(&numbers, firsts.len());
         let mut seed = batch.gather(&self.seed.iter().map(|c| *c as u16).collect::<Vec<_>>(), &firsts);
         // any ids will do: they are only carried through
         seed.cols.push((0..firsts.len() as u64).map(|g| TermId(g + 1)).collect());

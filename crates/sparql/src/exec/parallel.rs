@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use snowmelt_database::meters::Activity;
-use snowmelt_graph::{Index, TermId};
+use snowmelt_graph::{AnyIndex, TermId};
 
 use super::run::Part;
 use super::shared::SharedScan;
@@ -146,6 +146,8 @@ fn constant_key(access: &Access, run: &Run) -> Option<Vec<TermId>> {
 fn is_light(node: &PlanNode) -> bool {
     let light = match &node.op {
         Op::Seed | Op::Context { .. } => return true,
+        // an endpoint is rather asked for many values at once
+        Op::Service { .. } => false,
         Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
         Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
         _ => true,
@@ -157,7 +159,7 @@ fn is_light(node: &PlanNode) -> bool {
 }
 
 /// Cuts the column after a scan's key into ranges of about equally many rows, by exact counts.
-fn cut(index: Index, key: &[TermId], parts: usize, run: &mut Run) -> Result<Option<VecDeque<Part>>> {
+fn cut(index: AnyIndex, key: &[TermId], parts: usize, run: &mut Run) -> Result<Option<VecDeque<Part>>> {
     let total = run.source.count(index, key, None)?;
     let mut ranges = VecDeque::with_capacity(parts);
     let mut from = 0u64;

@@ -1,26 +1,35 @@
 //! Property paths that are no joins: `?`, `*`, `+` and negated sets.
 //!
 //! A path is a relation; [`PathWalk::pairs`] gives, for a sorted set of nodes, the pairs (node,
-//! reached), by one batched look-up per predicate and step. Closures go breadth first over all
-//! start nodes at once, a visited set per start node. Inside a closure duplicates do not count
-//! (SPARQL 1.1, 18.4), outside sequences and alternatives were turned into joins and unions
-//! before.
+//! reached). Inside a closure duplicates do not count (SPARQL 1.1, 18.4), outside sequences and
+//! alternatives were turned into joins and unions before.
 //!
 //! Closures may reach the square of the nodes. So start nodes are taken some at a time:
 //! as many as reach about [`PAIRS`] pairs, and fewer, down to one, when the memory share does
-//! not suffice. Their pairs are given out before the next ones are begun.
+//! not suffice. Their pairs are given out before the next ones are begun, those of a closure
+//! after each of its levels: a reader that has enough stops it.
+//!
+//! A walk begins at the end that is bound. Where both are, it begins at the one with fewer nodes,
+//! and ends when each row has what it seeks; between one node and another it goes from both
+//! (bidirectional search: Pohl, Machine Intelligence 6, 1971).
+
+mod closure;
+mod walk;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowmelt_graph::{Columns, Index, Keys, Matches, TermId};
-use spargebra::algebra::PropertyPathExpression as Path;
+use snowmelt_graph::{Index, TermId};
 
 use super::{Boxed, Operator, Result, Run};
 use crate::QueryError;
+use crate::algebra::PropertyPath as Path;
 use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::plan::{PathEnd, PathGraph, Src};
+use closure::Closure;
+use walk::{Graphs, PathWalk, Reached, WHAT, distinct};
 
 /// The direction in which a path is walked, and its ends in that order.
 #[derive(Clone, Copy)]
@@ -28,6 +37,12 @@ struct Direction {
     forward: bool,
     start: PathEnd,
     goal: PathEnd,
+}
+
+impl Direction {
+    fn turned(self) -> Self {
+        Self { forward: !self.forward, start: self.goal, goal: self.start }
+    }
 }
 
 pub(super) struct PathJoin {
@@ -66,8 +81,11 @@ struct Job {
 /// A job under way.
 struct Walking {
     job: Job,
+    direction: Direction,
     /// sorted, distinct start nodes
     nodes: Vec<TermId>,
+    /// the goal of all rows, where they have one and start at one node
+    only_goal: Option<TermId>,
     #[expect(dead_code, reason = "held for its drop")]
     held: Held,
     /// start nodes that are done, and how many are taken next
@@ -75,6 +93,64 @@ struct Walking {
     some: usize,
     /// the rows by their start nodes; `None`: every row starts everywhere
     starts: Option<Vec<(TermId, u32)>>,
+    /// the start nodes whose closure is under way
+    group: Option<ClosureGroup>,
+    /// Closures that ran out of memory and are walked again for fewer nodes: where their nodes
+    /// end, and how many levels were given out.
+    again: Vec<(usize, usize)>,
+}
+
+impl Walking {
+    /// The start nodes that are under way, or those to take next.
+    fn next_nodes(&self) -> Range<usize> {
+        let most = self.again.last().map_or(self.nodes.len(), |again| again.0);
+        let to = self.group.as_ref().map_or(most.min(self.done + self.some), |group| group.to);
+        assert!(self.done < to, "a walk takes start nodes");
+        self.done..to
+    }
+
+    fn group(&self, run: &Run, nodes: &Range<usize>, zero: bool, told: usize) -> Result<ClosureGroup> {
+        let closure = Closure::new(run, &self.nodes[nodes.clone()], zero)?;
+        let is_each = self.starts.is_some() && self.direction.goal != PathEnd::New;
+        let seeking = is_each.then(|| self.rows(nodes).len());
+        Ok(ClosureGroup { to: nodes.end, closure, level: 0, told, seeking, is_over: false })
+    }
+
+    /// The rows of some start nodes, with these where they have one.
+    fn rows(&self, nodes: &Range<usize>) -> Vec<(Option<TermId>, u32)> {
+        let Some(starts) = &self.starts else {
+            return self.job.rows.iter().map(|row| (None, *row)).collect();
+        };
+        let first = starts.partition_point(|s| s.0 < self.nodes[nodes.start]);
+        let end = starts.partition_point(|s| s.0 <= self.nodes[nodes.end - 1]);
+        starts[first..end].iter().map(|s| (Some(s.0), s.1)).collect()
+    }
+
+    /// All start nodes before this one are done. The next ones are as many as may reach about
+    /// [`PAIRS`] pairs.
+    fn finish(&mut self, to: usize, pairs: usize) {
+        self.done = to;
+        self.again.retain(|again| again.0 > to);
+        self.some = match pairs {
+            n if n > PAIRS => self.some / 2,
+            n if n < PAIRS / 4 => self.some * 4,
+            _ => self.some,
+        }
+        .clamp(1, 1 << 20);
+    }
+}
+
+/// Start nodes whose closure is under way.
+struct ClosureGroup {
+    /// they end here
+    to: usize,
+    closure: Closure,
+    level: usize,
+    /// levels whose pairs were given out
+    told: usize,
+    /// rows that seek one pair each and have not met it; `None` where they seek all
+    seeking: Option<usize>,
+    is_over: bool,
 }
 
 /// Pairs of some start nodes, being emitted.
@@ -88,322 +164,6 @@ struct GivenPairs {
     row: usize,
     /// the next pair of that row; `None` before its first
     pair: Option<usize>,
-}
-
-/// The graphs a walk sees.
-#[derive(Clone)]
-enum Graphs {
-    Any,
-    One(TermId),
-    Some(Vec<TermId>),
-}
-
-impl Graphs {
-    fn has(&self, g: u64) -> bool {
-        match self {
-            Self::Any => true,
-            Self::One(id) => id.0 == g,
-            Self::Some(list) => list.iter().any(|id| id.0 == g),
-        }
-    }
-}
-
-/// Pairs of the number of a start node and a node it reaches, and their memory.
-struct Reached {
-    list: Vec<(u32, TermId)>,
-    held: Held,
-}
-
-impl Reached {
-    const BYTES: usize = size_of::<(u32, TermId)>();
-
-    fn push(&mut self, start: u32, reached: TermId) -> Result<()> {
-        if self.list.len() == self.list.capacity() {
-            let more = self.list.len().max(256);
-            self.held.set((self.list.len() + more) * Self::BYTES, WHAT)?;
-            self.list.reserve_exact(more);
-        }
-        self.list.push((start, reached));
-        Ok(())
-    }
-
-    fn sort(&mut self) {
-        self.list.sort_unstable();
-        self.list.dedup();
-    }
-
-    /// The nodes that one start node reaches; the list must be sorted.
-    fn reached_from(&self, start: u32) -> impl Iterator<Item = TermId> {
-        let first = self.list.partition_point(|p| p.0 < start);
-        self.list[first..].iter().take_while(move |p| p.0 == start).map(|p| p.1)
-    }
-}
-
-/// Rows that were looked up, and their memory.
-struct Neighbours {
-    matches: Matches,
-    #[expect(dead_code, reason = "held for its drop")]
-    held: Held,
-}
-
-struct PathWalk<'a> {
-    run: &'a mut Run,
-    graphs: &'a Graphs,
-}
-
-const WHAT: &str = "property path";
-
-impl PathWalk<'_> {
-    fn no_pairs(&self) -> Reached {
-        Reached { list: Vec::new(), held: self.run.memory.held() }
-    }
-
-    /// For each of the sorted, distinct nodes, what the path reaches from it (`forward`) or
-    /// what reaches it.
-    fn pairs(&mut self, path: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
-        debug_assert!(nodes.is_sorted_by(|a, b| a < b), "start nodes are sorted and distinct");
-        self.run.check()?;
-        match path {
-            Path::NamedNode(p) => match self.predicate(p)? {
-                Some(p) => self.edges(p, nodes, forward),
-                None => Ok(self.no_pairs()),
-            },
-            Path::Reverse(p) => self.pairs(p, nodes, !forward),
-            Path::Sequence(a, b) => {
-                let (first, second) = if forward { (a, b) } else { (b, a) };
-                self.sequence(first, second, nodes, forward)
-            }
-            Path::Alternative(a, b) => {
-                let mut pairs = self.pairs(a, nodes, forward)?;
-                for (start, reached) in self.pairs(b, nodes, forward)?.list {
-                    pairs.push(start, reached)?;
-                }
-                Ok(pairs)
-            }
-            Path::ZeroOrOne(p) => {
-                let mut pairs = self.pairs(p, nodes, forward)?;
-                for (i, node) in nodes.iter().enumerate() {
-                    pairs.push(i as u32, *node)?;
-                }
-                pairs.sort();
-                Ok(pairs)
-            }
-            Path::ZeroOrMore(p) => self.closure(p, nodes, forward, true),
-            Path::OneOrMore(p) => self.closure(p, nodes, forward, false),
-            Path::NegatedPropertySet(not) => self.others(not, nodes, forward),
-        }
-    }
-
-    fn sequence(&mut self, first: &Path, second: &Path, nodes: &[TermId], forward: bool) -> Result<Reached> {
-        let near = self.pairs(first, nodes, forward)?;
-        let mut held = self.run.memory.held();
-        held.set(near.list.len() * 8, WHAT)?;
-        let middle = distinct(near.list.iter().map(|p| p.1));
-        let mut far = self.pairs(second, &middle, forward)?;
-        far.sort();
-        let mut pairs = self.no_pairs();
-        for (i, (start, node)) in near.list.iter().enumerate() {
-            if i % 1024 == 0 {
-                self.run.check()?;
-            }
-            let at = middle.binary_search(node).expect("a node in the middle") as u32;
-            for reached in far.reached_from(at) {
-                pairs.push(*start, reached)?;
-            }
-        }
-        Ok(pairs)
-    }
-
-    fn predicate(&mut self, p: &spargebra::term::NamedNode) -> Result<Option<TermId>> {
-        let term = crate::text::parameter::iri_const(p);
-        let ground = crate::text::parameter::ground(&term, &self.run.query.params);
-        Ok(self.run.source.resolve_constants(std::slice::from_ref(ground), &self.run.limits)?[0])
-    }
-
-    fn edges(&mut self, p: TermId, nodes: &[TermId], forward: bool) -> Result<Reached> {
-        let index = if forward { Index::Psog } else { Index::Posg };
-        let (ps, ns) = (vec![p.0; nodes.len()], nodes.iter().map(|n| n.0).collect::<Vec<_>>());
-        let Neighbours { matches, .. } = &self.look(index, &[&ps, &ns], 0b11)?;
-        let mut pairs = self.no_pairs();
-        for (i, key) in matches.key.iter().enumerate() {
-            if self.graphs.has(matches.cols[1][i]) {
-                pairs.push(*key, TermId(matches.cols[0][i]))?;
-            }
-        }
-        Ok(pairs)
-    }
-
-    fn look(&mut self, index: Index, keys: &[&[u64]], wanted: u8) -> Result<Neighbours> {
-        debug_assert!(keys.iter().all(|column| column.is_sorted()), "keys of a look-up ascend");
-        let mut lookup = self.run.source.lookup(index, Keys::new(keys, None));
-        let mut matches = Matches::with_wanted(index.arity(), keys.len(), wanted);
-        let mut held = self.run.memory.held();
-        // what grows by doubling has up to twice its rows
-        let row = 2 * (4 + 8 * wanted.count_ones() as usize);
-        while self.run.source.lookup_next(&mut lookup, &mut matches, 1 << 16)? {
-            self.run.check()?;
-            held.set(matches.key.len() * row, WHAT)?;
-        }
-        Ok(Neighbours { matches, held })
-    }
-
-    /// Edges under any predicate but these.
-    fn others(
-        &mut self,
-        not: &[spargebra::term::NamedNode],
-        nodes: &[TermId],
-        forward: bool,
-    ) -> Result<Reached> {
-        let mut excluded = Vec::with_capacity(not.len());
-        for p in not {
-            excluded.extend(self.predicate(p)?.map(|id| id.0));
-        }
-        let ns: Vec<u64> = nodes.iter().map(|n| n.0).collect();
-        let found = self.look(if forward { Index::Sp } else { Index::Op }, &[&ns], 1)?.matches;
-        let mut held = self.run.memory.held();
-        held.set(found.key.len() * 28, WHAT)?;
-        let mut by_predicate: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
-        for (k, p) in found.key.iter().zip(&found.cols[0]) {
-            if !excluded.contains(p) {
-                by_predicate.entry(*p).or_default().push(*k);
-            }
-        }
-        let mut pairs = self.no_pairs();
-        for (p, keys) in by_predicate {
-            let some: Vec<TermId> = keys.iter().map(|k| nodes[*k as usize]).collect();
-            for (i, reached) in self.edges(TermId(p), &some, forward)?.list {
-                pairs.push(keys[i as usize], reached)?;
-            }
-        }
-        Ok(pairs)
-    }
-
-    fn closure(&mut self, path: &Path, nodes: &[TermId], forward: bool, zero: bool) -> Result<Reached> {
-        let mut reached: FxHashSet<(u32, TermId)> = FxHashSet::default();
-        let mut held = self.run.memory.held();
-        let mut frontier = self.no_pairs();
-        for (i, node) in nodes.iter().enumerate() {
-            frontier.push(i as u32, *node)?;
-        }
-        if zero {
-            held.set(nodes.len() * 40, WHAT)?;
-            reached.extend(&frontier.list);
-        }
-        while !frontier.list.is_empty() {
-            // by node, so that the edges of some nodes at a time do
-            frontier.list.sort_unstable_by_key(|p| p.1);
-            let mut grown = self.no_pairs();
-            let mut done = 0;
-            let mut some = 1 << 16;
-            while done < frontier.list.len() {
-                let part = &frontier.list[done..];
-                let part = &part[..whole_nodes(part, some)];
-                assert!(!part.is_empty(), "each step of a closure takes nodes");
-                let at = distinct(part.iter().map(|p| p.1));
-                let mut edges = match self.pairs(path, &at, forward) {
-                    Err(QueryError::Memory { .. }) if at.len() > 1 => {
-                        let half = at[at.len() / 2 - 1];
-                        some = part.partition_point(|p| p.1 <= half);
-                        assert!(some < part.len(), "a step that had no memory is tried with fewer nodes");
-                        continue;
-                    }
-                    edges => edges?,
-                };
-                edges.sort();
-                for (start, node) in part {
-                    let from = at.binary_search(node).expect("nodes of the frontier") as u32;
-                    for t in edges.reached_from(from) {
-                        if reached.len() == reached.capacity() {
-                            self.run.check()?;
-                            // while it grows, the old table is there, too
-                            let most = 2 * reached.capacity().max(64);
-                            held.set((most + reached.capacity()) * 17, WHAT)?;
-                        }
-                        if reached.insert((*start, t)) {
-                            grown.push(*start, t)?;
-                        }
-                    }
-                }
-                self.run.check()?;
-                done += part.len();
-            }
-            frontier = grown;
-        }
-        let mut pairs = self.no_pairs();
-        pairs.held.set(reached.len() * Reached::BYTES, WHAT)?;
-        pairs.list.reserve_exact(reached.len());
-        pairs.list.extend(reached);
-        pairs.list.sort_unstable();
-        Ok(pairs)
-    }
-
-    /// Between two variables zero steps start only at nodes of the graph (SPARQL 1.1, 18.4).
-    /// Removes the pairs of start nodes that a join bound to other terms. A start node that reaches
-    /// another node is a node of the graph.
-    fn only_nodes(&mut self, nodes: &[TermId], pairs: &mut Reached) -> Result<()> {
-        let pairs = &mut pairs.list;
-        let mut doubtful: Vec<bool> = vec![false; nodes.len()];
-        pairs.iter().for_each(|(n, t)| doubtful[*n as usize] |= nodes[*n as usize] == *t);
-        pairs.iter().for_each(|(n, t)| doubtful[*n as usize] &= nodes[*n as usize] == *t);
-        let asked: Vec<u32> = (0..nodes.len() as u32).filter(|n| doubtful[*n as usize]).collect();
-        if asked.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<TermId> = asked.iter().map(|n| nodes[*n as usize]).collect();
-        for forward in [true, false] {
-            for (i, _) in self.others(&[], &ids, forward)?.list {
-                doubtful[asked[i as usize] as usize] = false;
-            }
-        }
-        pairs.retain(|(n, _)| !doubtful[*n as usize]);
-        Ok(())
-    }
-
-    /// All subjects and objects.
-    fn nodes(&mut self) -> Result<Vec<TermId>> {
-        let mut scan = self.run.source.scan(Index::Psog, &[], None);
-        let mut nodes: FxHashSet<u64> = FxHashSet::default();
-        let mut held = self.run.memory.held();
-        loop {
-            self.run.check()?;
-            // and once more as a list
-            held.set(nodes.capacity() * 9 + nodes.len() * 8, WHAT)?;
-            let mut columns = Columns::with_wanted(4, 0b1110);
-            if !self.run.source.scan_next(&mut scan, &mut columns, 1 << 16)? {
-                break;
-            }
-            for i in (0..columns.rows).filter(|i| self.graphs.has(columns.cols[3][*i])) {
-                nodes.insert(columns.cols[1][i]);
-                nodes.insert(columns.cols[2][i]);
-            }
-        }
-        Ok(distinct(nodes.into_iter().map(TermId)))
-    }
-}
-
-/// The number of pairs to take from the front: about `some`, but all pairs of a node or none. The
-/// pairs are sorted by node.
-fn whole_nodes(pairs: &[(u32, TermId)], some: usize) -> usize {
-    let last = pairs[some.clamp(1, pairs.len()) - 1].1;
-    pairs.partition_point(|p| p.1 <= last)
-}
-
-/// Whether a path may have no steps.
-fn may_be_empty(path: &Path) -> bool {
-    match path {
-        Path::ZeroOrOne(_) | Path::ZeroOrMore(_) => true,
-        Path::Sequence(a, b) => may_be_empty(a) && may_be_empty(b),
-        Path::Alternative(a, b) => may_be_empty(a) || may_be_empty(b),
-        Path::Reverse(p) | Path::OneOrMore(p) => may_be_empty(p),
-        Path::NamedNode(_) | Path::NegatedPropertySet(_) => false,
-    }
-}
-
-fn distinct(ids: impl Iterator<Item = TermId>) -> Vec<TermId> {
-    let mut list: Vec<TermId> = ids.collect();
-    list.sort_unstable();
-    list.dedup();
-    list
 }
 
 impl PathJoin {
@@ -470,7 +230,7 @@ impl PathJoin {
     /// need no edge.
     fn existing(&self, run: &mut Run, mut graphs: Vec<TermId>) -> Result<Vec<TermId>> {
         let is_const = |end: PathEnd| matches!(end, PathEnd::Is(Src::Const(_) | Src::Fixed(_)));
-        if (is_const(self.from) || is_const(self.to)) && may_be_empty(&self.path) {
+        if (is_const(self.from) || is_const(self.to)) && self.path.may_be_empty() {
             let mut known = Vec::with_capacity(graphs.len());
             for graph in graphs {
                 run.check()?;
@@ -483,11 +243,30 @@ impl PathJoin {
         Ok(graphs)
     }
 
+    /// The direction of the rows of a job: of two bound ends from the one with fewer nodes. With
+    /// the nodes at its goal, where they are known.
+    fn direction_of(&self, run: &mut Run, batch: &Batch, job: &Job) -> (Direction, Vec<TermId>) {
+        let direction = self.direction();
+        if direction.goal == PathEnd::New {
+            return (direction, Vec::new());
+        }
+        let mut nodes =
+            |end| distinct(job.rows.iter().filter_map(|row| Self::end(run, end, batch, *row as usize)));
+        let (starts, goals) = (nodes(direction.start), nodes(direction.goal));
+        if !goals.is_empty() && goals.len() < starts.len() {
+            (direction.turned(), starts)
+        } else {
+            (direction, goals)
+        }
+    }
+
     fn begin(&self, run: &mut Run, batch: &Batch, job: Job) -> Result<Walking> {
-        let start = self.direction().start;
+        let (direction, goals) = self.direction_of(run, batch, &job);
+        let start = direction.start;
         let mut starts = None;
         let nodes = if start == PathEnd::New {
-            PathWalk { run, graphs: &job.graphs }.nodes()?
+            let mut walk = PathWalk { run, graphs: &job.graphs };
+            if self.path.may_be_empty() { walk.nodes()? } else { walk.firsts(&self.path, direction.forward)? }
         } else {
             let mut list: Vec<(TermId, u32)> = Vec::with_capacity(job.rows.len());
             for row in &job.rows {
@@ -498,68 +277,177 @@ impl PathJoin {
             starts = Some(list);
             nodes
         };
+        let only_goal = match goals[..] {
+            [goal] if nodes.len() == 1 => Some(goal),
+            _ => None,
+        };
         let mut held = run.memory.held();
         held.set(nodes.len() * 8 + starts.as_ref().map_or(0, |s| s.len() * 16), WHAT)?;
-        Ok(Walking { job, nodes, held, done: 0, some: FIRST_NODES, starts })
+        Ok(Walking {
+            job,
+            direction,
+            nodes,
+            only_goal,
+            held,
+            done: 0,
+            some: FIRST_NODES,
+            starts,
+            group: None,
+            again: Vec::new(),
+        })
     }
 
-    /// The pairs of the next start nodes; fewer nodes when the memory does not suffice for
-    /// more.
+    /// The pairs of the next start nodes, or of the next level of their closure.
     fn walk(&self, run: &mut Run, walking: &mut Walking) -> Result<GivenPairs> {
-        let direction = self.direction();
-        let from = walking.done;
-        loop {
-            let to = (from + walking.some).min(walking.nodes.len());
-            assert!(from < to, "a walk takes start nodes");
-            let nodes = &walking.nodes[from..to];
-            let pairs = self.pairs_of(run, &walking.job.graphs, nodes, direction);
-            let (pairs, held) = match pairs {
-                Err(QueryError::Memory { .. }) if to - from > 1 => {
-                    walking.some = (to - from) / 2;
-                    continue;
-                }
-                pairs => pairs?,
-            };
-            walking.done = to;
-            walking.some = match pairs.len() {
-                n if n > PAIRS => walking.some / 2,
-                n if n < PAIRS / 4 => walking.some * 4,
-                _ => walking.some,
-            }
-            .clamp(1, 1 << 20);
-            let rows = match &walking.starts {
-                None => walking.job.rows.iter().map(|row| (None, *row)).collect(),
-                Some(starts) => {
-                    let first = starts.partition_point(|s| s.0 < walking.nodes[from]);
-                    let end = starts.partition_point(|s| s.0 <= walking.nodes[to - 1]);
-                    starts[first..end].iter().map(|s| (Some(s.0), s.1)).collect()
-                }
-            };
-            return Ok(GivenPairs { pairs, held, rows, row: 0, pair: None });
+        let (step, zero) = match &self.path {
+            Path::ZeroOrMore(step) => (step, true),
+            Path::OneOrMore(step) => (step, false),
+            path => return self.walk_whole(run, walking, path),
+        };
+        match walking.only_goal {
+            Some(goal) => self.meet(run, walking, step, zero, goal),
+            None => self.walk_level(run, walking, step, zero),
         }
     }
 
-    /// Start and end of all pairs of some start nodes, sorted.
-    fn pairs_of(
+    /// Fewer nodes when the memory does not suffice for more.
+    fn walk_whole(&self, run: &mut Run, walking: &mut Walking, path: &Path) -> Result<GivenPairs> {
+        loop {
+            let nodes = walking.next_nodes();
+            let mut walk = PathWalk { run, graphs: &walking.job.graphs };
+            let pairs = walk.pairs(path, &walking.nodes[nodes.clone()], walking.direction.forward);
+            let given = match pairs.and_then(|pairs| self.given(run, walking, &nodes, pairs)) {
+                Err(QueryError::Memory { .. }) if nodes.len() > 1 => {
+                    walking.some = nodes.len() / 2;
+                    continue;
+                }
+                given => given?,
+            };
+            walking.finish(nodes.end, given.pairs.len());
+            return Ok(given);
+        }
+    }
+
+    /// The next level of a closure. Where the memory does not suffice it is begun anew with half of
+    /// its nodes, and levels that were given out are passed over.
+    fn walk_level(
         &self,
         run: &mut Run,
-        graphs: &Graphs,
-        nodes: &[TermId],
-        direction: Direction,
-    ) -> Result<(Vec<(TermId, TermId)>, Held)> {
-        let Direction { forward, start, goal } = direction;
-        let mut walk = PathWalk { run, graphs };
-        let mut pairs = walk.pairs(&self.path, nodes, forward)?;
+        walking: &mut Walking,
+        step: &Path,
+        zero: bool,
+    ) -> Result<GivenPairs> {
+        loop {
+            let nodes = walking.next_nodes();
+            let mut told = walking.again.last().map_or(0, |again| again.1);
+            let group = match walking.group.take() {
+                Some(group) => Ok(group),
+                None => walking.group(run, &nodes, zero, told),
+            };
+            let level = group.and_then(|mut group| {
+                told = group.told;
+                let given = self.next_level(run, walking, &nodes, &mut group, step, zero)?;
+                Ok((given, group))
+            });
+            match level {
+                Err(QueryError::Memory { .. }) if nodes.len() > 1 => {
+                    walking.again.push((nodes.end, told));
+                    walking.some = nodes.len() / 2;
+                }
+                Err(e) => return Err(e),
+                Ok((given, group)) => {
+                    if group.is_over {
+                        walking.finish(nodes.end, group.closure.len());
+                    } else {
+                        walking.group = Some(group);
+                    }
+                    return Ok(given);
+                }
+            }
+        }
+    }
+
+    fn next_level(
+        &self,
+        run: &mut Run,
+        walking: &Walking,
+        nodes: &Range<usize>,
+        group: &mut ClosureGroup,
+        step: &Path,
+        zero: bool,
+    ) -> Result<GivenPairs> {
+        let mut pairs = Reached::none(run);
+        group.is_over = group.seeking == Some(0);
+        while !group.is_over && pairs.list.is_empty() {
+            let mut walk = PathWalk { run, graphs: &walking.job.graphs };
+            group.is_over = !group.closure.grow(&mut walk, step, walking.direction.forward)?;
+            group.level += 1;
+            if group.level > group.told {
+                group.told = group.level;
+                if zero && group.level == 1 {
+                    let mut starts = walking.nodes[nodes.clone()].iter().zip(0..);
+                    starts.try_for_each(|(node, i)| pairs.push(i, *node))?;
+                }
+                group.closure.news().iter().try_for_each(|(start, node)| pairs.push(*start, *node))?;
+            }
+        }
+        self.given(run, walking, nodes, pairs)
+    }
+
+    /// Whether one node reaches another: the smaller frontier goes on.
+    fn meet(
+        &self,
+        run: &mut Run,
+        walking: &mut Walking,
+        step: &Path,
+        zero: bool,
+        goal: TermId,
+    ) -> Result<GivenPairs> {
+        let ends = [walking.nodes[0], goal];
+        let [mut near, mut far] =
+            [Closure::new(run, &ends[..1], zero)?, Closure::new(run, &ends[1..], zero)?];
+        let mut met = zero && ends[0] == ends[1];
+        let mut walk = PathWalk { run, graphs: &walking.job.graphs };
+        while !met {
+            let is_near = near.news().len() <= far.news().len();
+            let (this, other, sought) =
+                if is_near { (&mut near, &far, ends[1]) } else { (&mut far, &near, ends[0]) };
+            if !this.grow(&mut walk, step, walking.direction.forward == is_near)? {
+                break;
+            }
+            met = this.news().iter().any(|(_, node)| *node == sought || other.has(0, *node));
+        }
+        drop((near, far));
+        let mut pairs = Reached::none(run);
+        if met {
+            pairs.push(0, goal)?;
+        }
+        let given = self.given(run, walking, &(0..1), pairs)?;
+        walking.finish(1, 1);
+        Ok(given)
+    }
+
+    /// Start and end of all pairs of some start nodes, sorted, with the rows of these.
+    fn given(
+        &self,
+        run: &mut Run,
+        walking: &Walking,
+        nodes: &Range<usize>,
+        mut pairs: Reached,
+    ) -> Result<GivenPairs> {
+        let Direction { start, goal, .. } = walking.direction;
+        let some = &walking.nodes[nodes.clone()];
         let variable = |end| matches!(end, PathEnd::Is(Src::Col(_)));
-        if variable(start) && (variable(goal) || goal == PathEnd::New) {
-            walk.only_nodes(nodes, &mut pairs)?;
+        if self.path.may_be_empty() && variable(start) && (variable(goal) || goal == PathEnd::New) {
+            PathWalk { run, graphs: &walking.job.graphs }.only_nodes(some, &mut pairs)?;
         }
         let mut held = run.memory.held();
         held.set(pairs.list.len() * 16, WHAT)?;
         let mut given: Vec<(TermId, TermId)> = Vec::with_capacity(pairs.list.len());
-        given.extend(pairs.list.into_iter().map(|(n, t)| (nodes[n as usize], t)));
+        given.extend(pairs.list.into_iter().map(|(n, t)| (some[n as usize], t)));
         given.sort_unstable();
-        Ok((given, held))
+        let rows = if given.is_empty() { Vec::new() } else { walking.rows(nodes) };
+        Ok(GivenPairs { pairs: given, held, rows, row: 0, pair: None })
     }
 
     /// The next batch of what is being given out; `None` when that is all.
@@ -567,10 +455,11 @@ impl PathJoin {
         &self,
         run: &mut Run,
         batch: &Batch,
+        direction: Direction,
         name: Option<TermId>,
         given: &mut GivenPairs,
     ) -> Result<Option<Batch>> {
-        let Direction { forward, goal, .. } = self.direction();
+        let Direction { forward, goal, .. } = direction;
         let (mut left, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         while let Some((of, row)) = given.rows.get(given.row)
             && left.len() < run.query.batch.most
@@ -620,8 +509,12 @@ impl PathJoin {
     fn step(&self, run: &mut Run, state: &mut PathState) -> Result<Option<Batch>> {
         loop {
             run.check()?;
-            if let (Some(given), Some(walking)) = (&mut state.given, &state.walking) {
-                if let Some(out) = self.give(run, &state.batch, walking.job.name, given)? {
+            if let (Some(given), Some(walking)) = (&mut state.given, &mut state.walking) {
+                let out = self.give(run, &state.batch, walking.direction, walking.job.name, given)?;
+                if let Some(out) = out {
+                    if let Some(ClosureGroup { seeking: Some(rows), .. }) = &mut walking.group {
+                        *rows -= out.rows;
+                    }
                     return Ok(Some(out));
                 }
                 state.given = None;

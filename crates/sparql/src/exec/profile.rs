@@ -1,6 +1,7 @@
 //! EXPLAIN ANALYZE: measurements of each operator. Operators are wrapped only on request. Each
 //! thread of a query counts for itself; its counts are added to the total when it ends.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use snowmelt_database::meters::Activity;
@@ -8,6 +9,7 @@ use snowmelt_database::meters::Activity;
 use super::shared::SharedNote;
 use super::{Boxed, Operator, Result, Run};
 use crate::exec::Batch;
+use crate::remote::RemoteUse;
 
 /// Counters of one operator, all threads together; time and meters include its inputs.
 #[derive(Clone, Default, Debug)]
@@ -22,6 +24,15 @@ pub(crate) struct Counters {
     pub threads: usize,
     /// of a scan that is shared
     pub shared: Option<SharedNote>,
+    /// by endpoint
+    pub remote: BTreeMap<String, RemoteUse>,
+}
+
+impl Counters {
+    /// Counts an answer of an endpoint.
+    pub fn asked(&mut self, endpoint: &str, used: RemoteUse) {
+        *self.remote.entry(endpoint.to_owned()).or_default() += used;
+    }
 }
 
 /// Counters by operator id.
@@ -45,6 +56,7 @@ impl Profile {
             of.time += more.time;
             of.activity += more.activity;
             of.shared = of.shared.or(more.shared);
+            more.remote.iter().for_each(|(endpoint, used)| of.asked(endpoint, *used));
         }
     }
 }

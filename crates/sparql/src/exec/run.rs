@@ -2,27 +2,28 @@
 //!
 //! A query has one worker, and one more for each thread that a pipeline is forked to.
 
-use std::convert::Infallible;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use oxsdatatypes::DateTime;
 use rustc_hash::FxHashMap;
+use snowmelt_database::Account;
 use snowmelt_database::meters::Activity;
-use snowmelt_graph::{GraphError, Index, Keys, TermId};
-use spargebra::algebra::Expression;
+use snowmelt_graph::{AnyIndex, GraphError, Keys, TermId};
 
 use super::shared::{SharedScan, SharedScans};
 use super::source::GraphSource;
 use super::{Profile, Result};
-use crate::algebra::{Algebra, Const, Var, map};
+use crate::algebra::consts::{GroundTerm, ground};
+use crate::algebra::{Algebra, Const, Expression, Var};
 use crate::bounds::{Active, Held, Limits, MemoryShare};
 use crate::error::QueryError;
 use crate::exec::Batch;
 use crate::expr::{Expr, compile};
-use crate::functions::{KeptPatterns, Patterns};
+use crate::functions::{CustomFunctions, KeptPatterns, Patterns};
 use crate::plan::Plan;
-use crate::text::parameter::{ConstTerm, GroundTerm, ground, iri_const, literal_const};
+use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
 use crate::value::{LocalTerms, TermBounds, Terms};
 
 /// Most bytes of decoded terms a worker keeps.
@@ -138,16 +139,29 @@ pub(crate) struct RunningQuery {
     /// threads it may use
     pub threads: usize,
     pub now: DateTime,
+    /// of the program
+    pub functions: Arc<CustomFunctions>,
+    /// functions that are not there
+    pub warnings: Vec<String>,
+    /// the same query on the same data may give something else
+    pub is_volatile: bool,
     /// bytes of the longest term
     pub longest: usize,
     pub locals: Arc<LocalTerms>,
+    /// endpoints elsewhere; none: none may be asked
+    pub remote: Option<Arc<dyn RemoteEndpoints>>,
+    /// how long those may be waited for
+    pub remote_wait: Option<Arc<RemoteWait>>,
+    /// lent while it waits for one
+    pub slot: Option<Arc<dyn QuerySlot>>,
+    /// where its waits are shown
+    pub account: Option<Arc<Account>>,
     /// the engine's: patterns compiled before, and scans under way that others can join
     pub kept_patterns: Arc<KeptPatterns>,
     pub shared_scans: Arc<SharedScans>,
     #[expect(dead_code, reason = "held for its drop")]
     pub batches: Held,
     /// its place among the queries under way
-    #[expect(dead_code, reason = "held for its drop")]
     pub active: Active,
 }
 
@@ -161,7 +175,7 @@ impl RunningQuery {
         self.consts[c.0 as usize]
     }
 
-    pub fn constant_term(&self, c: Const) -> &GroundTerm {
+    pub fn constant_term(&self, c: Const) -> Cow<'_, GroundTerm> {
         ground(&self.algebra.consts[c.0 as usize], &self.params)
     }
 }
@@ -185,7 +199,7 @@ pub(crate) struct Run {
     /// what right sides are being evaluated for, by their row numbers' variables
     pub contexts: FxHashMap<Var, Batch>,
     /// keys of scans that are known before anything runs
-    pub constant_keys: Vec<(Index, Vec<u64>)>,
+    pub constant_keys: Vec<(AnyIndex, Vec<u64>)>,
     pub profile: Option<Profile>,
 }
 
@@ -275,7 +289,7 @@ impl Run {
         }
         let columns: Vec<Vec<&[u64]>> =
             keys.iter().map(|(_, key)| key.iter().map(std::slice::from_ref).collect()).collect();
-        let lookups: Vec<(Index, Keys<'_>)> =
+        let lookups: Vec<(AnyIndex, Keys<'_>)> =
             keys.iter().zip(&columns).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
         self.source.announce(&lookups)
     }
@@ -287,42 +301,15 @@ impl Run {
     /// The id of a constant in results: stored, inline or local.
     pub fn constant_or_local(&mut self, c: Const) -> TermId {
         self.constant(c)
-            .unwrap_or_else(|| self.terms.intern(super::source::term_ref(self.query.constant_term(c))))
+            .unwrap_or_else(|| self.terms.intern(super::source::term_ref(&self.query.constant_term(c))))
     }
 
     /// An expression with the query's own constants, compiled for these columns.
     pub fn compile(&mut self, expr: &Expression, vars: &[Var]) -> Result<Expr> {
         let query = &self.query;
-        let own = if query.params.is_empty() { None } else { Some(fill(expr, &query.params)) };
-        let slot = |name: &spargebra::term::Variable| {
-            let var = query.algebra.var(name)?;
-            vars.iter().position(|v| *v == var)
-        };
-        let expr = own.as_ref().unwrap_or(expr);
-        let session = &mut self.source.session;
-        Ok(compile(expr, &slot, &mut self.terms, session, &mut self.patterns)?)
-    }
-}
-
-/// Puts the parameters in the place of their placeholders.
-pub(crate) fn fill(expr: &Expression, params: &[GroundTerm]) -> Expression {
-    let filled = map(expr, &mut |e| {
-        let param = match &e {
-            Expression::NamedNode(n) => iri_const(n),
-            Expression::Literal(l) => literal_const(l),
-            _ => return Ok::<_, Infallible>(e),
-        };
-        Ok(match param {
-            ConstTerm::Fixed(_) => e,
-            ConstTerm::Param(n) => match &params[n as usize] {
-                GroundTerm::Iri(iri) => Expression::NamedNode(iri.clone()),
-                GroundTerm::Literal(literal) => Expression::Literal(literal.clone()),
-            },
-        })
-    });
-    match filled {
-        Ok(e) => e,
-        Err(never) => match never {},
+        let slot = |var: Var| vars.iter().position(|v| *v == var);
+        let (params, functions, session) = (&query.params, &query.functions, &mut self.source.session);
+        Ok(compile(expr, &slot, params, &mut self.terms, session, &mut self.patterns, functions)?)
     }
 }
 

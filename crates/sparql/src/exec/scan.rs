@@ -1,10 +1,10 @@
-//! Index scan: the rows under constant leading columns, in index order; or piece after piece of
+//! AnyIndex scan: the rows under constant leading columns, in index order; or piece after piece of
 //! a scan that is shared.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use snowmelt_graph::{Columns, Index, Scan, TermId};
+use snowmelt_graph::{AnyIndex, Columns, Scan, TermId};
 
 use super::access::{ResolvedVisit, ids, ids_at, ranges};
 use super::run::Part;
@@ -67,7 +67,7 @@ impl IndexScan {
     }
 
     /// The key of its rows, where these are few: the rows under two or more columns.
-    pub fn constant_key(&self) -> Option<(Index, Vec<u64>)> {
+    pub fn constant_key(&self) -> Option<(AnyIndex, Vec<u64>)> {
         let visit = self.visit.as_ref()?;
         (self.key.len() > 1).then(|| (visit.index, self.key.iter().map(|id| id.0).collect()))
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use snowmelt_graph::{Index, Scan, ScanPieces, TermId};
+use snowmelt_graph::{AnyIndex, Scan, ScanPieces, TermId};
 
 use super::source::GraphSource;
 use super::{Result, Run};
@@ -28,7 +28,7 @@ const PIECE_LEAVES: usize = 64;
 
 /// A scan under way that is handed out in pieces.
 pub(crate) struct SharedScan {
-    index: Index,
+    index: AnyIndex,
     prefix: Vec<TermId>,
     pieces: ScanPieces,
     /// for `--analyze`
@@ -60,7 +60,7 @@ impl SharedScans {
 
     /// Begins a scan of the rows under a prefix, at the position of another scan if it can join
     /// one.
-    fn begin(&self, index: Index, prefix: &[TermId], run: &mut Run) -> Result<Arc<SharedScan>> {
+    fn begin(&self, index: AnyIndex, prefix: &[TermId], run: &mut Run) -> Result<Arc<SharedScan>> {
         let session = &mut run.source.session;
         let mut under_way = self.under_way.lock();
         under_way.retain(|scan| scan.strong_count() > 0);
@@ -95,20 +95,20 @@ impl SharedScans {
 
 impl SharedScan {
     /// Whether it has leaves to hand out that a scan of the rows under a prefix may want.
-    fn meets(&self, index: Index, prefix: &[TermId]) -> bool {
+    fn meets(&self, index: AnyIndex, prefix: &[TermId]) -> bool {
         let of_one = self.prefix.iter().zip(prefix).all(|(mine, theirs)| mine == theirs);
         self.index == index && of_one && self.pieces.place().is_some()
     }
 
     /// A shared scan of the rows under a prefix, if there are enough of them that are not in
     /// memory.
-    pub fn begin(index: Index, prefix: &[TermId], run: &mut Run) -> Result<Option<Arc<SharedScan>>> {
+    pub fn begin(index: AnyIndex, prefix: &[TermId], run: &mut Run) -> Result<Option<Arc<SharedScan>>> {
         let session = &run.source.session;
         let (pages, resident) = session.residency(index);
         if 10 * resident >= 9 * pages {
             return Ok(None);
         }
-        let Some(tree) = session.state().index(index) else { return Ok(None) };
+        let Some(tree) = session.state().any_index(index) else { return Ok(None) };
         let rows_per_leaf = tree.rows() as f64 / tree.leaves().max(1) as f64;
         let rows = run.source.count(index, prefix, None)? as f64;
         if rows < LEAST_LEAVES * rows_per_leaf {

@@ -1,13 +1,13 @@
 //! The graph, as a query sees it: the one place that names session calls.
 
 use snowmelt_graph::{
-    Columns, Index, Keys, Levels, Lookup, LookupWay, Matches, MergeKeys, MergeWay, Scan, Session, TermId,
+    AnyIndex, Columns, Keys, Levels, Lookup, LookupWay, Matches, MergeKeys, MergeWay, Scan, Session, TermId,
     TermRef,
 };
 
+use crate::algebra::consts::GroundTerm;
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::text::parameter::GroundTerm;
 
 /// Constants looked up between two checks of the limits.
 const RESOLVED_TOGETHER: usize = 4096;
@@ -29,14 +29,14 @@ impl GraphSource {
 
     pub fn count(
         &mut self,
-        index: Index,
+        index: impl Into<AnyIndex>,
         prefix: &[TermId],
         range: Option<(u64, u64)>,
     ) -> Result<u64, QueryError> {
         Ok(self.session.count(index, prefix, range)?)
     }
 
-    pub fn scan(&self, index: Index, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
+    pub fn scan(&self, index: impl Into<AnyIndex>, prefix: &[TermId], range: Option<(u64, u64)>) -> Scan {
         self.session.scan(index, prefix, range)
     }
 
@@ -49,7 +49,7 @@ impl GraphSource {
         Ok(scan.next(&mut self.session, out, max_rows)?)
     }
 
-    pub fn lookup<'k>(&self, index: Index, keys: Keys<'k>) -> Lookup<'k> {
+    pub fn lookup<'k>(&self, index: impl Into<AnyIndex>, keys: Keys<'k>) -> Lookup<'k> {
         self.session.lookup(index, keys)
     }
 
@@ -63,7 +63,7 @@ impl GraphSource {
     }
 
     /// A look-up whose keys the operator owns.
-    pub fn lookup_way(&self, index: Index, keys: &Keys<'_>) -> LookupWay {
+    pub fn lookup_way(&self, index: impl Into<AnyIndex>, keys: &Keys<'_>) -> LookupWay {
         self.session.lookup_way(index, keys)
     }
 
@@ -78,7 +78,7 @@ impl GraphSource {
     }
 
     /// A merge whose keys the operator owns.
-    pub fn merge_way(&self, index: Index, keys: &MergeKeys<'_>) -> MergeWay {
+    pub fn merge_way(&self, index: impl Into<AnyIndex>, keys: &MergeKeys<'_>) -> MergeWay {
         self.session.merge_way(index, keys)
     }
 
@@ -94,12 +94,12 @@ impl GraphSource {
 
     /// Whether pages of an index may have to be read from the device: only then does it pay to look
     /// ahead.
-    pub fn is_cold(&mut self, index: Index) -> bool {
+    pub fn is_cold(&mut self, index: impl Into<AnyIndex>) -> bool {
         !self.session.is_resident(index)
     }
 
     /// Starts the reads that these look-ups will need.
-    pub fn announce(&mut self, lookups: &[(Index, Keys<'_>)]) -> Result<(), QueryError> {
+    pub fn announce(&mut self, lookups: &[(AnyIndex, Keys<'_>)]) -> Result<(), QueryError> {
         Ok(self.session.announce(lookups, Levels::Leaves)?)
     }
 
@@ -126,5 +126,6 @@ pub(crate) fn term_ref(term: &GroundTerm) -> TermRef<'_> {
     match term {
         GroundTerm::Iri(iri) => TermRef::Iri(iri.as_str()),
         GroundTerm::Literal(literal) => literal.as_ref().into(),
+        GroundTerm::Triple(triple) => TermRef::Triple(triple),
     }
 }

@@ -1,24 +1,21 @@
-//! From spargebra's expression to nodes.
+//! From the algebra's expression to nodes.
 
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use snowmelt_graph::{GraphError, TermId, TermRef};
-use spargebra::algebra::{Expression, Function};
-use spargebra::term::Variable;
 
 use super::Expr;
 use super::kernel::Order;
 use super::members::Members;
 use super::node::{ExprNode, IsA};
-use crate::algebra::visit;
+use crate::algebra::consts::GroundTerm;
+use crate::algebra::{BinaryOperator, Called, Expression, Function, UnaryOperator, Var};
 use crate::error::QueryError;
-use crate::functions::{Func, Patterns, TextPattern};
+use crate::functions::{CustomFunctions, Func, Patterns, TextPattern};
 use crate::value::{Arithmetic, Cast, TermError, TermStore, Terms};
 
 /// Why an expression cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// A construct or function that is not there (yet), as the query writes it.
-    #[error("{0} is not supported")]
-    Unsupported(String),
     /// Looking up constants failed.
     #[error(transparent)]
     Store(#[from] GraphError),
@@ -30,27 +27,32 @@ pub enum CompileError {
 impl From<CompileError> for QueryError {
     fn from(error: CompileError) -> Self {
         match error {
-            CompileError::Unsupported(construct) => Self::Unsupported { construct, line: 0, column: 0 },
             CompileError::Store(error) => Self::Store(error),
             CompileError::Terms(error) => error.into(),
         }
     }
 }
 
-/// Compiles an expression. `slot` gives a variable's column, None for one that is never bound.
-/// EXISTS must have been replaced by a variable before. Constants are resolved in one
-/// dictionary call.
-pub fn compile(
+/// Compiles an expression of a query with these parameters. `slot` gives a variable's column, None
+/// for one that is never bound. Constants are resolved in one dictionary call. An IRI that names no
+/// function is an error for each row.
+pub(crate) fn compile(
     expression: &Expression,
-    slot: &dyn Fn(&Variable) -> Option<usize>,
+    slot: &dyn Fn(Var) -> Option<usize>,
+    params: &[GroundTerm],
     terms: &mut Terms,
     store: &mut dyn TermStore,
     patterns: &mut Patterns,
+    functions: &CustomFunctions,
 ) -> Result<Expr, CompileError> {
     let mut constants = Vec::new();
-    collect_constants(expression, &mut constants);
+    expression.visit(&mut |part| {
+        if let Some(term) = part.term(params) {
+            collect_constants(term, &mut constants);
+        }
+    });
     let ids = resolve(&constants, terms, store)?;
-    let mut compiler = Compiler { slot, ids: ids.into_iter(), terms, patterns };
+    let mut compiler = Compiler { slot, params, ids: ids.into_iter(), terms, patterns, functions };
     let root = compiler.node(expression)?;
     assert!(compiler.ids.next().is_none(), "each constant was collected for the node that takes it");
     Ok(Expr { root })
@@ -75,68 +77,88 @@ fn resolve(
     Ok(ids.into_iter().zip(constants).map(|(id, term)| id.unwrap_or_else(|| terms.intern(*term))).collect())
 }
 
-/// Appends the constants in the order in which [`Compiler::node`] meets them.
-fn collect_constants<'e>(e: &'e Expression, out: &mut Vec<TermRef<'e>>) {
-    visit(e, &mut |part| match part {
-        Expression::NamedNode(iri) => out.push(TermRef::Iri(iri.as_str())),
-        Expression::Literal(literal) => out.push(literal.as_ref().into()),
-        _ => {}
-    });
+/// Appends the constants of a term in the order in which [`Compiler::term`] meets them.
+fn collect_constants<'e>(term: &'e GroundTerm, out: &mut Vec<TermRef<'e>>) {
+    match term {
+        GroundTerm::Iri(iri) => out.push(TermRef::Iri(iri.as_str())),
+        GroundTerm::Literal(literal) => out.push(literal.as_ref().into()),
+        GroundTerm::Triple(triple) => collect_parts(triple, out),
+    }
+}
+
+fn collect_parts<'e>(mut triple: &'e Triple, out: &mut Vec<TermRef<'e>>) {
+    loop {
+        let NamedOrBlankNode::NamedNode(subject) = &triple.subject else { no_blank_node() };
+        out.extend([subject, &triple.predicate].map(|iri| TermRef::Iri(iri.as_str())));
+        match &triple.object {
+            Term::NamedNode(iri) => return out.push(TermRef::Iri(iri.as_str())),
+            Term::Literal(literal) => return out.push(literal.as_ref().into()),
+            Term::Triple(inner) => triple = inner,
+            Term::BlankNode(_) => no_blank_node(),
+        }
+    }
+}
+
+fn no_blank_node() -> ! {
+    unreachable!("a constant has no blank nodes")
 }
 
 struct Compiler<'a> {
-    slot: &'a dyn Fn(&Variable) -> Option<usize>,
+    slot: &'a dyn Fn(Var) -> Option<usize>,
+    params: &'a [GroundTerm],
     ids: std::vec::IntoIter<TermId>,
     terms: &'a mut Terms,
     patterns: &'a mut Patterns,
+    functions: &'a CustomFunctions,
 }
 
 impl Compiler<'_> {
     fn node(&mut self, e: &Expression) -> Result<ExprNode, CompileError> {
         use Expression as E;
         Ok(match e {
-            E::NamedNode(_) | E::Literal(_) => {
-                ExprNode::Const(self.ids.next().expect("constants were collected in this order"))
-            }
-            E::Variable(v) => (self.slot)(v).map_or(ExprNode::Const(TermId::UNDEF), ExprNode::Slot),
+            E::Const(term) => self.term(term),
+            E::Param(param) => self.term(&self.params[param.number as usize]),
+            E::Var(v) => (self.slot)(*v).map_or(ExprNode::Const(TermId::UNDEF), ExprNode::Slot),
             E::Bound(v) => {
-                (self.slot)(v).map_or(ExprNode::Const(snowmelt_graph::from_boolean(false)), ExprNode::Bound)
+                (self.slot)(*v).map_or(ExprNode::Const(snowmelt_graph::from_boolean(false)), ExprNode::Bound)
             }
-            E::Or(a, b) => {
-                self.flat(ExprNode::Or, a, b, |e| if let E::Or(a, b) = e { Some((a, b)) } else { None })?
-            }
-            E::And(a, b) => {
-                self.flat(ExprNode::And, a, b, |e| if let E::And(a, b) = e { Some((a, b)) } else { None })?
-            }
-            E::Not(a) => ExprNode::Not(self.boxed(a)?),
-            E::Equal(a, b) => ExprNode::Equal(self.boxed(a)?, self.boxed(b)?),
-            E::SameTerm(a, b) => ExprNode::SameTerm(self.boxed(a)?, self.boxed(b)?),
-            E::Greater(a, b) => ExprNode::Compare(Order::Greater, self.boxed(a)?, self.boxed(b)?),
-            E::GreaterOrEqual(a, b) => {
-                ExprNode::Compare(Order::GreaterOrEqual, self.boxed(a)?, self.boxed(b)?)
-            }
-            E::Less(a, b) => ExprNode::Compare(Order::Less, self.boxed(a)?, self.boxed(b)?),
-            E::LessOrEqual(a, b) => ExprNode::Compare(Order::LessOrEqual, self.boxed(a)?, self.boxed(b)?),
+            E::Or(list) => ExprNode::Or(self.cheap_first(list)?),
+            E::And(list) => ExprNode::And(self.cheap_first(list)?),
+            E::Unary(UnaryOperator::Not, a) => ExprNode::Not(self.boxed(a)?),
+            E::Unary(UnaryOperator::Plus, a) => ExprNode::Plus(self.boxed(a)?),
+            E::Unary(UnaryOperator::Minus, a) => ExprNode::Minus(self.boxed(a)?),
+            E::Binary(operator, pair) => self.binary(*operator, pair)?,
             E::In(a, list) => {
                 let (a, nodes) = (self.boxed(a)?, self.list(list)?);
-                match Members::new(list, nodes) {
+                match Members::new(list.iter().map(|e| e.term(self.params)), nodes) {
                     Ok(members) => ExprNode::InSet(a, Box::new(members)),
                     Err(nodes) => ExprNode::In(a, nodes),
                 }
             }
-            E::Add(a, b) => ExprNode::Arithmetic(Arithmetic::Add, self.boxed(a)?, self.boxed(b)?),
-            E::Subtract(a, b) => ExprNode::Arithmetic(Arithmetic::Subtract, self.boxed(a)?, self.boxed(b)?),
-            E::Multiply(a, b) => ExprNode::Arithmetic(Arithmetic::Multiply, self.boxed(a)?, self.boxed(b)?),
-            E::Divide(a, b) => ExprNode::Arithmetic(Arithmetic::Divide, self.boxed(a)?, self.boxed(b)?),
-            E::UnaryPlus(a) => ExprNode::Plus(self.boxed(a)?),
-            E::UnaryMinus(a) => ExprNode::Minus(self.boxed(a)?),
-            E::If(a, b, c) => ExprNode::If(self.boxed(a)?, self.boxed(b)?, self.boxed(c)?),
-            E::Coalesce(list) => ExprNode::Coalesce(self.list(list)?),
-            E::FunctionCall(f, args) => self.call(f, args)?,
-            E::Exists(_) => {
-                return Err(CompileError::Unsupported("EXISTS inside this expression".to_owned()));
-            }
+            E::Call(function, args) => self.call(*function, args)?,
+            E::Custom(iri, args) => self.custom(iri, args)?,
         })
+    }
+
+    fn constant(&mut self) -> ExprNode {
+        ExprNode::Const(self.ids.next().expect("constants were collected in this order"))
+    }
+
+    fn term(&mut self, term: &GroundTerm) -> ExprNode {
+        match term {
+            GroundTerm::Iri(_) | GroundTerm::Literal(_) => self.constant(),
+            GroundTerm::Triple(triple) => self.triple(triple),
+        }
+    }
+
+    /// A triple term, as a call of TRIPLE.
+    fn triple(&mut self, triple: &Triple) -> ExprNode {
+        let (subject, predicate) = (self.constant(), self.constant());
+        let object = match &triple.object {
+            Term::Triple(inner) => self.triple(inner),
+            _ => self.constant(),
+        };
+        ExprNode::Triple([subject, predicate, object].map(Box::new))
     }
 
     fn boxed(&mut self, e: &Expression) -> Result<Box<ExprNode>, CompileError> {
@@ -147,69 +169,100 @@ impl Compiler<'_> {
         list.iter().map(|e| self.node(e)).collect()
     }
 
-    /// A chain of one connective as one node. The order of its parts is free (SPARQL's && and
-    /// || commute, errors included), so the cheap ones come first and spare the others rows.
-    fn flat<'e>(
+    /// The parts of a connective. Their order is free (SPARQL's && and || commute, errors
+    /// included), so the cheap ones come first and spare the others rows.
+    fn cheap_first(&mut self, list: &[Expression]) -> Result<Vec<ExprNode>, CompileError> {
+        let mut nodes = self.list(list)?;
+        nodes.sort_by_key(|n| !n.is_cheap());
+        Ok(nodes)
+    }
+
+    fn binary(
         &mut self,
-        make: fn(Vec<ExprNode>) -> ExprNode,
-        a: &'e Expression,
-        b: &'e Expression,
-        parts: fn(&'e Expression) -> Option<(&'e Expression, &'e Expression)>,
+        operator: BinaryOperator,
+        [a, b]: &[Expression; 2],
     ) -> Result<ExprNode, CompileError> {
-        let (mut leaves, mut open) = (Vec::new(), vec![b, a]);
-        while let Some(e) = open.pop() {
-            match parts(e) {
-                Some((a, b)) => open.extend([b, a]),
-                None => leaves.push(self.node(e)?),
-            }
+        use BinaryOperator as B;
+        let (a, b) = (self.boxed(a)?, self.boxed(b)?);
+        Ok(match operator {
+            B::Equal => ExprNode::Equal(a, b),
+            B::Greater => ExprNode::Compare(Order::Greater, a, b),
+            B::GreaterOrEqual => ExprNode::Compare(Order::GreaterOrEqual, a, b),
+            B::Less => ExprNode::Compare(Order::Less, a, b),
+            B::LessOrEqual => ExprNode::Compare(Order::LessOrEqual, a, b),
+            B::Add => ExprNode::Arithmetic(Arithmetic::Add, a, b),
+            B::Subtract => ExprNode::Arithmetic(Arithmetic::Subtract, a, b),
+            B::Multiply => ExprNode::Arithmetic(Arithmetic::Multiply, a, b),
+            B::Divide => ExprNode::Arithmetic(Arithmetic::Divide, a, b),
+        })
+    }
+
+    /// A call of a function of the program, a cast, or a call of a built-in function; one of no
+    /// function gives an error for each row.
+    fn custom(&mut self, iri: &NamedNode, args: &[Expression]) -> Result<ExprNode, CompileError> {
+        if let Some(function) = self.functions.get(iri.as_str()) {
+            return Ok(ExprNode::Custom(function.clone(), self.list(args)?));
         }
-        leaves.sort_by_key(|n| !n.is_cheap());
-        Ok(make(leaves))
-    }
-
-    /// The compiled pattern of a REGEX or REPLACE whose pattern and flags are plain string
-    /// constants: `Some(None)` when one of them is malformed.
-    fn static_pattern(
-        &mut self,
-        func: Func,
-        args: &[Expression],
-    ) -> Result<Option<Option<TextPattern>>, CompileError> {
-        let Some((pattern, flags)) = constant_pattern(func, args) else { return Ok(None) };
-        Ok(Some(self.patterns.compile(pattern, flags, self.terms)?))
-    }
-
-    fn call(&mut self, f: &Function, args: &[Expression]) -> Result<ExprNode, CompileError> {
-        if let Function::Custom(iri) = f {
-            let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) else {
-                return Err(CompileError::Unsupported(format!("function {iri}")));
-            };
+        if let (Some(to), [arg]) = (Cast::from_iri(iri.as_str()), args) {
             return Ok(cast_node(to, self.node(arg)?));
         }
-        let mut nodes = self.list(args)?;
-        if let Some(func @ (Func::Regex | Func::Replace)) = Func::from_algebra(f)
-            && let Some(pattern) = self.static_pattern(func, args)?
+        let nodes = self.list(args)?;
+        match Func::of_call(Called::Iri(iri), args.len()) {
+            Some(func) => self.built_in(func, args, nodes),
+            None => Ok(ExprNode::Const(TermId::UNDEF)),
+        }
+    }
+
+    fn call(&mut self, function: Function, args: &[Expression]) -> Result<ExprNode, CompileError> {
+        let nodes = self.list(args)?;
+        if function == Function::Coalesce {
+            return Ok(ExprNode::Coalesce(nodes));
+        }
+        if (function != Function::BNode || args.is_empty())
+            && let Some(func) = Func::of_call(Called::Keyword(function), args.len())
         {
-            nodes.remove(1);
-            nodes.truncate(if func == Func::Regex { 1 } else { 2 }); // the flags
-            return Ok(ExprNode::Static(func, pattern.map(Box::new), nodes));
+            return self.built_in(func, args, nodes);
         }
         let mut nodes = nodes.into_iter();
         let mut next = || Box::new(nodes.next().expect("the parser checks the number of arguments"));
-        Ok(match f {
+        Ok(match function {
+            Function::If => ExprNode::If(next(), next(), next()),
+            Function::SameTerm => ExprNode::SameTerm(next(), next()),
             Function::Str => ExprNode::Str(next()),
             Function::Lang => ExprNode::Lang(next()),
             Function::Datatype => ExprNode::Datatype(next()),
             Function::LangMatches => ExprNode::LangMatches(next(), next()),
-            Function::BNode if !args.is_empty() => ExprNode::NamedBlank(self.terms.new_site(), next()),
+            Function::BNode => ExprNode::NamedBlank(self.terms.new_site(), next()),
             Function::IsIri => ExprNode::IsA(IsA::Iri, next()),
             Function::IsBlank => ExprNode::IsA(IsA::Blank, next()),
             Function::IsLiteral => ExprNode::IsA(IsA::Literal, next()),
             Function::IsNumeric => ExprNode::IsA(IsA::Numeric, next()),
-            other => match Func::from_algebra(other) {
-                Some(func) => ExprNode::Call(func, nodes.collect()),
-                None => return Err(CompileError::Unsupported(format!("function {other}"))),
-            },
+            Function::IsTriple => ExprNode::IsA(IsA::Triple, next()),
+            Function::Triple => ExprNode::Triple([next(), next(), next()]),
+            Function::Subject => ExprNode::Component(0, next()),
+            Function::Predicate => ExprNode::Component(1, next()),
+            Function::Object => ExprNode::Component(2, next()),
+            other => unreachable!("{other:?} is a built-in function, or a part of the algebra"),
         })
+    }
+
+    /// A call of a built-in function; of REGEX and REPLACE with a constant pattern that is compiled
+    /// here, `None` where it is malformed.
+    fn built_in(
+        &mut self,
+        func: Func,
+        args: &[Expression],
+        mut nodes: Vec<ExprNode>,
+    ) -> Result<ExprNode, CompileError> {
+        if let Func::Regex | Func::Replace = func
+            && let Some((pattern, flags)) = constant_pattern(func, args, self.params)
+        {
+            let pattern: Option<TextPattern> = self.patterns.compile(pattern, flags, self.terms)?;
+            nodes.remove(1);
+            nodes.truncate(if func == Func::Regex { 1 } else { 2 }); // the flags
+            return Ok(ExprNode::Static(func, pattern.map(Box::new), nodes));
+        }
+        Ok(ExprNode::Call(func, nodes))
     }
 }
 
@@ -226,15 +279,19 @@ fn cast_node(to: Cast, arg: ExprNode) -> ExprNode {
 }
 
 /// The pattern and the flags of a REGEX or REPLACE, if they are plain string constants.
-fn constant_pattern(func: Func, args: &[Expression]) -> Option<(&str, &str)> {
-    fn text(e: &Expression) -> Option<&str> {
-        match e {
-            Expression::Literal(l) if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING => {
-                Some(l.value())
-            }
-            _ => None,
+fn constant_pattern<'e>(
+    func: Func,
+    args: &'e [Expression],
+    params: &'e [GroundTerm],
+) -> Option<(&'e str, &'e str)> {
+    let text = |e: &'e Expression| match e.term(params) {
+        Some(GroundTerm::Literal(l))
+            if l.language().is_none() && l.datatype() == oxrdf::vocab::xsd::STRING =>
+        {
+            Some(l.value())
         }
-    }
+        _ => None,
+    };
     let flags = args.get(if func == Func::Regex { 2 } else { 3 });
     Some((text(&args[1])?, flags.map_or(Some(""), text)?))
 }

@@ -4,13 +4,14 @@ mod apply;
 mod literal;
 mod logic;
 mod members;
+mod triple;
 
 use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean};
 
 use super::column::Col;
 use super::kernel::{self, FALSE, Order, Slow, TRUE};
 use super::node::{ExprNode, IsA};
-use crate::functions;
+use crate::functions::{self, Func};
 use crate::value::{self, Arithmetic, Cast, TermError, TermStore, Terms, Value};
 use apply::{own, rows_of};
 
@@ -62,6 +63,13 @@ impl ExprNode {
             ExprNode::IsA(what, a) => ev.of_one(a, selected, |ev, a, rows| ev.is_a(*what, a, rows))?,
             ExprNode::Str(a) => ev.of_one(a, selected, |ev, a, rows| ev.text(a, rows, false))?,
             ExprNode::Lang(a) => ev.of_one(a, selected, Eval::lang)?,
+            ExprNode::Triple([s, p, o]) => {
+                let parts = [s.eval(ev, selected)?, p.eval(ev, selected)?, o.eval(ev, selected)?];
+                ev.triple(&parts, rows)?
+            }
+            ExprNode::Component(part, a) => {
+                ev.of_one(a, selected, |ev, a, rows| ev.component(*part, a, rows))?
+            }
             ExprNode::Datatype(a) => ev.of_one(a, selected, Eval::datatype)?,
             ExprNode::LangMatches(a, b) => ev.of_two(a, b, selected, Eval::lang_matches)?,
             ExprNode::Cast(Cast::String, a) => {
@@ -79,16 +87,13 @@ impl ExprNode {
             ExprNode::NamedBlank(site, a) => {
                 ev.of_one(a, selected, |ev, a, rows| ev.named_blank(*site, a, rows, selected))?
             }
+            ExprNode::Custom(function, args) => {
+                let args = ev.args(args, selected)?;
+                ev.call_custom(function, &args, rows)?
+            }
             ExprNode::Call(func, args) => {
                 let args = ev.args(args, selected)?;
-                let func = *func;
-                // Some give another result for every row.
-                if func.is_volatile() {
-                    let out =
-                        ev.call_rows(&args, rows, |terms, values| functions::call(func, values, terms))?;
-                    return Ok(Col::Own(out));
-                }
-                ev.call(&args, rows, move |terms, values| functions::call(func, values, terms))?
+                ev.call_built_in(*func, &args, rows)?
             }
         })
     }
@@ -115,6 +120,15 @@ impl<'b> Eval<'_, 'b> {
             (Some(ids), None) => Col::Ref(&ids[..self.rows]),
             (Some(ids), Some(rows)) => Col::Own(rows.iter().map(|row| ids[*row as usize]).collect()),
         }
+    }
+
+    fn call_built_in(&mut self, func: Func, args: &[Col<'_>], rows: usize) -> Result<Col<'b>> {
+        let f = |terms: &Terms, values: &[Value<'_>]| functions::call(func, values, terms);
+        // Some give another result for every row.
+        if func.is_volatile() {
+            return Ok(Col::Own(self.call_rows(args, rows, f)?));
+        }
+        self.call(args, rows, f)
     }
 
     /// A function of one argument, once that is evaluated; the function gets its column and the
@@ -220,6 +234,7 @@ fn is_a_by_kind(what: IsA, id: TermId) -> std::result::Result<TermId, Slow> {
         IsA::Iri => kind == TermKind::Iri,
         IsA::Blank => kind == TermKind::Blank,
         IsA::Literal => kind.is_literal(),
+        IsA::Triple => kind == TermKind::Triple,
         IsA::Numeric => match kind {
             TermKind::Integer | TermKind::Double | TermKind::Float => true,
             TermKind::Decimal => id.decimal_code() < FIRST_REGISTERED,
@@ -234,6 +249,7 @@ fn is_a(what: IsA, v: &Value<'_>) -> Option<TermId> {
         IsA::Iri => matches!(v, Value::Iri(_)),
         IsA::Blank => matches!(v, Value::Blank(_)),
         IsA::Literal => v.is_literal(),
+        IsA::Triple => matches!(v, Value::Triple(_)),
         IsA::Numeric => v.is_numeric(),
     }))
 }

@@ -7,10 +7,10 @@
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{TermId, TermKind};
-use spargebra::algebra::Expression;
 
 use super::kernel::{self, FALSE, TRUE};
 use super::node::ExprNode;
+use crate::algebra::consts::GroundTerm;
 use crate::value::iri;
 
 /// A list shorter than this is compared one by one.
@@ -41,20 +41,24 @@ pub(super) enum Answered {
 }
 
 impl Members {
-    /// The list as a set where that is worth it, else as it was.
-    pub fn new(list: &[Expression], nodes: Vec<ExprNode>) -> std::result::Result<Self, Vec<ExprNode>> {
+    /// The list as a set where that is worth it, else as it was; with the terms of those members
+    /// that are constants.
+    pub fn new<'e>(
+        terms: impl Iterator<Item = Option<&'e GroundTerm>>,
+        nodes: Vec<ExprNode>,
+    ) -> std::result::Result<Self, Vec<ExprNode>> {
         if nodes.len() < LEAST_MEMBERS {
             return Err(nodes);
         }
         let (mut ids, mut iris, mut strings) =
             (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
         let (mut rest, mut literals) = (Vec::new(), Vec::new());
-        for (expr, node) in list.iter().zip(nodes) {
-            match (expr, node) {
-                (Expression::NamedNode(iri), ExprNode::Const(id)) if id.kind() == TermKind::Local => {
+        for (term, node) in terms.zip(nodes) {
+            match (term, node) {
+                (Some(GroundTerm::Iri(iri)), ExprNode::Const(id)) if id.kind() == TermKind::Local => {
                     iris.insert(iri.as_str().into());
                 }
-                (Expression::Literal(literal), ExprNode::Const(id))
+                (Some(GroundTerm::Literal(literal)), ExprNode::Const(id))
                     if id.kind() == TermKind::Local
                         && literal.language().is_none()
                         && literal.datatype().as_str() == iri::STRING =>

@@ -4,16 +4,17 @@ use snowmelt_graph::TermId;
 
 use super::kernel::Order;
 use super::members::Members;
-use crate::functions::{Func, TextPattern};
+use crate::functions::{CustomFunction, Func, TextPattern};
 use crate::value::{Arithmetic, Cast};
 
-/// Tests of a term's kind: isIRI, isBLANK, isLITERAL, isNUMERIC.
+/// Tests of a term's kind: isIRI, isBLANK, isLITERAL, isNUMERIC, isTRIPLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsA {
     Iri,
     Blank,
     Literal,
     Numeric,
+    Triple,
 }
 
 /// One operation; each gives a column of ids.
@@ -42,6 +43,10 @@ pub(crate) enum ExprNode {
     Lang(Box<ExprNode>),
     Datatype(Box<ExprNode>),
     LangMatches(Box<ExprNode>, Box<ExprNode>),
+    /// TRIPLE
+    Triple([Box<ExprNode>; 3]),
+    /// SUBJECT, PREDICATE or OBJECT, by number
+    Component(usize, Box<ExprNode>),
     Cast(Cast, Box<ExprNode>),
     /// a cast to a number of what STR gives: `xsd:double(str(?price))`
     CastText(Cast, Box<ExprNode>),
@@ -49,6 +54,8 @@ pub(crate) enum ExprNode {
     /// every row
     Static(Func, Option<Box<TextPattern>>, Vec<ExprNode>),
     Call(Func, Vec<ExprNode>),
+    /// a function of the program
+    Custom(CustomFunction, Vec<ExprNode>),
     /// BNODE of a string: one blank node per solution and string
     NamedBlank(u32, Box<ExprNode>),
 }

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use snowmelt_graph::TermRef;
-use spargebra::algebra::{Expression, GraphPattern};
-use spargebra::term::Variable;
-use spargebra::{Query, SparqlParser};
+use snowmelt_syntax::tree::GraphPattern;
 
 use super::*;
-use crate::functions::Patterns;
+use crate::algebra::consts::GroundTerm;
+use crate::algebra::translate::expression::{ExpressionConverter, ScopedPart};
+use crate::algebra::{Expression, Var};
+use crate::functions::{CustomFunction, CustomFunctions, Patterns};
 use crate::value::{LocalTerms, NoStore};
 
 fn terms() -> Terms {
@@ -21,12 +22,29 @@ fn terms() -> Terms {
 
 fn parse(text: &str) -> Expression {
     let text = format!(
-        "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> PREFIX : <http://e/> SELECT ?x {{ BIND({text} AS ?x) }}"
+        "PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> PREFIX : <http://e/> \
+        PREFIX fn: <http://www.w3.org/2005/xpath-functions#> PREFIX math: <http://www.w3.org/2005/xpath-functions/math#> \
+        PREFIX afn: <http://jena.apache.org/ARQ/function#> SELECT ?x {{ BIND({text} AS ?x) }}"
     );
-    let query = SparqlParser::new().parse_query(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    let Query::Select { pattern: GraphPattern::Project { inner, .. }, .. } = query else { panic!("{text}") };
-    let GraphPattern::Extend { expression, .. } = *inner else { panic!("{text}") };
-    expression
+    let query = snowmelt_syntax::parse_query(&text, &Default::default());
+    let query = query.unwrap_or_else(|e| panic!("{text}: {e}"));
+    let GraphPattern::Project { inner, .. } = query.pattern else { panic!("{text}") };
+    let GraphPattern::Extend { values, .. } = *inner else { panic!("{text}") };
+    let number = |var| {
+        let name = query.names.name(var);
+        Var(["a", "b"].iter().position(|v| Some(*v) == name).unwrap_or(2) as u32)
+    };
+    let mut scoped = |part: ScopedPart<'_>| match part {
+        ScopedPart::Var(v) => Ok(Expression::Var(number(v))),
+        ScopedPart::Bound(v) => Ok(Expression::Bound(number(v))),
+        ScopedPart::Exists(_) => panic!("{text}"),
+    };
+    ExpressionConverter { params: &[], scoped: &mut scoped }.expression(&values[0].1).unwrap()
+}
+
+fn compiled(expression: &Expression, slot: &dyn Fn(Var) -> Option<usize>, terms: &mut Terms) -> Expr {
+    let (patterns, functions) = (&mut Patterns::default(), CustomFunctions::default());
+    compile(expression, slot, &[], terms, &mut NoStore, patterns, &functions).unwrap()
 }
 
 /// N-Triples of the result, "-" for an error.
@@ -37,7 +55,7 @@ fn show(terms: &mut Terms, id: TermId) -> String {
 
 fn constant(text: &str) -> String {
     let mut terms = terms();
-    let expr = compile(&parse(text), &|_| None, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+    let expr = compiled(&parse(text), &|_| None, &mut terms);
     let id = expr.eval_one(&mut terms, &mut NoStore).unwrap();
     show(&mut terms, id)
 }
@@ -48,47 +66,38 @@ fn columns(text: &str) -> String {
     let mut terms = terms();
     let mut cols = Vec::new();
     let expression = lift(&parse(text), &terms, &mut cols);
-    let slot = |v: &Variable| v.as_str().strip_prefix('c').and_then(|n| n.parse().ok());
-    let expr = compile(&expression, &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+    let slot = |v: Var| v.0.checked_sub(FIRST_COLUMN).map(|column| column as usize);
+    let expr = compiled(&expression, &slot, &mut terms);
     let out = expr.eval_column(&mut terms, &mut NoStore, &cols, 4).unwrap();
     assert!(out[0] == out[1] && out[1] == out[2], "{text}: equal rows, different results");
     show(&mut terms, out[1])
 }
+
+/// The variable of the first column that stands for a constant.
+const FIRST_COLUMN: u32 = 100;
 
 fn lift(e: &Expression, terms: &Terms, cols: &mut Vec<Vec<TermId>>) -> Expression {
     use Expression as E;
     let mut column = |term: TermRef<'_>| {
         let id = terms.intern(term);
         cols.push(vec![id, id, id, TermId::UNDEF]);
-        E::Variable(Variable::new_unchecked(format!("c{}", cols.len() - 1)))
+        E::Var(Var(FIRST_COLUMN + cols.len() as u32 - 1))
     };
     match e {
-        E::NamedNode(iri) => return column(TermRef::Iri(iri.as_str())),
-        E::Literal(literal) => return column(literal.as_ref().into()),
-        E::Variable(_) | E::Bound(_) | E::Exists(_) => return e.clone(),
+        E::Const(GroundTerm::Iri(iri)) => return column(TermRef::Iri(iri.as_str())),
+        E::Const(GroundTerm::Literal(literal)) => return column(literal.as_ref().into()),
+        E::Var(_) | E::Bound(_) | E::Const(_) | E::Param(_) => return e.clone(),
         _ => {}
     }
-    let mut one = |e: &Expression| Box::new(lift(e, terms, cols));
+    let mut one = |e: &Expression| lift(e, terms, cols);
     match e {
-        E::Or(a, b) => E::Or(one(a), one(b)),
-        E::And(a, b) => E::And(one(a), one(b)),
-        E::Equal(a, b) => E::Equal(one(a), one(b)),
-        E::SameTerm(a, b) => E::SameTerm(one(a), one(b)),
-        E::Greater(a, b) => E::Greater(one(a), one(b)),
-        E::GreaterOrEqual(a, b) => E::GreaterOrEqual(one(a), one(b)),
-        E::Less(a, b) => E::Less(one(a), one(b)),
-        E::LessOrEqual(a, b) => E::LessOrEqual(one(a), one(b)),
-        E::Add(a, b) => E::Add(one(a), one(b)),
-        E::Subtract(a, b) => E::Subtract(one(a), one(b)),
-        E::Multiply(a, b) => E::Multiply(one(a), one(b)),
-        E::Divide(a, b) => E::Divide(one(a), one(b)),
-        E::UnaryPlus(a) => E::UnaryPlus(one(a)),
-        E::UnaryMinus(a) => E::UnaryMinus(one(a)),
-        E::Not(a) => E::Not(one(a)),
-        E::If(a, b, c) => E::If(one(a), one(b), one(c)),
-        E::In(a, list) => E::In(one(a), list.iter().map(|e| *one(e)).collect()),
-        E::Coalesce(list) => E::Coalesce(list.iter().map(|e| *one(e)).collect()),
-        E::FunctionCall(f, list) => E::FunctionCall(f.clone(), list.iter().map(|e| *one(e)).collect()),
+        E::Or(list) => E::Or(list.iter().map(one).collect()),
+        E::And(list) => E::And(list.iter().map(one).collect()),
+        E::Unary(operator, a) => E::Unary(*operator, Box::new(one(a))),
+        E::Binary(operator, pair) => E::Binary(*operator, Box::new([one(&pair[0]), one(&pair[1])])),
+        E::In(a, list) => E::In(Box::new(one(a)), list.iter().map(one).collect()),
+        E::Call(function, list) => E::Call(*function, list.iter().map(one).collect()),
+        E::Custom(iri, list) => E::Custom(iri.clone(), list.iter().map(one).collect()),
         other => other.clone(),
     }
 }
@@ -321,6 +330,293 @@ fn dates() {
         tz("2008-06-20T10:11:12"^^xsd:dateTime) → ""
         now() → "2011-01-10T14:45:13.815-05:00"^^xsd:dateTime
         year("2008") → -
+        adjust("2002-03-07T10:00:00-07:00"^^xsd:dateTime, "-PT10H"^^xsd:dayTimeDuration) → "2002-03-07T07:00:00-10:00"^^xsd:dateTime
+        adjust("2002-03-07T10:00:00"^^xsd:dateTime, "-PT10H"^^xsd:dayTimeDuration) → "2002-03-07T10:00:00-10:00"^^xsd:dateTime
+        adjust("2002-03-07T10:00:00-07:00"^^xsd:dateTime, "") → "2002-03-07T10:00:00"^^xsd:dateTime
+        adjust("2002-03-07-07:00"^^xsd:date, "-PT10H"^^xsd:dayTimeDuration) → "2002-03-06-10:00"^^xsd:date
+        adjust("10:00:00-07:00"^^xsd:time, "PT10H"^^xsd:dayTimeDuration) → "03:00:00+10:00"^^xsd:time
+        adjust("2002-03-07T10:00:00"^^xsd:dateTime, "PT15H"^^xsd:dayTimeDuration) → -
+        adjust("2002-03-07T10:00:00"^^xsd:dateTime, "PT1S"^^xsd:dayTimeDuration) → -
+        adjust("2002-03-07T10:00:00"^^xsd:dateTime, "-10:00") → -
+        adjust("2002"^^xsd:gYear, "") → -
+        "#,
+    );
+}
+
+/// fn: functions of texts.
+#[test]
+fn xpath_texts() {
+    check(
+        r#"
+        fn:concat("a", 1, true, 1.50) → "a1true1.5"
+        fn:concat("a"@en, <http://e/b>) → "ahttp://e/b"
+        fn:concat("a", bnode()) → -
+        fn:concat("a") → -
+        fn:substring("motor car", 6) → " car"
+        fn:substring("metadata", 4, 3) → "ada"
+        fn:string-length("αβ") → 2
+        fn:upper-case("abCd0"@en) → "ABCD0"@en
+        fn:lower-case("ABc!D") → "abc!d"
+        fn:contains("tattoo", "t") → true
+        fn:starts-with("tattoo", "tat") → true
+        fn:ends-with("tattoo", "tattoo") → true
+        fn:substring-before("tattoo", "attoo") → "t"
+        fn:substring-after("tattoo", "tat") → "too"
+        fn:encode-for-uri("a b") → "a%20b"
+        fn:matches("abracadabra", "bra") → true
+        fn:matches("ABRA", "^a.*a$", "i") → true
+        fn:matches("a", concat("(", "")) → -
+        fn:replace("abracadabra", "bra", "*") → "a*cada*"
+        fn:replace("abracadabra", "a(.)", "a$1$1") → "abbraccaddabbra"
+        fn:replace("abc", "B", "x", "i") → "axc"
+        fn:translate("bar", "abc", "AB") → "BAr"
+        fn:translate("--aaa--", "abc-", "ABC") → "AAA"
+        fn:translate("abcdabc"@en, "abca", "ABCX") → "ABCdABC"@en
+        fn:normalize-space("  a \t b  ") → "a b"
+        fn:normalize-space("   ") → ""
+        fn:compare("abc", "abc") → 0
+        fn:compare("a", "b") → -1
+        fn:compare("b", "a") → 1
+        fn:codepoint-equal("abcd", "abcd") → true
+        fn:codepoint-equal("abcd", "abcd ") → false
+        fn:contains-token("red green blue ", " red ") → true
+        fn:contains-token("red, green, blue", "red") → false
+        fn:contains-token("red green", " ") → false
+        fn:iri-to-uri("http://e/a b~é%20#c") → "http://e/a%20b~%C3%A9%20#c"
+        fn:iri-to-uri(<http://e/é>) → "http://e/%C3%A9"
+        fn:escape-html-uri("http://e/a b~é") → "http://e/a b~%C3%A9"
+        fn:true() → true
+        fn:not(fn:false()) → true
+        fn:boolean("") → false
+        fn:boolean(<http://e/a>) → -
+        fn:not("a") → false
+        fn:nothing("a") → -
+        fn:upper-case("a", "b") → -
+        fn:contains("a", 1) → -
+        "#,
+    );
+}
+
+/// fn: and math: functions of numbers, with the examples of XPath functions 3.1, sections 4.4, 4.5
+/// and 4.8.
+#[test]
+fn xpath_numbers() {
+    check(
+        r#"
+        fn:number(15) → "1.5E1"^^xsd:double
+        fn:number("a") → "NaN"^^xsd:double
+        fn:number(<http://e/a>) → "NaN"^^xsd:double
+        fn:abs(-10.5) → "10.5"^^xsd:decimal
+        fn:ceiling(-10.5) → "-10"^^xsd:decimal
+        fn:floor(10.5) → "10"^^xsd:decimal
+        fn:round(2.5) → "3"^^xsd:decimal
+        fn:round(-2.5) → "-2"^^xsd:decimal
+        fn:round(1.125, 2) → "1.13"^^xsd:decimal
+        fn:round(8452, -2) → 8500
+        fn:round(-8450, -2) → -8400
+        fn:round(3.1415e0, 2) → "3.14E0"^^xsd:double
+        fn:round(150.015, 2) → "150.02"^^xsd:decimal
+        fn:round(150.015e0, 2) → "1.5001E2"^^xsd:double
+        fn:round(-0.4e0, 0) → "-0.0E0"^^xsd:double
+        fn:round("NaN"^^xsd:double, 2) → "NaN"^^xsd:double
+        fn:round("-INF"^^xsd:float, 2) → "-INF"^^xsd:float
+        fn:round(1.5, 99999999999999999999) → "1.5"^^xsd:decimal
+        fn:round(15, -99999999999999999999) → 0
+        fn:round(1.5, 0.5) → -
+        fn:round-half-to-even(0.5) → "0"^^xsd:decimal
+        fn:round-half-to-even(1.5) → "2"^^xsd:decimal
+        fn:round-half-to-even(2.5) → "2"^^xsd:decimal
+        fn:round-half-to-even(3.567812e+3, 2) → "3.56781E3"^^xsd:double
+        fn:round-half-to-even(4.7564e-3, 2) → "0.0E0"^^xsd:double
+        fn:round-half-to-even(35612.25, -2) → "35600"^^xsd:decimal
+        fn:round-half-to-even("a") → -
+        fn:abs("1") → -
+        math:pi() → "3.141592653589793E0"^^xsd:double
+        math:exp(0) → "1.0E0"^^xsd:double
+        math:exp10(2) → "1.0E2"^^xsd:double
+        math:log(-1) → "NaN"^^xsd:double
+        math:log(0) → "-INF"^^xsd:double
+        math:log10(1000) → "3.0E0"^^xsd:double
+        math:pow(2, 3) → "8.0E0"^^xsd:double
+        math:pow(0, -3.0e0) → "INF"^^xsd:double
+        math:sqrt(1e6) → "1.0E3"^^xsd:double
+        math:sqrt("4") → -
+        math:sin(0) → "0.0E0"^^xsd:double
+        math:cos(0) → "1.0E0"^^xsd:double
+        math:tan(0) → "0.0E0"^^xsd:double
+        math:asin(1) → "1.5707963267948966E0"^^xsd:double
+        math:acos(1) → "0.0E0"^^xsd:double
+        math:atan(0) → "0.0E0"^^xsd:double
+        math:atan2(1, 0) → "1.5707963267948966E0"^^xsd:double
+        math:pi(1) → -
+        "#,
+    );
+}
+
+/// fn: functions of moments and durations.
+#[test]
+fn xpath_moments() {
+    check(
+        r#"
+        fn:year-from-dateTime("1999-05-31T13:20:00.5-05:00"^^xsd:dateTime) → 1999
+        fn:month-from-dateTime("1999-05-31T13:20:00-05:00"^^xsd:dateTime) → 5
+        fn:day-from-date("1999-05-31"^^xsd:date) → 31
+        fn:hours-from-time("11:23:00"^^xsd:time) → 11
+        fn:minutes-from-dateTime("1999-05-31T13:20:00"^^xsd:dateTime) → 20
+        fn:seconds-from-time("13:20:10.5"^^xsd:time) → "10.5"^^xsd:decimal
+        fn:timezone-from-dateTime("1999-05-31T13:20:00-05:00"^^xsd:dateTime) → "-PT5H"^^xsd:dayTimeDuration
+        fn:timezone-from-date("1999-05-31"^^xsd:date) → -
+        fn:year-from-dateTime("1999-05-31"^^xsd:date) → -
+        fn:year-from-date("1999") → -
+        fn:years-from-duration("P20Y15M"^^xsd:yearMonthDuration) → 21
+        fn:months-from-duration("-P20Y18M"^^xsd:yearMonthDuration) → -6
+        fn:days-from-duration("P3DT10H"^^xsd:dayTimeDuration) → 3
+        fn:days-from-duration("P3Y5M"^^xsd:yearMonthDuration) → 0
+        fn:hours-from-duration("P3DT12H32M12S"^^xsd:dayTimeDuration) → 12
+        fn:minutes-from-duration("-P5DT12H30M"^^xsd:dayTimeDuration) → -30
+        fn:seconds-from-duration("P3DT10H12.5S"^^xsd:dayTimeDuration) → "12.5"^^xsd:decimal
+        fn:years-from-duration("P1Y2M3DT4H"^^xsd:duration) → 1
+        fn:years-from-duration("2001"^^xsd:gYear) → -
+        fn:adjust-dateTime-to-timezone("2002-03-07T10:00:00-07:00"^^xsd:dateTime) → "2002-03-07T17:00:00Z"^^xsd:dateTime
+        fn:adjust-date-to-timezone("2002-03-07"^^xsd:date, "-PT10H"^^xsd:dayTimeDuration) → "2002-03-07-10:00"^^xsd:date
+        fn:adjust-time-to-timezone("10:00:00-07:00"^^xsd:time, "PT10H"^^xsd:dayTimeDuration) → "03:00:00+10:00"^^xsd:time
+        fn:adjust-time-to-timezone("10:00:00-07:00"^^xsd:time, "") → "10:00:00"^^xsd:time
+        fn:adjust-date-to-timezone("2002-03-07T10:00:00"^^xsd:dateTime) → -
+        fn:dateTime("1999-12-31"^^xsd:date, "12:00:00"^^xsd:time) → "1999-12-31T12:00:00"^^xsd:dateTime
+        fn:dateTime("1999-12-31"^^xsd:date, "24:00:00Z"^^xsd:time) → "1999-12-31T00:00:00Z"^^xsd:dateTime
+        fn:dateTime("1999-12-31Z"^^xsd:date, "12:00:00+01:00"^^xsd:time) → -
+        fn:current-dateTime() → "2011-01-10T14:45:13.815-05:00"^^xsd:dateTime
+        fn:current-date() → "2011-01-10-05:00"^^xsd:date
+        fn:current-time() → "14:45:13.815-05:00"^^xsd:time
+        fn:implicit-timezone() → "PT0S"^^xsd:dayTimeDuration
+        "#,
+    );
+}
+
+/// Functions of Jena.
+#[test]
+fn arq_functions() {
+    check(
+        r#"
+        afn:localname(<http://e/a#b1>) → "b1"
+        afn:namespace(<http://e/a#b1>) → "http://e/a#"
+        afn:localname("a") → -
+        strlen(afn:bnode(bnode())) > 0 → true
+        afn:bnode(<http://e/a>) → -
+        afn:sha1sum("abc") → "a9993e364706816aba3e25717850c26c9cd0d89d"
+        afn:sha1sum(iri("http://e/a")) = sha1("http://e/a") → true
+        afn:substr("abcdef", 2) → "cdef"
+        afn:substring("αβγδ"@en, 1, 3) → "βγ"@en
+        afn:substr("abc", 3) → ""
+        afn:substr("abc", 4) → -
+        afn:substr("abc", 2, 1) → -
+        afn:substr("abc", -1) → -
+        afn:strjoin(", ", "a", 1, <http://e/b>) → "a, 1, http://e/b"
+        afn:strjoin(",") → ""
+        afn:min(1, 2.5) → 1
+        afn:max(1, 2.5) → "2.5"^^xsd:decimal
+        afn:max("a", 1) → -
+        afn:pi() → "3.141592653589793E0"^^xsd:double
+        afn:e() → "2.718281828459045E0"^^xsd:double
+        afn:sqrt(4) → "2.0E0"^^xsd:double
+        afn:now() = now() → true
+        strlen(afn:struuid()) → 36
+        isIRI(afn:uuid()) → true
+        afn:sprintf("%06.2f,This works %s", 11.22, "well") → "011.22,This works well"
+        afn:sprintf("%d|%5d|%-5d|%05d|%+d|% d", 42, 42, 42, 42, 42, 42) → "42|   42|42   |00042|+42| 42"
+        afn:sprintf("%,d %,.2f", 1234567, -1234.5) → "1,234,567 -1,234.50"
+        afn:sprintf("%2$s %1$s %s", "a", "b") → "b a a"
+        afn:sprintf("%x %X %o %b %% %.2s %S", 255, 255, 8, true, "abc", "up") → "ff FF 10 true % ab UP"
+        afn:sprintf("%e %.1E", 12345.678, 0.00012) → "1.234568e+04 1.2E-04"
+        afn:sprintf("%.0f %.1f %f", 2.5, -0.25, 1e0) → "3 -0.3 1.000000"
+        afn:sprintf("%.0f %.0f %.1f", 2.5e0, -2.5e0, 0.25e0) → "3 -3 0.3"
+        afn:sprintf("%.2f %.1f %.1f", 1.005e0, -0.0e0, -0.04e0) → "1.00 -0.0 -0.0"
+        afn:sprintf("%.0e %.1e %.1e %.0e", 2.5e0, 1.25e0, -0.03125e0, 9.5e0) → "3e+00 1.3e+00 -3.1e-02 1e+01"
+        afn:sprintf("%f", "INF"^^xsd:double) → "Infinity"
+        afn:sprintf("%d", 1.5) → -
+        afn:sprintf("%s") → -
+        afn:sprintf("%y", 1) → -
+        afn:sprintf("%5000d", 1) → -
+        afn:sprintf("%") → -
+        "#,
+    );
+}
+
+/// The examples of XPath functions 3.1, sections 8 and 9, and their errors.
+#[test]
+fn durations() {
+    check(
+        r#"
+        "P1Y"^^xsd:yearMonthDuration = "P12M"^^xsd:yearMonthDuration → true
+        "PT24H"^^xsd:dayTimeDuration = "P1D"^^xsd:duration → true
+        "P1Y"^^xsd:duration = "P365D"^^xsd:duration → false
+        "P0Y"^^xsd:yearMonthDuration = "P0D"^^xsd:dayTimeDuration → true
+        "P300000000000Y"^^xsd:duration = "P300000000000Y"^^xsd:duration → true
+        "P1Y"^^xsd:yearMonthDuration = 12 → false
+        "P1M"^^xsd:yearMonthDuration < "P1Y"^^xsd:yearMonthDuration → true
+        "PT23H"^^xsd:dayTimeDuration >= "P1D"^^xsd:dayTimeDuration → false
+        "P1M"^^xsd:duration < "P32D"^^xsd:duration → true
+        "P1M"^^xsd:duration < "P30D"^^xsd:duration → -
+        "P1M"^^xsd:yearMonthDuration < "P30D"^^xsd:dayTimeDuration → -
+        "P1D"^^xsd:duration < 1 → -
+        "P2Y11M"^^xsd:yearMonthDuration + "P3Y3M"^^xsd:yearMonthDuration → "P6Y2M"^^xsd:yearMonthDuration
+        "P2Y11M"^^xsd:yearMonthDuration - "P3Y3M"^^xsd:yearMonthDuration → "-P4M"^^xsd:yearMonthDuration
+        "P2DT12H5M"^^xsd:dayTimeDuration + "P5DT12H"^^xsd:dayTimeDuration → "P8DT5M"^^xsd:dayTimeDuration
+        "P1D"^^xsd:dayTimeDuration + "P1M"^^xsd:yearMonthDuration → -
+        "P1D"^^xsd:duration + "P1D"^^xsd:duration → -
+        "P2Y11M"^^xsd:yearMonthDuration * 2.3 → "P6Y9M"^^xsd:yearMonthDuration
+        2.3 * "P2Y11M"^^xsd:yearMonthDuration → "P6Y9M"^^xsd:yearMonthDuration
+        "P2Y11M"^^xsd:yearMonthDuration / 1.5 → "P1Y11M"^^xsd:yearMonthDuration
+        "P3Y4M"^^xsd:yearMonthDuration / "-P1Y4M"^^xsd:yearMonthDuration → "-2.5"^^xsd:decimal
+        "P1M"^^xsd:yearMonthDuration * -0.5 → "P0M"^^xsd:yearMonthDuration
+        "PT2H10M"^^xsd:dayTimeDuration * 2.1 → "PT4H33M"^^xsd:dayTimeDuration
+        "P1DT2H30M10.5S"^^xsd:dayTimeDuration / 1.5 → "PT17H40M7S"^^xsd:dayTimeDuration
+        "P2DT53M11S"^^xsd:dayTimeDuration / "P1DT10H"^^xsd:dayTimeDuration → "1.437834967320261438"^^xsd:decimal
+        "PT1S"^^xsd:dayTimeDuration * 5e-1 → "PT0.5S"^^xsd:dayTimeDuration
+        "PT1S"^^xsd:dayTimeDuration / 3 → "PT0.333333333333333333S"^^xsd:dayTimeDuration
+        "PT1S"^^xsd:dayTimeDuration / "INF"^^xsd:double → "PT0S"^^xsd:dayTimeDuration
+        "PT1S"^^xsd:dayTimeDuration * "INF"^^xsd:double → -
+        "PT1S"^^xsd:dayTimeDuration * "NaN"^^xsd:double → -
+        "PT1S"^^xsd:dayTimeDuration * 1e300 → -
+        "P1M"^^xsd:yearMonthDuration * 1e300 → -
+        "PT1S"^^xsd:dayTimeDuration / 0 → -
+        "PT1S"^^xsd:dayTimeDuration / 0e0 → -
+        "PT1S"^^xsd:dayTimeDuration / "PT0S"^^xsd:dayTimeDuration → -
+        "PT1S"^^xsd:dayTimeDuration / "P1M"^^xsd:yearMonthDuration → -
+        "P1D"^^xsd:duration * 2 → -
+        2 / "PT1S"^^xsd:dayTimeDuration → -
+        -("PT1S"^^xsd:dayTimeDuration) → "-PT1S"^^xsd:dayTimeDuration
+        "2000-10-30T11:12:00"^^xsd:dateTime + "P1Y2M"^^xsd:yearMonthDuration → "2001-12-30T11:12:00"^^xsd:dateTime
+        "P3DT1H15M"^^xsd:dayTimeDuration + "2000-10-30T11:12:00"^^xsd:dateTime → "2000-11-02T12:27:00"^^xsd:dateTime
+        "P1M"^^xsd:yearMonthDuration + "2000-01-31"^^xsd:date → "2000-02-29"^^xsd:date
+        "2000-10-30"^^xsd:date - "P1Y2M"^^xsd:yearMonthDuration → "1999-08-30"^^xsd:date
+        "11:12:00"^^xsd:time + "P3DT1H15M"^^xsd:dayTimeDuration → "12:27:00"^^xsd:time
+        "11:12:00"^^xsd:time + "P1M"^^xsd:yearMonthDuration → -
+        "P1M"^^xsd:yearMonthDuration - "2000-01-31"^^xsd:date → -
+        "2000-01-31"^^xsd:date + "2000-01-31"^^xsd:date → -
+        "2000-01-31"^^xsd:date + 1 → -
+        "24:00:00"^^xsd:time - "23:59:59"^^xsd:time → "-PT23H59M59S"^^xsd:dayTimeDuration
+        xsd:duration("P1Y2M3DT4H"^^xsd:duration) → "P1Y2M3DT4H"^^xsd:duration
+        xsd:yearMonthDuration("P1Y2M3DT4H"^^xsd:duration) → "P1Y2M"^^xsd:yearMonthDuration
+        xsd:dayTimeDuration("P1Y2M3DT4H"^^xsd:duration) → "P3DT4H"^^xsd:dayTimeDuration
+        xsd:dayTimeDuration("P1Y2M"^^xsd:yearMonthDuration) → "PT0S"^^xsd:dayTimeDuration
+        xsd:yearMonthDuration("PT1H"^^xsd:dayTimeDuration) → "P0M"^^xsd:yearMonthDuration
+        xsd:duration("PT1H"^^xsd:dayTimeDuration) → "PT1H"^^xsd:duration
+        xsd:dayTimeDuration(" P1D ") → "P1D"^^xsd:dayTimeDuration
+        xsd:dayTimeDuration("P1Y") → -
+        xsd:dayTimeDuration("P1DT") → -
+        xsd:duration("P1YT") → -
+        xsd:duration("PT5.S") → -
+        xsd:duration("PT.5S") → -
+        xsd:duration("PT0.5S") → "PT0.5S"^^xsd:duration
+        xsd:dayTimeDuration(1) → -
+        xsd:string("P1D"^^xsd:dayTimeDuration) → "P1D"
+        xsd:gYear("2008-06-20T10:11:12"^^xsd:dateTime) → "2008"^^xsd:gYear
+        xsd:gMonthDay("2008-06-20"^^xsd:date) → "--06-20"^^xsd:gMonthDay
+        xsd:time("2008-06-20T10:11:12Z"^^xsd:dateTime) → "10:11:12Z"^^xsd:time
+        xsd:time("2008-06-20"^^xsd:date) → -
+        xsd:date("10:11:12"^^xsd:time) → -
+        abs("-P1D"^^xsd:dayTimeDuration) → -
         "#,
     );
 }
@@ -449,6 +745,53 @@ fn numbers_have_a_size() {
 }
 
 #[test]
+fn functions_of_a_program_get_terms_and_give_them() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use snowmelt_graph::Term;
+
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let call = move |args: &[Term]| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        match args {
+            [Term::Literal { lexical, .. }] => Some(TermRef::tagged(&lexical.repeat(2), "en").to_owned()),
+            [Term::Blank(label)] => Some(Term::Blank(label.clone())),
+            _ => None,
+        }
+    };
+    let function = |is_deterministic| CustomFunction { call: Arc::new(call.clone()), is_deterministic };
+    let mut functions = CustomFunctions::default();
+    functions.add("http://e/twice", function(true));
+    functions.add("http://e/each", function(false));
+    functions.add("http://www.w3.org/2001/XMLSchema#string", function(true));
+    let mut terms = terms();
+    let cols = [vec![terms.intern(TermRef::typed("01", crate::value::iri::INTEGER)); 3]];
+    let slot = |v: Var| (v == Var(0)).then_some(0);
+    let mut run = |text: &str| {
+        let expression = parse(text);
+        let expr =
+            compile(&expression, &slot, &[], &mut terms, &mut NoStore, &mut Patterns::default(), &functions)
+                .unwrap();
+        let ids = expr.eval_column(&mut terms, &mut NoStore, &cols, 3).unwrap();
+        let shown: Vec<String> = ids.iter().map(|id| show(&mut terms, *id)).collect();
+        (shown, calls.swap(0, Ordering::Relaxed))
+    };
+    let all = |text: &str| vec![text.to_owned(); 3];
+    // a term is as it is written, and one that is the same for all rows is worked out once
+    assert_eq!(run(":twice(?a)"), (all("\"0101\"@en"), 1));
+    assert_eq!(run(":each(?a)"), (all("\"0101\"@en"), 3));
+    assert_eq!(run("xsd:string(?a)"), (all("\"0101\"@en"), 1), "before the built-in one");
+    assert_eq!(run(":twice(:a)"), (all("-"), 1), "None is an error");
+    assert_eq!(run(":twice(?unbound)"), (all("-"), 0), "errors are not passed on");
+    assert_eq!(run(":twice(?a, 1)"), (all("-"), 1), "the closure checks its arguments");
+    assert_eq!(
+        run("sameTerm(:twice(bnode('x')), bnode('x'))").0,
+        all("\"true\"^^<http://www.w3.org/2001/XMLSchema#boolean>")
+    );
+}
+
+#[test]
 fn filter_selects_the_true_rows() {
     let mut terms = terms();
     let ids = |values: &[Option<i64>]| -> Vec<TermId> {
@@ -458,9 +801,9 @@ fn filter_selects_the_true_rows() {
         ids(&[Some(1), Some(200), None, Some(50), Some(-200)]),
         ids(&[Some(0), Some(0), Some(1), Some(1), None]),
     ];
-    let slot = |v: &Variable| Some(usize::from(v.as_str() == "b"));
+    let slot = |v: Var| Some(usize::from(v == Var(1)));
     let mut rows = |text: &str| {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+        let expr = compiled(&parse(text), &slot, &mut terms);
         expr.filter(&mut terms, &mut NoStore, &cols, 5).unwrap()
     };
     assert_eq!(rows("?a < (?b + 120) && ?a > (?b - 120)"), [0, 3]);
@@ -475,14 +818,8 @@ fn filter_selects_the_true_rows() {
 #[test]
 fn computed_terms_that_are_equal_have_equal_ids() {
     let mut terms = terms();
-    let expr = compile(
-        &parse("concat(str(?a), ' is a number, is it not')"),
-        &|_| Some(0),
-        &mut terms,
-        &mut NoStore,
-        &mut Patterns::default(),
-    )
-    .unwrap();
+    let expression = parse("concat(str(?a), ' is a number, is it not')");
+    let expr = compiled(&expression, &|_| Some(0), &mut terms);
     let ids = [1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec();
     let first = expr.eval_column(&mut terms, &mut NoStore, std::slice::from_ref(&ids), 3).unwrap();
     let again = expr.eval_column(&mut terms, &mut NoStore, &[ids], 3).unwrap();
@@ -496,8 +833,7 @@ fn computed_terms_that_are_equal_have_equal_ids() {
 fn named_blank_nodes_belong_to_a_solution() {
     let mut terms = terms();
     let mut run = |text: &str, cols: &[Vec<TermId>]| {
-        let expr =
-            compile(&parse(text), &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+        let expr = compiled(&parse(text), &|_| Some(0), &mut terms);
         expr.eval_column(&mut terms, &mut NoStore, cols, 3).unwrap()
     };
     let solutions = vec![[1, 2, 1].map(|v| snowmelt_graph::from_integer(v).unwrap()).to_vec()];
@@ -527,7 +863,7 @@ fn speed_of_filters() {
             .collect()
     };
     let cols = [column(2000), column(2000)];
-    let slot = |v: &Variable| Some(usize::from(v.as_str() == "b"));
+    let slot = |v: Var| Some(usize::from(v == Var(1)));
     for text in [
         "?a < (?b + 120) && ?a > (?b - 120)",
         "?a > 500",
@@ -538,7 +874,7 @@ fn speed_of_filters() {
         "xsd:float(?a) / ?b < 0.5",
         "xsd:double(str(?a)) < 7",
     ] {
-        let expr = compile(&parse(text), &slot, &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+        let expr = compiled(&parse(text), &slot, &mut terms);
         let mut passed = 0;
         for batch in [4096, rows] {
             let mut best = f64::INFINITY;
@@ -564,8 +900,7 @@ fn strings_that_are_not_stored_are_in_the_set_of_a_list() {
     let list: Vec<String> = (0..100).map(|n| format!("\"text number {n}\"")).collect();
     let expression = parse(&format!("STR(?x) IN ({})", list.join(", ")));
     let mut terms = terms();
-    let expr =
-        compile(&expression, &|_| Some(0), &mut terms, &mut NoStore, &mut Patterns::default()).unwrap();
+    let expr = compiled(&expression, &|_| Some(0), &mut terms);
     let ExprNode::InSet(_, members) = &expr.root else { panic!("a list: {expr:?}") };
     assert!(members.rest.is_empty(), "{:?}", members.rest);
     assert!(members.has_absent_string("text number 99") && !members.has_absent_string("text number 100"));

@@ -62,3 +62,20 @@ pub(super) fn tz(v: &Value<'_>) -> Option<Value<'static>> {
     let text = offset(v)?.map_or_else(String::new, |offset| offset.to_string());
     Some(Value::String(Cow::Owned(text)))
 }
+
+/// ADJUST (SPARQL-dev SEP 2; XPath functions 3.1, section 9.6): the moment as a clock of another
+/// time zone shows it. Without a time zone it gets that one. "" takes its time zone away.
+pub(super) fn adjust(v: &Value<'_>, zone: &Value<'_>) -> Option<Value<'static>> {
+    let Value::Temporal(moment) = v else { return None };
+    let zone = match zone {
+        Value::String(text) if text.is_empty() => None,
+        Value::Temporal(Temporal::DayTimeDuration(offset)) => Some(TimezoneOffset::try_from(*offset).ok()?),
+        _ => return None,
+    };
+    Some(Value::Temporal(match moment {
+        Temporal::DateTime(t) => Temporal::DateTime(t.adjust(zone)?),
+        Temporal::Date(t) => Temporal::Date(t.adjust(zone)?),
+        Temporal::Time(t) => Temporal::Time(t.adjust(zone)?),
+        _ => return None,
+    }))
+}

@@ -1,9 +1,13 @@
-//! Functions that make terms: IRI, BNODE, STRLANG, STRDT, UUID, STRUUID.
+//! Functions that make terms: IRI, BNODE, STRLANG, STRLANGDIR, STRDT, UUID, STRUUID; and those that
+//! ask for the language and base direction of one.
 
 use std::borrow::Cow;
 
 use oxiri::Iri;
 
+use snowmelt_graph::{RDF_DIR_LANG_STRING, split_direction};
+
+use super::Func;
 use super::string::plain;
 use crate::text::iri::resolve;
 use crate::value::{Value, iri as iris, parse_literal};
@@ -33,11 +37,36 @@ pub(super) fn with_language(text: &Value<'_>, lang: &Value<'_>) -> Option<Value<
     Some(Value::LangString(Cow::Owned(literal.value().to_owned()), Cow::Owned(lang)))
 }
 
+/// STRLANGDIR. The direction is `ltr` or `rtl`, in lower case.
+pub(super) fn with_direction(
+    text: &Value<'_>,
+    lang: &Value<'_>,
+    direction: &Value<'_>,
+) -> Option<Value<'static>> {
+    let Value::LangString(text, lang) = with_language(text, lang)? else { return None };
+    let direction = plain(direction)?;
+    let lang = format!("{lang}--{direction}");
+    split_direction(&lang).1?;
+    Some(Value::LangString(text, Cow::Owned(lang)))
+}
+
+/// LANGDIR, hasLANG and hasLANGDIR; LANGDIR is an error of what is no literal.
+pub(super) fn language(func: Func, v: &Value<'_>) -> Option<Value<'static>> {
+    let tag = if let Value::LangString(_, tag) = v { Some(&**tag) } else { None };
+    let direction = tag.and_then(|tag| split_direction(tag).1);
+    match func {
+        Func::HasLang => Some(Value::Boolean(tag.is_some())),
+        Func::HasLangDir => Some(Value::Boolean(direction.is_some())),
+        _ if !v.is_literal() => None,
+        _ => Some(Value::String(direction.map_or_else(String::new, |d| d.to_string()).into())),
+    }
+}
+
 /// STRDT. The term is kept as written: `"01"` stays so even as xsd:integer.
 pub(super) fn with_datatype(text: &Value<'_>, datatype: &Value<'_>) -> Option<Value<'static>> {
     let text = plain(text)?;
     let Value::Iri(datatype) = datatype else { return None };
-    if **datatype == *iris::LANG_STRING {
+    if **datatype == *iris::LANG_STRING || **datatype == *RDF_DIR_LANG_STRING {
         return None;
     }
     let value = parse_literal(text, None, datatype);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use oxsdatatypes::DateTime;
-use snowmelt_graph::{TermId, TermRef};
+use snowmelt_graph::{Namespaces, TermId, TermRef};
 use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
 
 use crate::QueryError;
@@ -81,7 +81,12 @@ fn same_case(term: Term) -> Term {
     match term {
         Term::Literal(l) if l.language().is_some() => {
             let tag = l.language().unwrap_or_default().to_ascii_lowercase();
-            Literal::new_language_tagged_literal_unchecked(l.value(), tag).into()
+            match l.direction() {
+                None => Literal::new_language_tagged_literal_unchecked(l.value(), tag).into(),
+                Some(to) => {
+                    Literal::new_directional_language_tagged_literal_unchecked(l.value(), tag, to).into()
+                }
+            }
         }
         other => other,
     }
@@ -153,6 +158,7 @@ fn csv(out: &[u8], expected: &Term) {
         Term::NamedNode(n) => n.as_str().to_owned(),
         Term::BlankNode(b) => b.to_string(),
         Term::Literal(l) => l.value().to_owned(),
+        triple @ Term::Triple(_) => triple.to_string(),
     };
     let text = std::str::from_utf8(out).expect("results are UTF-8");
     let mut fields = vec![String::new()];
@@ -189,7 +195,7 @@ fn graph(terms: &mut Terms, format: ResultFormat, iri: &str, id: TermId) {
     for (s, p) in [(plain, plain), (blank, iri), (iri, rdf_type)] {
         let mut out = Vec::new();
         let mut write = || {
-            let mut writer = GraphWriter::new(format, &mut out)?;
+            let mut writer = GraphWriter::new(format, &Namespaces::default(), &mut out)?;
             writer.write(terms, &mut NoStore, [&[s], &[p], &[id]])?;
             writer.finish()?;
             Ok(())

@@ -11,20 +11,23 @@
 //! | g            | GS (g) → s, SP (s) → p, PSOG (p s) → o   |
 //! | nothing      | PSOG () → p s o                          |
 //!
+//! A pattern of triple terms is one visit to one of their trees, by what is known of it: to
+//! TRIPLE by the term itself, else to TRIPLE-SPO, TRIPLE-POS or TRIPLE-OSP.
+//!
 //! The graph is the last column of the whole indexes: a filter, or one more bound column when
 //! p, s and o are bound.
 
-use snowmelt_graph::{Column, Index, TermId};
+use snowmelt_graph::{AnyIndex, Column, Index, TermId, TripleIndex};
 
 use super::Reads;
 use super::device_time::Reach;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
-use crate::plan::{Access, Bounds, GraphScope, Src, Test};
+use crate::plan::{Access, Bounds, GraphScope, Src, Test, columns_of};
 
 /// One visit before its columns are numbered: the key's columns, and the variables it binds.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
-    pub index: Index,
+    pub index: AnyIndex,
     pub key: Vec<Slot>,
     /// what stands in the columns after the key
     pub rest: Vec<Column>,
@@ -40,7 +43,7 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
     loop {
         let (index, columns) = first_visit(p, &bound, by_object);
         let key: Vec<Slot> = columns.iter().filter_map(|column| slot(p, *column)).collect();
-        let rest: Vec<Column> = index.columns()[key.len()..].to_vec();
+        let rest: Vec<Column> = columns_of(index)[key.len()..].to_vec();
         let mut binds = VarSet::default();
         for column in &rest {
             if let Some(Slot::Var(v)) = slot(p, *column)
@@ -49,7 +52,7 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
                 binds.insert(v);
             }
         }
-        let whole = rest.last() == Some(&Column::Graph);
+        let whole = rest.last() == Some(&Column::Graph) || p.triple_term().is_some();
         bound = bound.union(&binds);
         list.push(Visit { index, key, rest, pattern: p.clone(), binds });
         if whole {
@@ -59,7 +62,11 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
 }
 
 /// The index that is visited first, and the columns of the key.
-fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (Index, &'static [Column]) {
+fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (AnyIndex, &'static [Column]) {
+    if let Some(term) = p.triple_term() {
+        let (index, columns) = first_of_triples(p, term, bound);
+        return (index.into(), &columns_of(index.into())[..columns]);
+    }
     let known = |slot: Slot| slot.var().is_none_or(|v| bound.contains(v));
     let (s, pr, o) = (known(p.s), known(p.p), known(p.o));
     let (index, columns) = match (pr, s, o) {
@@ -73,11 +80,27 @@ fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (Index, &'static
         (false, false, false) if p.graph_slot().is_some_and(known) => (Index::Gs, 1),
         (false, false, false) => (Index::Psog, 0),
     };
-    (index, &index.columns()[..columns])
+    (index.into(), &index.columns()[..columns])
+}
+
+/// The tree of triple terms that a pattern visits, and how many of its columns are the key.
+fn first_of_triples(p: &Pattern, term: Slot, bound: &VarSet) -> (TripleIndex, usize) {
+    let known = |slot: Slot| slot.var().is_none_or(|v| bound.contains(v));
+    match (known(p.s), known(p.p), known(p.o)) {
+        _ if known(term) => (TripleIndex::Id, 1),
+        (true, true, true) => (TripleIndex::Spo, 3),
+        (true, true, false) => (TripleIndex::Spo, 2),
+        (false, true, true) => (TripleIndex::Pos, 2),
+        (true, false, true) => (TripleIndex::Osp, 2),
+        (true, false, false) => (TripleIndex::Spo, 1),
+        (false, true, false) => (TripleIndex::Pos, 1),
+        (false, false, true) => (TripleIndex::Osp, 1),
+        (false, false, false) => (TripleIndex::Id, 0),
+    }
 }
 
 /// The index that a scan of a pattern begins with.
-pub(super) fn scanned_index(p: &Pattern) -> Index {
+pub(super) fn scanned_index(p: &Pattern) -> AnyIndex {
     first_visit(p, &VarSet::default(), false).0
 }
 
@@ -106,7 +129,8 @@ impl CountedPattern {
     }
 }
 
-/// A pattern's slot in a column of the indexes; `None`: the default graph.
+/// A pattern's slot in a column of the indexes, as [`columns_of`] names them; `None`: the default
+/// graph.
 fn slot(p: &Pattern, column: Column) -> Option<Slot> {
     match column {
         Column::Subject => Some(p.s),
@@ -185,6 +209,7 @@ impl Visit {
                 }
             },
             (GraphSlot::Named(Slot::Const(_)), _) if scope.named.is_none() => {}
+            (GraphSlot::TripleTerm(_), _) => {}
             // A constant may be a parameter: whether it is one of them is known when it runs.
             (GraphSlot::Named(_), _) => match &scope.named {
                 None => access.tests.push((i, Test::NotDefaultGraph)),

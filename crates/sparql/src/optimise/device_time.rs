@@ -14,7 +14,7 @@
 //! Inner nodes are left out: they are a hundredth of an index, and what is visited twice is
 //! found in memory.
 
-use snowmelt_graph::Index;
+use snowmelt_graph::AnyIndex;
 
 use crate::plan::{IndexPages, Reads};
 
@@ -25,7 +25,7 @@ const SCAN_PAGES: f64 = 256.0;
 /// that the keys begin with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    pub index: Index,
+    pub index: AnyIndex,
     pub rows: f64,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn handicap(reads: &Reads) -> f64 {
 }
 
 /// Microseconds of a scan of so many rows of an index.
-pub(super) fn scan(reads: &Reads, index: Index, rows: f64) -> f64 {
+pub(super) fn scan(reads: &Reads, index: impl Into<AnyIndex>, rows: f64) -> f64 {
     let of = reads.index(index);
     scan_pages(reads, pages(of, rows) * of.residency.absent())
 }
@@ -84,17 +84,18 @@ fn rows_per_leaf(of: IndexPages) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Residency;
+    use crate::plan::{INDEXES, Residency};
     use snowmelt_database::meters::PageTimes;
+    use snowmelt_graph::Index;
 
     /// An index of 10,000 leaves with 700 rows each on a wide and slow volume.
     fn reads(residency: Residency) -> Reads {
         let pages = IndexPages { residency, rows: 7e6, leaves: 1e4 };
-        Reads::new([pages; 5], || PageTimes { lone_us: 3063.0, request_us: 333.0, page_us: 62.5 })
+        Reads::new([pages; INDEXES], || PageTimes { lone_us: 3063.0, request_us: 333.0, page_us: 62.5 })
     }
 
     fn lookup_ms(residency: Residency, keys: f64) -> f64 {
-        lookup(&reads(residency), Reach { index: Index::Psog, rows: 7e6 }, keys, keys) / 1e3
+        lookup(&reads(residency), Reach { index: Index::Psog.into(), rows: 7e6 }, keys, keys) / 1e3
     }
 
     #[test]
@@ -102,10 +103,10 @@ mod tests {
         assert_eq!(lookup_ms(Residency::Warm, 1000.0), 0.0);
         // Also where another index is cold, so that times are known.
         let pages = |residency| IndexPages { residency, rows: 7e6, leaves: 1e4 };
-        let mut indexes = [pages(Residency::Cold); 5];
+        let mut indexes = [pages(Residency::Cold); INDEXES];
         indexes[Index::Psog as usize] = pages(Residency::Warm);
         let one_warm = Reads::new(indexes, || reads(Residency::Cold).times().expect("all are cold"));
-        let reach = |index| Reach { index, rows: 7e6 };
+        let reach = |index: Index| Reach { index: index.into(), rows: 7e6 };
         for (index, is_warm) in [(Index::Psog, true), (Index::Posg, false)] {
             assert_eq!(scan(&one_warm, index, 7e6) == 0.0, is_warm);
             assert_eq!(lookup(&one_warm, reach(index), 1000.0, 1000.0) == 0.0, is_warm);

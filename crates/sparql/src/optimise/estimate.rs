@@ -5,15 +5,18 @@
 //! Joins divide by the geometric mean of distinct values and domain: between containment (every
 //! value of the smaller side is met) and independence, because BSBM-like data is neither.
 
-use snowmelt_graph::{CompareOp, Index, TermId};
-use spargebra::algebra::{AggregateExpression, Expression};
+use snowmelt_graph::{AnyIndex, CompareOp, Index, TermId, TripleIndex};
 
 use super::guess::{
     BOUND, CONDITION, EQUAL, FUNCTION, GRAPHS_JOINED, HAS_MATCH, LEAST_SHARE, ORDERED, SUBJECTS_OF_PAIR,
     VALUES_OF_PAIR, bounded,
 };
 use super::{Planner, PredicateStatistics};
-use crate::algebra::{ApplyKind, Const, GraphSlot, Node, Pattern, Slot, Var, VarSet};
+use crate::algebra::consts::GroundTerm;
+use crate::algebra::{
+    AggregateExpression, ApplyKind, BinaryOperator, Const, Expression, Function, GraphSlot, Node, Param,
+    Pattern, Slot, UnaryOperator, Var, VarSet,
+};
 use crate::error::QueryError;
 
 /// Expected rows, and for each variable its distinct values and their domain.
@@ -42,7 +45,7 @@ impl Estimate {
         distinct.min(self.rows).max(1.0)
     }
 
-    fn set(&mut self, v: Var, distinct: f64, domain: f64) {
+    pub(super) fn set(&mut self, v: Var, distinct: f64, domain: f64) {
         match self.vars.binary_search_by_key(&v, |x| x.0) {
             Ok(i) => self.vars[i] = (v, self.vars[i].1.min(distinct), self.vars[i].2.max(domain)),
             Err(i) => self.vars.insert(i, (v, distinct, domain)),
@@ -173,20 +176,13 @@ impl<'a> Planner<'a> {
         Ok(match node {
             Node::Unit => Estimate::unit(),
             Node::Pattern(p) => self.pattern(p)?,
-            Node::Path { .. } => {
-                let totals = self.statistics.totals();
-                let rows = totals.quads.max(1.0);
-                self.spread(node, rows, totals.subjects.max(1.0))
-            }
+            Node::Path { s, path, o, .. } => self.path_estimate(*s, path, *o)?,
             Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
+            Node::Service(service) => self.service_estimate(service),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
-            Node::Join(nodes) => {
-                let mut all = Estimate::unit();
-                for n in nodes {
-                    all = all.join(&self.estimate(n)?);
-                }
-                all
-            }
+            Node::Join(nodes) => nodes.iter().try_fold(Estimate::unit(), |all, node| {
+                Ok::<_, QueryError>(all.join(&self.estimate(node)?))
+            })?,
             Node::LeftJoin { left, right, .. } => {
                 let left = self.estimate(left)?;
                 let mut both = left.join(&self.estimate(right)?);
@@ -268,6 +264,9 @@ impl<'a> Planner<'a> {
             p.vars().iter().for_each(|v| none.set(v, 0.0, 1.0));
             return Ok(none);
         }
+        if let Some(term) = p.triple_term() {
+            return self.triple_terms(p, term, ids.map(Option::flatten));
+        }
         let totals = self.statistics.totals();
         let [s, predicate, o] = ids.map(Option::flatten);
         let of = match predicate {
@@ -296,6 +295,34 @@ impl<'a> Planner<'a> {
         Ok(e)
     }
 
+    /// Triple terms with these parts, exactly counted.
+    fn triple_terms(
+        &mut self,
+        p: &Pattern,
+        term: Slot,
+        [s, predicate, o]: [Option<TermId>; 3],
+    ) -> Result<Estimate, QueryError> {
+        let (index, prefix) = match (s, predicate, o) {
+            (Some(s), Some(p), Some(o)) => (TripleIndex::Spo, vec![s, p, o]),
+            (Some(s), Some(p), None) => (TripleIndex::Spo, vec![s, p]),
+            (Some(s), None, Some(o)) => (TripleIndex::Osp, vec![o, s]),
+            (None, Some(p), Some(o)) => (TripleIndex::Pos, vec![p, o]),
+            (Some(s), None, None) => (TripleIndex::Spo, vec![s]),
+            (None, Some(p), None) => (TripleIndex::Pos, vec![p]),
+            (None, None, Some(o)) => (TripleIndex::Osp, vec![o]),
+            (None, None, None) => (TripleIndex::Id, Vec::new()),
+        };
+        let rows = self.statistics.count(AnyIndex::Triples(index), &prefix)? as f64;
+        let [terms, subjects, predicates, objects] = self.statistics.totals().triple_terms;
+        let mut e = Estimate { rows, vars: Vec::new() };
+        for (slot, of_all) in [(term, terms), (p.s, subjects), (p.p, predicates), (p.o, objects)] {
+            if let Slot::Var(v) = slot {
+                e.set(v, of_all.min(rows).max(1.0), of_all.max(1.0));
+            }
+        }
+        Ok(e)
+    }
+
     fn pattern_rows(
         &mut self,
         s: Option<TermId>,
@@ -303,7 +330,7 @@ impl<'a> Planner<'a> {
         o: Option<TermId>,
         all: f64,
     ) -> Result<u64, QueryError> {
-        let count = |t: &mut Self, index, prefix: &[TermId]| t.statistics.count(index, prefix);
+        let count = |t: &mut Self, index: Index, prefix: &[TermId]| t.statistics.count(index.into(), prefix);
         match (s, p, o) {
             (Some(s), Some(p), Some(o)) => count(self, Index::Psog, &[p, s, o]),
             (Some(s), Some(p), None) => count(self, Index::Psog, &[p, s]),
@@ -322,7 +349,6 @@ impl<'a> Planner<'a> {
 
     /// The share of rows that a condition lets pass.
     pub(super) fn selectivity(&mut self, condition: &Expression, over: &[Node]) -> Result<f64, QueryError> {
-        use Expression as E;
         if let Some((v, op, c)) = self.comparison(condition)
             && let Some((p, rows)) = self.object_of(v, over)?
             && let Some(n) = self.statistics.count_compared(p, op, c)?
@@ -330,37 +356,50 @@ impl<'a> Planner<'a> {
             return Ok((n as f64 / rows.max(1.0)).clamp(LEAST_SHARE, 1.0));
         }
         Ok(match condition {
-            E::Equal(..) | E::SameTerm(..) => EQUAL,
-            E::Greater(..) | E::GreaterOrEqual(..) | E::Less(..) | E::LessOrEqual(..) => ORDERED,
-            E::Not(e) if matches!(**e, E::Equal(..) | E::SameTerm(..)) => 1.0 - EQUAL,
-            E::And(a, b) => self.selectivity(a, over)? * self.selectivity(b, over)?,
-            E::Or(a, b) => (self.selectivity(a, over)? + self.selectivity(b, over)?).min(1.0),
-            E::Bound(_) => BOUND,
-            E::FunctionCall(..) => FUNCTION,
-            _ => CONDITION,
+            Expression::And(list) => {
+                let mut all = 1.0;
+                for part in list {
+                    all *= self.selectivity(part, over)?;
+                }
+                all
+            }
+            Expression::Or(list) => {
+                let mut any = 0.0;
+                for part in list {
+                    any += self.selectivity(part, over)?;
+                }
+                any.min(1.0)
+            }
+            other => typical_selectivity(other),
         })
     }
 
     /// `?v op constant`, either way round.
     pub(super) fn comparison(&self, e: &Expression) -> Option<(Var, CompareOp, Const)> {
-        use Expression as E;
-        let (a, b, op, flipped) = match e {
-            E::Less(a, b) => (a, b, CompareOp::Lt, CompareOp::Gt),
-            E::LessOrEqual(a, b) => (a, b, CompareOp::Le, CompareOp::Ge),
-            E::Greater(a, b) => (a, b, CompareOp::Gt, CompareOp::Lt),
-            E::GreaterOrEqual(a, b) => (a, b, CompareOp::Ge, CompareOp::Le),
-            E::Equal(a, b) => (a, b, CompareOp::Eq, CompareOp::Eq),
-            _ => return None,
+        use BinaryOperator as B;
+        let Expression::Binary(operator, pair) = e else { return None };
+        let (op, flipped) = match operator {
+            B::Less => (CompareOp::Lt, CompareOp::Gt),
+            B::LessOrEqual => (CompareOp::Le, CompareOp::Ge),
+            B::Greater => (CompareOp::Gt, CompareOp::Lt),
+            B::GreaterOrEqual => (CompareOp::Ge, CompareOp::Le),
+            B::Equal => (CompareOp::Eq, CompareOp::Eq),
+            B::Add | B::Subtract | B::Multiply | B::Divide => return None,
         };
-        match (&**a, &**b) {
-            (E::Variable(v), E::Literal(l)) => Some((self.algebra.var(v)?, op, self.literal(l)?)),
-            (E::Literal(l), E::Variable(v)) => Some((self.algebra.var(v)?, flipped, self.literal(l)?)),
+        match &**pair {
+            [Expression::Var(v), constant] => Some((*v, op, self.literal(constant)?)),
+            [constant, Expression::Var(v)] => Some((*v, flipped, self.literal(constant)?)),
             _ => None,
         }
     }
 
-    fn literal(&self, l: &spargebra::term::Literal) -> Option<Const> {
-        let term = crate::text::parameter::literal_const(l);
+    /// The number of a constant that is no IRI.
+    fn literal(&self, e: &Expression) -> Option<Const> {
+        if matches!(e, Expression::Const(GroundTerm::Iri(_)) | Expression::Param(Param { is_iri: true, .. }))
+        {
+            return None;
+        }
+        let term = e.constant()?;
         self.algebra.consts.iter().position(|c| *c == term).map(|i| Const(i as u32))
     }
 
@@ -368,13 +407,35 @@ impl<'a> Planner<'a> {
     /// predicate's rows.
     fn object_of(&mut self, v: Var, over: &[Node]) -> Result<Option<(TermId, f64)>, QueryError> {
         for node in over {
-            if let Node::Pattern(Pattern { p: Slot::Const(p), o: Slot::Var(o), .. }) = node
+            if let Node::Pattern(pattern @ Pattern { p: Slot::Const(p), o: Slot::Var(o), .. }) = node
                 && *o == v
+                && pattern.triple_term().is_none()
                 && let Some(id) = self.statistics.id(*p)
             {
                 return Ok(Some((id, self.statistics.predicate(id)?.rows)));
             }
         }
         Ok(None)
+    }
+}
+
+/// The share of rows that a condition of its kind lets pass.
+fn typical_selectivity(condition: &Expression) -> f64 {
+    use BinaryOperator as B;
+    match condition {
+        Expression::Binary(B::Equal, _) | Expression::Call(Function::SameTerm, _) => EQUAL,
+        Expression::Binary(B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual, _) => ORDERED,
+        Expression::Unary(UnaryOperator::Not, inner)
+            if matches!(
+                **inner,
+                Expression::Binary(B::Equal, _) | Expression::Call(Function::SameTerm, _)
+            ) =>
+        {
+            1.0 - EQUAL
+        }
+        Expression::Bound(_) => BOUND,
+        Expression::Call(Function::If | Function::Coalesce, _) => CONDITION,
+        Expression::Call(..) | Expression::Custom(..) => FUNCTION,
+        _ => CONDITION,
     }
 }

@@ -43,8 +43,30 @@ pub(super) const UNKNOWN_VISITS: f64 = 2.0;
 /// Visits to indexes for a row that enters a path.
 pub(super) const PATH_VISITS: f64 = 20.0;
 
+/// Share of the nodes at which a path of several predicates ends that it starts at, too.
+pub(super) const UNKNOWN_ONWARD: f64 = 0.5;
+
+/// Pairs that a closure reaches whose levels do not become smaller, in those of its step.
+pub(super) const CLOSURE: f64 = 64.0;
+
 /// Cost of a node with a left and a right side, in costs of its left side.
 pub(super) const TWO_SIDES: f64 = 3.0;
+
+/// Rows of an endpoint elsewhere, of whose data nothing is known: more than most answers have, so
+/// that it is rather asked for single values.
+pub(super) const REMOTE_ROWS: f64 = 1e7;
+
+/// Microseconds of a request to an endpoint.
+pub(super) const REMOTE_TRIP_US: f64 = 20_000.0;
+
+/// Microseconds of a row that it sends.
+pub(super) const REMOTE_ROW_US: f64 = 5.0;
+
+/// Microseconds of a value that is sent to it, and looked up there.
+pub(super) const REMOTE_VALUE_US: f64 = 10.0;
+
+/// Values sent in one request.
+pub(super) const REMOTE_VALUES: f64 = 1000.0;
 
 /// Most rows or cost that an estimate says. The square of it is still a number, so that products
 /// of estimates are never infinite, and differences and quotients of them never NaN.

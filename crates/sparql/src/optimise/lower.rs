@@ -12,6 +12,7 @@
 //! | `leaf` | one step of a join: a pattern, a path, the names of graphs |
 //! | `hash` | hash joins, MINUS, UNION |
 //! | `nested` | OPTIONAL and EXISTS, run for each batch of the left side |
+//! | `service` | endpoints elsewhere |
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
@@ -23,13 +24,12 @@ mod join;
 mod leaf;
 mod nested;
 mod row;
-
-use spargebra::algebra::Expression;
+mod service;
 
 use super::estimate::joined;
 use super::guess::bounded;
 use super::{Estimate, Planner};
-use crate::algebra::{ApplyKind, Node, Var, VarSet};
+use crate::algebra::{ApplyKind, Expression, Node, Var, VarSet};
 use crate::error::QueryError;
 use crate::plan::{Cost, JoinKind, Op, PlanNode, children};
 use correlated::contexts;
@@ -176,6 +176,7 @@ impl<'a> Planner<'a> {
             | Node::GraphNames(_)
             | Node::Context { .. }
             | Node::Values { .. } => self.join_group(std::slice::from_ref(node), &[], input, want),
+            Node::Service(service) => self.service(node, service, input, want),
             Node::Join(nodes) => self.join_group(nodes, &[], input, want),
             Node::Filter { inner, conditions } => self.conditioned(node, inner, conditions, input, want),
             Node::Extend { inner, var, expr } => self.extend(node, inner, *var, expr, input, want),
@@ -235,7 +236,7 @@ impl<'a> Planner<'a> {
     }
 
     fn reads(&self, conditions: &[Expression]) -> VarSet {
-        conditions.iter().fold(VarSet::default(), |a, c| a.union(&self.algebra.vars_of(c)))
+        conditions.iter().fold(VarSet::default(), |a, c| a.union(&c.vars()))
     }
 }
 

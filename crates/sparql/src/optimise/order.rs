@@ -5,11 +5,13 @@
 //! small or nothing else is left. Beyond: the cheapest next step each time ([`super::greedy`]).
 //! A step's cost is the cheaper of look-ups and a hash join.
 
-use snowmelt_graph::Index;
+use snowmelt_graph::{AnyIndex, Index};
 
 use super::access::CountedPattern;
 use super::device_time::{Reach, handicap};
 use super::greedy::greedy;
+use super::guess::{REMOTE_ROW_US, REMOTE_TRIP_US, REMOTE_VALUE_US, REMOTE_VALUES};
+use super::path::WalkCost;
 use super::{Costs, Estimate};
 use crate::algebra::VarSet;
 use crate::bounds::Limits;
@@ -30,11 +32,25 @@ pub(super) struct Element {
     /// the pattern that it is, if it is one and its reads matter
     pub pattern: Option<CountedPattern>,
     /// the index that it is scanned in
-    pub index: Index,
+    pub index: AnyIndex,
     /// visits to indexes per input row, when the bound variables are keys; `None`: it can only
     /// stand alone
     pub visits: Option<f64>,
+    /// of a property path
+    pub walk: Option<WalkCost>,
+    /// of one that endpoints elsewhere have a part in
+    pub remote: Option<Remote>,
 }
+
+/// An element that is answered elsewhere.
+#[derive(Debug)]
+pub(super) struct Remote {
+    /// variables that name its endpoints
+    pub needs: VarSet,
+}
+
+/// The cost of a step that cannot be made: all others come first.
+const IMPOSSIBLE: f64 = 1e100;
 
 /// A condition, by what it needs.
 #[derive(Debug)]
@@ -131,7 +147,11 @@ impl Problem<'_> {
     /// The cost of an element that nothing is before.
     pub fn first_cost(&self, e: usize) -> f64 {
         let element = &self.elements[e];
+        if let Some(Remote { needs }) = &element.remote {
+            return if needs.is_empty() { element.own_cost } else { IMPOSSIBLE };
+        }
         match element.visits {
+            _ if element.walk.is_some() => element.own_cost,
             Some(_) => self.costs.scan(element.rows_first, element.index).total(),
             None => element.own_cost,
         }
@@ -141,8 +161,17 @@ impl Problem<'_> {
     /// there, if it shares variables with that.
     pub fn next_cost(&self, before: &Estimate, e: usize, bound: Option<&VarSet>, found: f64) -> f64 {
         let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
+        if let Some(remote) = &element.remote {
+            return remote.next_cost(element, input, bound, found);
+        }
         let apart = element.own_cost
             + costs.hash(element.estimate.rows.min(input), element.estimate.rows.max(input), found);
+        if let Some(walk) = &element.walk {
+            let distinct = |v| bound.filter(|bound| bound.contains(v)).map(|_| before.distinct(v));
+            return walk
+                .of_rows(distinct)
+                .map_or(apart, |walked| apart.min(walked.total() + found * costs.row));
+        }
         match (element.visits, bound) {
             (Some(visits), Some(bound)) => {
                 let reach = self.reach(element, bound);
@@ -156,7 +185,7 @@ impl Problem<'_> {
     /// Where the keys of look-ups into an element lie; of what is no pattern, anywhere.
     fn reach(&self, element: &Element, bound: &VarSet) -> Reach {
         let reads = &self.costs.reads;
-        let anywhere = || Reach { index: Index::Psog, rows: reads.index(Index::Psog).rows };
+        let anywhere = || Reach { index: Index::Psog.into(), rows: reads.index(Index::Psog).rows };
         element.pattern.as_ref().map_or_else(anywhere, |pattern| pattern.reach(bound, reads))
     }
 
@@ -173,6 +202,19 @@ impl Problem<'_> {
     }
 }
 
+impl Remote {
+    /// The cost of asking for the values of so many rows, or for all there is.
+    fn next_cost(&self, element: &Element, input: f64, bound: Option<&VarSet>, found: f64) -> f64 {
+        let is_bound = |vars: &VarSet| bound.is_some_and(|bound| vars.is_subset(bound));
+        if !is_bound(&self.needs) && !self.needs.is_empty() {
+            return IMPOSSIBLE;
+        }
+        let trips = (input / REMOTE_VALUES).ceil() * REMOTE_TRIP_US;
+        let sent = trips + input * REMOTE_VALUE_US + found * REMOTE_ROW_US;
+        if bound.is_some() { sent.min(element.own_cost) } else { element.own_cost }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,8 +228,10 @@ mod tests {
             rows_first: rows,
             own_cost: rows * 0.01,
             pattern: None,
-            index: Index::Psog,
+            index: Index::Psog.into(),
             visits: Some(1.0),
+            walk: None,
+            remote: None,
         }
     }
 

@@ -6,7 +6,7 @@
 //! die reads pages for nothing), unless there are few of them.
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::Index;
+use snowmelt_graph::AnyIndex;
 
 use crate::algebra::{Var, VarSet};
 use crate::bounds::Limits;
@@ -30,11 +30,11 @@ struct PlannedLookup<'a> {
     input: &'a [Var],
     known: VarSet,
     rows_in: f64,
-    index: Index,
+    index: AnyIndex,
     key: Vec<KeyPart>,
 }
 
-type Stars = FxHashMap<usize, Vec<(Index, Vec<Src>)>>;
+type Stars = FxHashMap<usize, Vec<(AnyIndex, Vec<Src>)>>;
 
 /// Fills in the stars of all look-ups.
 ///

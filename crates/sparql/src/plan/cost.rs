@@ -11,11 +11,6 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Time of a device alone.
-    pub fn of_device(io: f64) -> Self {
-        Self { cpu: 0.0, io }
-    }
-
     /// One figure to compare plans by.
     pub fn total(self) -> f64 {
         self.cpu + self.io

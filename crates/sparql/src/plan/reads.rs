@@ -5,7 +5,9 @@
 //! query may meet under the same key of the cache ([`Reads::push_key`]).
 
 use snowmelt_database::meters::PageTimes;
-use snowmelt_graph::Index;
+use snowmelt_graph::AnyIndex;
+
+use super::columns::{INDEXES, index_place};
 
 /// An index of no more pages counts as resident: any plan has read the whole MiB soon.
 const FEW_PAGES: u64 = 128;
@@ -61,7 +63,7 @@ pub(crate) struct IndexPages {
 /// Assumptions of a plan about its reads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Reads {
-    indexes: [IndexPages; Index::ALL.len()],
+    indexes: [IndexPages; INDEXES],
     /// absent while all is warm
     times: Option<PageTimes>,
 }
@@ -73,7 +75,7 @@ impl Reads {
     }
 
     /// Of these indexes; `times` are asked for only if one is not warm.
-    pub fn new(indexes: [IndexPages; Index::ALL.len()], times: impl FnOnce() -> PageTimes) -> Self {
+    pub fn new(indexes: [IndexPages; INDEXES], times: impl FnOnce() -> PageTimes) -> Self {
         let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
         Self { indexes, times: is_cold.then(times) }
     }
@@ -83,8 +85,8 @@ impl Reads {
         self.times
     }
 
-    pub fn index(&self, index: Index) -> IndexPages {
-        self.indexes[index as usize]
+    pub fn index(&self, index: impl Into<AnyIndex>) -> IndexPages {
+        self.indexes[index_place(index.into())]
     }
 
     /// Appends these assumptions to the key that a plan is kept under. Nothing where all is warm.
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn keys_tell_states_of_memory_apart_and_warm_ones_not() {
         let key_of = |residency, lone_us, page_us| {
-            let mut indexes = [IndexPages::default(); Index::ALL.len()];
+            let mut indexes = [IndexPages::default(); INDEXES];
             indexes[1].residency = residency;
             let times = || PageTimes { lone_us, request_us: 1.0, page_us };
             let mut key = vec![7];

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use snowmelt_graph::Column;
 
-use super::{Access, JoinKind, Op, PathGraph, PlanNode, Src, Test, children};
+use super::{Access, JoinKind, Op, PathGraph, PlanNode, Src, Test, children, columns_of};
 use crate::algebra::{ExistsKind, Var};
 
 /// Asserts it of a plan of `nodes` operators.
@@ -89,12 +89,27 @@ fn assert_columns(node: &PlanNode) {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
             gives(cols.len());
         }
+        Op::Service { .. } => gives(assert_service(id, &node.op)),
         Op::Path { input, graph, keep, .. } => {
             within(keep, input);
             let graph = usize::from(*graph == PathGraph::Each);
             assert!((keep.len()..=keep.len() + 2 + graph).contains(&columns), "path {id} has too many ends");
         }
     }
+}
+
+/// Asserts that a SERVICE sends and keeps columns that its input has, and has the names of others;
+/// the number of its columns.
+fn assert_service(id: usize, op: &Op) -> usize {
+    let Op::Service { input, service, sent, keep, new, .. } = op else { unreachable!("a SERVICE") };
+    assert!(input.is_some() || (sent.is_empty() && keep.is_empty()), "service {id} has no input");
+    if let Some(input) = input {
+        assert_within(id, keep, input);
+        assert_within(id, &sent.iter().map(|value| value.col).collect::<Vec<_>>(), input);
+    }
+    let is_name = |name: u16| usize::from(name) < service.names.len();
+    assert!(new.iter().all(|(name, _)| is_name(*name)), "service {id} puts out a name it lacks");
+    keep.len() + new.len()
 }
 
 /// Asserts that an input has these columns.
@@ -105,7 +120,7 @@ fn assert_within(id: usize, cols: &[u16], input: &PlanNode) {
 
 /// Asserts that a visit reads columns that its index and the operator's input have.
 fn assert_access(id: usize, access: &Access, input_columns: usize) {
-    let columns = access.index.columns();
+    let columns = columns_of(access.index);
     assert!(access.key.len() <= columns.len(), "operator {id} has a longer key than its index");
     let behind = &columns[access.key.len()..];
     let is_behind = |c: u8| usize::from(c) < behind.len();
@@ -173,6 +188,13 @@ fn assert_variables(node: &PlanNode) {
         | Op::Sort { input, keep, .. }
         | Op::Extend { input, keep, .. }
         | Op::Path { input, keep, .. } => kept(keep, input, 0),
+        Op::Service { input, service, keep, new, .. } => {
+            if let Some(input) = input {
+                kept(keep, input, 0);
+            }
+            let named = new.iter().map(|(name, _)| service.names[usize::from(*name)].1);
+            assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
+        }
         Op::Group { input, keys, .. } => kept(keys, input, 0),
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),

@@ -4,8 +4,8 @@
 use oxrdf::TermRef;
 use snowmelt_graph::TermId;
 
-use super::ResultFormat;
 use super::refuse::refuse;
+use super::{RdfVersion, ResultFormat};
 use crate::QueryError;
 use crate::value::{TermBuffer, Terms};
 
@@ -34,7 +34,7 @@ impl Cell {
         &mut self,
         id: TermId,
         terms: &Terms,
-        format: ResultFormat,
+        (format, version): (ResultFormat, RdfVersion),
     ) -> Result<(), QueryError> {
         if self.id == Some(id) {
             return Ok(());
@@ -43,7 +43,7 @@ impl Cell {
         self.text.clear();
         let Some(term) = terms.term(id, &mut self.buffer) else { return Ok(()) };
         let term = TermRef::from(term);
-        refuse(format, term)?;
+        refuse(format, version, term)?;
         N::cell(term, &mut self.text);
         Ok(())
     }

@@ -41,7 +41,12 @@ impl<'w> Csv<'w> {
     }
 
     fn field(&mut self, term: TermRef<'_>) -> io::Result<()> {
+        let whole;
         let text = match term {
+            TermRef::Triple(_) => {
+                whole = term.to_string();
+                &whole
+            }
             TermRef::NamedNode(node) => node.as_str(),
             TermRef::BlankNode(node) => {
                 self.out.write_all(b"_:")?;

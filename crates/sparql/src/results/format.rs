@@ -6,6 +6,33 @@ use std::str::FromStr;
 use oxrdfio::RdfFormat;
 use sparesults::QueryResultsFormat;
 
+/// The version of RDF that the reader of an answer knows. Each has the terms of those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum RdfVersion {
+    /// 1.1: triple terms and base directions cannot be written.
+    Classic,
+    /// 1.2 Basic: base directions can, triple terms cannot (RDF 1.2 Concepts, section 2).
+    Basic,
+    /// Any.
+    #[default]
+    Newest,
+}
+
+impl RdfVersion {
+    /// All of them, in order.
+    pub const ALL: [Self; 3] = [Self::Classic, Self::Basic, Self::Newest];
+
+    /// The label of the version, as in the parameter of a media type.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Classic => "1.1",
+            Self::Basic => "1.2-basic",
+            Self::Newest => "1.2",
+        }
+    }
+}
+
 /// A format of results: of solutions and booleans, of graphs, or of both as the table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResultFormat {
@@ -108,6 +135,12 @@ impl ResultFormat {
             "text/html" | "application/xhtml+xml" => Self::Html,
             _ => return None,
         })
+    }
+
+    /// The newest version of RDF all of whose terms it has a notation for.
+    #[must_use]
+    pub fn newest_version(self) -> RdfVersion {
+        if self == Self::JsonLd { RdfVersion::Basic } else { RdfVersion::Newest }
     }
 
     /// Whether solutions can be written in it.

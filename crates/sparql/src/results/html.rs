@@ -78,11 +78,21 @@ impl<'w> Html<'w> {
             }
             TermRef::Literal(literal) => {
                 self.text(literal.value())?;
-                match literal.language() {
-                    Some(tag) => self.small("@", tag),
-                    None if literal.datatype() == xsd::STRING => Ok(()),
-                    None => self.small("^^", literal.datatype().as_str()),
+                match (literal.language(), literal.direction()) {
+                    (Some(tag), Some(direction)) => self.small("@", &format!("{tag}--{direction}")),
+                    (Some(tag), None) => self.small("@", tag),
+                    _ if literal.datatype() == xsd::STRING => Ok(()),
+                    _ => self.small("^^", literal.datatype().as_str()),
                 }
+            }
+            TermRef::Triple(triple) => {
+                self.raw("&lt;&lt;( ")?;
+                self.term(triple.subject.as_ref().into())?;
+                self.raw(" ")?;
+                self.term(triple.predicate.as_ref().into())?;
+                self.raw(" ")?;
+                self.term(triple.object.as_ref())?;
+                self.raw(" )&gt;&gt;")
             }
         }
     }

@@ -5,8 +5,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use oxrdf::TermRef;
 use oxrdf::vocab::xsd;
+use oxrdf::{BaseDirection, TermRef};
 
 use super::cells::{Notation, quoted};
 
@@ -62,9 +62,23 @@ impl Notation for JsonNotation {
                 value(b"{\"type\":\"literal\",\"value\":", literal.value(), out);
                 if let Some(tag) = literal.language() {
                     value(b",\"xml:lang\":", tag, out);
+                    out.extend_from_slice(match literal.direction() {
+                        None => b"",
+                        Some(BaseDirection::Ltr) => b",\"its:dir\":\"ltr\"",
+                        Some(BaseDirection::Rtl) => b",\"its:dir\":\"rtl\"",
+                    });
                 } else if literal.datatype() != xsd::STRING {
                     value(b",\"datatype\":", literal.datatype().as_str(), out);
                 }
+            }
+            TermRef::Triple(triple) => {
+                out.extend_from_slice(b"{\"type\":\"triple\",\"value\":{\"subject\":");
+                JsonNotation::cell(triple.subject.as_ref().into(), out);
+                out.extend_from_slice(b",\"predicate\":");
+                JsonNotation::cell(triple.predicate.as_ref().into(), out);
+                out.extend_from_slice(b",\"object\":");
+                JsonNotation::cell(triple.object.as_ref(), out);
+                out.push(b'}');
             }
         }
         out.push(b'}');

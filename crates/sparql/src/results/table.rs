@@ -164,10 +164,17 @@ fn shown(term: TermRef<'_>) -> String {
             } else {
                 literal.value().to_owned()
             };
-            match literal.language() {
-                Some(lang) => format!("{text} @{lang}"),
-                None => text,
+            match (literal.language(), literal.direction()) {
+                (Some(lang), Some(direction)) => format!("{text} @{lang}--{direction}"),
+                (Some(lang), None) => format!("{text} @{lang}"),
+                _ => text,
             }
+        }
+        TermRef::Triple(triple) => {
+            let [s, p, o] =
+                [triple.subject.as_ref().into(), triple.predicate.as_ref().into(), triple.object.as_ref()]
+                    .map(shown);
+            format!("<<( {s} {p} {o} )>>")
         }
     }
 }

@@ -86,6 +86,75 @@ fn texts_survive_every_format() {
     assert_eq!(csv, format!("a\r\n\"{}\"\r\n", text.replace('"', "\"\"")));
 }
 
+/// Triple terms and base directions come back; a reader of RDF 1.1 gets an error in their place.
+#[test]
+fn terms_of_rdf_1_2_survive_every_format() {
+    use sparesults::{QueryResultsFormat, QueryResultsParser, SliceQueryResultsParserOutput};
+    let node = |iri: &str| oxrdf::NamedNode::new_unchecked(iri);
+    let rtl = oxrdf::BaseDirection::Rtl;
+    let directed = oxrdf::Literal::new_directional_language_tagged_literal_unchecked("a \"b\"", "en", rtl);
+    let inner = oxrdf::Triple::new(node("e:a"), node("e:p"), directed.clone());
+    let outer = oxrdf::Triple::new(oxrdf::BlankNode::new_unchecked("b"), node("e:q"), inner);
+    let expected = [oxrdf::Term::from(outer), directed.into()];
+    let written = |format, version| {
+        let mut terms = terms();
+        let cols = vec![expected.iter().map(|term| terms.intern(term.as_ref().into())).collect()];
+        let mut out = Vec::new();
+        let writer = SolutionWriter::new(format, &["a".to_owned()], &mut out).unwrap();
+        let mut writer = writer.of_version(version);
+        writer.write(&mut terms, &mut NoStore, &cols, 2)?;
+        writer.finish().unwrap();
+        Ok::<_, QueryError>(out)
+    };
+    for (format, read) in [
+        (ResultFormat::Json, QueryResultsFormat::Json),
+        (ResultFormat::Xml, QueryResultsFormat::Xml),
+        (ResultFormat::Tsv, QueryResultsFormat::Tsv),
+    ] {
+        let bytes = written(format, RdfVersion::Newest).unwrap();
+        let parser = QueryResultsParser::from_format(read).for_slice(&bytes).unwrap();
+        let SliceQueryResultsParserOutput::Solutions(solutions) = parser else { panic!("{read}") };
+        let rows: Vec<_> = solutions.map(|row| row.unwrap().get("a").unwrap().clone()).collect();
+        assert_eq!(rows, expected, "{read}: {}", String::from_utf8_lossy(&bytes));
+        let refused = written(format, RdfVersion::Classic).unwrap_err();
+        let shown = r#"<<( _:b <e:q> <<( <e:a> <e:p> "a \"b\""@en--rtl )>> )>> cannot be written as"#;
+        assert!(refused.to_string().starts_with(shown), "{read}: {refused}");
+    }
+    let csv = String::from_utf8(written(ResultFormat::Csv, RdfVersion::Newest).unwrap()).unwrap();
+    let triple = "<<( _:b <e:q> <<( <e:a> <e:p> \"\"a \\\"\"b\\\"\"\"\"@en--rtl )>> )>>";
+    assert_eq!(csv, format!("a\r\n\"{triple}\"\r\n\"a \"\"b\"\"\"\r\n"));
+}
+
+/// Data of programs before may have texts without the tag that their datatype wants: a graph is
+/// written so that it can be read again.
+#[test]
+fn graphs_have_no_untagged_texts() {
+    let untagged = |datatype: &str| {
+        let datatype =
+            oxrdf::NamedNode::new_unchecked(format!("http://www.w3.org/1999/02/22-rdf-syntax-ns#{datatype}"));
+        oxrdf::Literal::new_typed_literal("x", datatype)
+    };
+    let node = |iri: &str| oxrdf::NamedNode::new_unchecked(iri);
+    let triple = oxrdf::Triple::new(node("e:a"), node("e:p"), untagged("langString"));
+    let objects =
+        [untagged("langString").into(), untagged("dirLangString").into(), oxrdf::Term::from(triple)];
+    let formats = [ResultFormat::NTriples, ResultFormat::Turtle, ResultFormat::RdfXml, ResultFormat::TriG];
+    for format in formats {
+        let mut terms = terms();
+        let [s, p] = ["e:s", "http://e.org/p"].map(|iri| terms.intern(node(iri).as_ref().into()));
+        let objects: Vec<TermId> = objects.iter().map(|term| terms.intern(term.as_ref().into())).collect();
+        let mut out = Vec::new();
+        let mut writer = GraphWriter::new(format, &Namespaces::default(), &mut out).unwrap();
+        let same = |id: TermId| vec![id; objects.len()];
+        writer.write(&mut terms, &mut NoStore, [&same(s), &same(p), &objects]).unwrap();
+        writer.finish().unwrap();
+        let read = oxrdfio::RdfParser::from_format(format.graph().unwrap()).for_slice(&out);
+        let read: Vec<String> = read.map(|quad| quad.unwrap().object.to_string()).collect();
+        let text = "\"x\"@und";
+        assert_eq!(read, [text, text, &format!("<<( <e:a> <e:p> {text} )>>")], "{format}");
+    }
+}
+
 #[test]
 fn booleans_and_wrong_formats() {
     let write = |format| {
@@ -97,7 +166,7 @@ fn booleans_and_wrong_formats() {
     assert!(write(ResultFormat::Xml).unwrap().contains("<boolean>true</boolean>"));
     assert!(write(ResultFormat::Turtle).is_err());
     assert!(SolutionWriter::new(ResultFormat::NTriples, &[], &mut Vec::new()).is_err());
-    assert!(GraphWriter::new(ResultFormat::Json, &mut Vec::new()).is_err());
+    assert!(GraphWriter::new(ResultFormat::Json, &Namespaces::default(), &mut Vec::new()).is_err());
 }
 
 #[test]
@@ -107,7 +176,7 @@ fn graphs_leave_out_what_is_no_triple() {
         let iri = terms.intern(TermRef::Iri("http://e/a"));
         let seven = snowmelt_graph::from_integer(7).unwrap();
         let mut out = Vec::new();
-        let mut writer = GraphWriter::new(format, &mut out).unwrap();
+        let mut writer = GraphWriter::new(format, &Namespaces::default(), &mut out).unwrap();
         let (s, p, o) = ([iri, seven, iri, iri], [iri, iri, seven, iri], [seven, iri, iri, TermId::UNDEF]);
         writer.write(&mut terms, &mut NoStore, [&s, &p, &o]).unwrap();
         writer.finish().unwrap();
@@ -116,6 +185,25 @@ fn graphs_leave_out_what_is_no_triple() {
         assert_eq!(triples.len(), 1, "{}", String::from_utf8_lossy(&out));
         assert_eq!(triples[0].object, oxrdf::Literal::from(7).into());
     }
+}
+
+#[test]
+fn turtle_is_written_with_the_prefixes_that_are_given() {
+    let mut prefixes = Namespaces::default();
+    prefixes.set("e", "http://e/").unwrap();
+    let written = |format| {
+        let mut terms = terms();
+        let iri = terms.intern(TermRef::Iri("http://e/a"));
+        let mut out = Vec::new();
+        let mut writer = GraphWriter::new(format, &prefixes, &mut out).unwrap();
+        writer.write(&mut terms, &mut NoStore, [&[iri], &[iri], &[iri]]).unwrap();
+        writer.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(written(ResultFormat::Turtle), "@prefix e: <http://e/> .\ne:a e:a e:a .\n");
+    assert!(written(ResultFormat::TriG).contains("e:a e:a e:a"));
+    assert_eq!(written(ResultFormat::NTriples), "<http://e/a> <http://e/a> <http://e/a> .\n");
+    assert!(!written(ResultFormat::RdfXml).contains("xmlns:e="));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use oxrdf::TermRef;
 use oxrdf::vocab::xsd;
+use oxrdf::{BaseDirection, TermRef};
 
 use super::cells::{Notation, quoted};
 
@@ -62,10 +62,30 @@ impl Notation for TsvNotation {
                 if let Some(tag) = literal.language() {
                     out.push(b'@');
                     out.extend_from_slice(tag.as_bytes());
+                    if let Some(direction) = literal.direction() {
+                        out.extend_from_slice(if direction == BaseDirection::Ltr {
+                            b"--ltr"
+                        } else {
+                            b"--rtl"
+                        });
+                    }
                 } else if datatype != xsd::STRING {
                     out.extend_from_slice(b"^^");
                     iri(datatype.as_str(), out);
                 }
+            }
+            TermRef::Triple(triple) => {
+                let terms = [
+                    triple.subject.as_ref().into(),
+                    triple.predicate.as_ref().into(),
+                    triple.object.as_ref(),
+                ];
+                out.extend_from_slice(b"<<(");
+                for term in terms {
+                    out.push(b' ');
+                    TsvNotation::cell(term, out);
+                }
+                out.extend_from_slice(b" )>>");
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::io::{self, BufWriter, Write};
 
 use oxrdf::vocab::xsd;
-use oxrdf::{TermRef, VariableRef};
+use oxrdf::{BaseDirection, TermRef, VariableRef};
 
 pub(super) struct Xml<'w> {
     out: BufWriter<&'w mut dyn Write>,
@@ -63,9 +63,22 @@ impl<'w> Xml<'w> {
                     self.text(value)?;
                     self.raw("\"")?;
                 }
+                if let Some(direction) = literal.direction() {
+                    self.raw(" xmlns:its=\"http://www.w3.org/2005/11/its\" its:version=\"2.0\" its:dir=\"")?;
+                    self.raw(if direction == BaseDirection::Ltr { "ltr\"" } else { "rtl\"" })?;
+                }
                 self.raw(">")?;
                 self.text(literal.value())?;
                 self.raw("</literal>")
+            }
+            TermRef::Triple(triple) => {
+                self.raw("<triple><subject>")?;
+                self.term(triple.subject.as_ref().into())?;
+                self.raw("</subject><predicate>")?;
+                self.term(triple.predicate.as_ref().into())?;
+                self.raw("</predicate><object>")?;
+                self.term(triple.object.as_ref())?;
+                self.raw("</object></triple>")
             }
         }
     }

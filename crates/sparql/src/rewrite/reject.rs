@@ -4,46 +4,35 @@
 //! BOUND, COALESCE, IF, IN, `||` and `&&` can turn an error into something else (SPARQL 1.1,
 //! 17.2 and 17.4.1).
 
-use spargebra::algebra::{Expression as E, Function};
-use spargebra::term::Variable;
+use crate::algebra::{Expression as E, Function, UnaryOperator, Var};
 
 /// Whether a condition is never true while `v` is unbound.
-pub(super) fn rejects_unbound(condition: &E, v: &Variable) -> bool {
+pub(super) fn rejects_unbound(condition: &E, v: Var) -> bool {
     match condition {
-        E::And(a, b) => rejects_unbound(a, v) || rejects_unbound(b, v),
-        E::Or(a, b) => rejects_unbound(a, v) && rejects_unbound(b, v),
-        E::Bound(b) => b == v,
+        E::And(list) => list.iter().any(|part| rejects_unbound(part, v)),
+        E::Or(list) => list.iter().all(|part| rejects_unbound(part, v)),
+        E::Bound(b) => *b == v,
         other => errs(other, v),
     }
 }
 
 /// Whether an expression is an error while `v` is unbound.
-fn errs(e: &E, v: &Variable) -> bool {
+fn errs(e: &E, v: Var) -> bool {
     match e {
-        E::Variable(x) => x == v,
-        E::Equal(a, b)
-        | E::SameTerm(a, b)
-        | E::Greater(a, b)
-        | E::GreaterOrEqual(a, b)
-        | E::Less(a, b)
-        | E::LessOrEqual(a, b)
-        | E::Add(a, b)
-        | E::Subtract(a, b)
-        | E::Multiply(a, b)
-        | E::Divide(a, b) => errs(a, v) || errs(b, v),
-        E::UnaryPlus(a) | E::UnaryMinus(a) | E::Not(a) => errs(a, v),
-        E::In(a, _) => errs(a, v),
-        E::FunctionCall(Function::Custom(_), list) => list.len() == 1 && errs(&list[0], v),
-        E::FunctionCall(_, list) => list.iter().any(|a| errs(a, v)),
-        _ => false,
+        E::Var(x) => *x == v,
+        E::Binary(_, pair) => pair.iter().any(|a| errs(a, v)),
+        E::Unary(_, a) | E::In(a, _) => errs(a, v),
+        E::Call(Function::If | Function::Coalesce, _) => false,
+        E::Call(_, list) | E::Custom(_, list) => list.iter().any(|a| errs(a, v)),
+        E::Bound(_) | E::Const(_) | E::Param(_) | E::Or(_) | E::And(_) => false,
     }
 }
 
 /// The variable of `!bound(?v)`.
-pub(super) fn not_bound(condition: &E) -> Option<&Variable> {
+pub(super) fn not_bound(condition: &E) -> Option<Var> {
     match condition {
-        E::Not(inner) => {
-            if let E::Bound(v) = &**inner {
+        E::Unary(UnaryOperator::Not, inner) => {
+            if let E::Bound(v) = **inner {
                 Some(v)
             } else {
                 None

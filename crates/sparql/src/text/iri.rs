@@ -16,6 +16,9 @@ pub(crate) fn is_iri(text: &str) -> bool {
     oxiri::Iri::parse(text).is_ok()
 }
 
+/// Jena's property of the members of a list, which is a path.
+pub(crate) const LIST_MEMBER: &str = "http://jena.apache.org/ARQ/list#member";
+
 /// The IRI that a reference means (RFC 3986, 5.2, strict).
 pub(crate) fn resolve(base: &Iri<String>, reference: &str) -> Option<Iri<String>> {
     // oxiri is quick, and wrong only where the base has dot segments

@@ -1,40 +1,9 @@
-//! Prefixes of IRIs: those that a text declares, and well-known ones.
-//!
-//! Well-known prefixes are offered where a text uses one without declaring it, and shorten IRIs in
-//! tables. They never change what a query means.
+//! Prefixes of IRIs: those that a text declares, those that a caller has it assume, and the
+//! shortening of IRIs by them.
 
-/// Well-known prefixes, as prefix.cc and the vocabularies themselves have them.
-pub const KNOWN_PREFIXES: [(&str, &str); 24] = [
-    ("bsbm", "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/"),
-    ("dbo", "http://dbpedia.org/ontology/"),
-    ("dbr", "http://dbpedia.org/resource/"),
-    ("dc", "http://purl.org/dc/elements/1.1/"),
-    ("dcat", "http://www.w3.org/ns/dcat#"),
-    ("dcterms", "http://purl.org/dc/terms/"),
-    ("foaf", "http://xmlns.com/foaf/0.1/"),
-    ("geo", "http://www.opengis.net/ont/geosparql#"),
-    ("owl", "http://www.w3.org/2002/07/owl#"),
-    ("prov", "http://www.w3.org/ns/prov#"),
-    ("qb", "http://purl.org/linked-data/cube#"),
-    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
-    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
-    ("rev", "http://purl.org/stuff/rev#"),
-    ("schema", "http://schema.org/"),
-    ("sh", "http://www.w3.org/ns/shacl#"),
-    ("skos", "http://www.w3.org/2004/02/skos/core#"),
-    ("sosa", "http://www.w3.org/ns/sosa/"),
-    ("ssn", "http://www.w3.org/ns/ssn/"),
-    ("vcard", "http://www.w3.org/2006/vcard/ns#"),
-    ("void", "http://rdfs.org/ns/void#"),
-    ("wd", "http://www.wikidata.org/entity/"),
-    ("wdt", "http://www.wikidata.org/prop/direct/"),
-    ("xsd", "http://www.w3.org/2001/XMLSchema#"),
-];
-
-/// The namespace of a well-known prefix, without colon.
-pub fn known_namespace(prefix: &str) -> Option<&'static str> {
-    KNOWN_PREFIXES.iter().find(|(known, _)| *known == prefix).map(|(_, namespace)| *namespace)
-}
+use snowmelt_base::prefixes::KNOWN_PREFIXES;
+use snowmelt_graph::Namespaces;
+use snowmelt_syntax::AssumedPrefixes;
 
 /// The prefixes that the prologue of a text declares, with their namespaces. Relative namespaces
 /// and those with escapes are left out.
@@ -48,6 +17,15 @@ pub fn declared_prefixes(text: &str) -> Vec<(String, String)> {
             continue;
         }
         let is = |word: &str| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+        if is("VERSION") {
+            let version = rest["VERSION".len()..].trim_start();
+            let mark = version.chars().next().filter(|mark| matches!(mark, '"' | '\''));
+            let Some((_, after)) = mark.and_then(|mark| version[1..].split_once(mark)) else {
+                return declared;
+            };
+            rest = after;
+            continue;
+        }
         let name_and_iri = match (is("PREFIX"), is("BASE")) {
             (true, _) => rest["PREFIX".len()..].split_once(':'),
             (_, true) => Some(("", &rest["BASE".len()..])),
@@ -60,6 +38,26 @@ pub fn declared_prefixes(text: &str) -> Vec<(String, String)> {
             declared.push((name.trim().to_owned(), iri.to_owned()));
         }
         rest = after;
+    }
+}
+
+/// The prefixes for what a text is answered with: those that it declares, and those that are kept
+/// where the names are free.
+#[must_use]
+pub fn prefixes_for(text: &str, kept: &Namespaces) -> Namespaces {
+    let mut all = Namespaces::default();
+    declared_prefixes(text).iter().for_each(|(name, iri)| all.offer(name, iri));
+    all.join(kept);
+    all
+}
+
+/// Prefixes that a text may use without declaring them.
+#[derive(Debug)]
+pub(crate) struct KeptPrefixes<'a>(pub &'a Namespaces);
+
+impl AssumedPrefixes for KeptPrefixes<'_> {
+    fn namespace(&self, prefix: &str) -> Option<&str> {
+        self.0.get(prefix)
     }
 }
 
@@ -80,6 +78,12 @@ impl Shortener {
         let mut prefixes = [given, known].concat();
         prefixes.sort_by_key(|(_, namespace)| std::cmp::Reverse(namespace.len()));
         Shortener { prefixes }
+    }
+
+    /// By those of a table, and the well-known ones.
+    #[must_use]
+    pub fn of_namespaces(all: &Namespaces) -> Self {
+        Self::new(all.iter().map(|(name, iri)| (name.to_owned(), iri.to_owned())).collect())
     }
 
     /// The prefix and the local name of an IRI, if it has one that can be written without escapes.
@@ -108,11 +112,22 @@ mod tests {
 
     #[test]
     fn a_prologue_is_read() {
-        let text = "# PREFIX no: <urn:no>\nprefix a: <urn:a/>\nBASE <http://b/>PREFIX : <urn:c#>\n\
+        let text = "# PREFIX no: <urn:no>\nprefix a: <urn:a/>\nBASE <http://b/>Version '1.2'PREFIX : <urn:c#>\n\
             PREFIX rel: <x> SELECT * { ?s a:x \"PREFIX d: <urn:d>\" }";
         let pairs = [("a", "urn:a/"), ("", "urn:c#")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(declared_prefixes(text), pairs);
-        for broken in ["", "PREFIX", "PREFIX a", "PREFIX a:", "PREFIX a: <", "PREFIX a: b", "BASE", "é"] {
+        for broken in [
+            "VERSION",
+            "VERSION 1 PREFIX a: <u:>",
+            "",
+            "PREFIX",
+            "PREFIX a",
+            "PREFIX a:",
+            "PREFIX a: <",
+            "PREFIX a: b",
+            "BASE",
+            "é",
+        ] {
             assert!(declared_prefixes(broken).is_empty(), "{broken}");
         }
     }

@@ -1,31 +1,37 @@
 //! INSERT DATA and DELETE DATA: quads as they stand in the text.
 
-use snowmelt_graph::{Changed, QuadBatch, Staged, TermId, TermRef};
-use spargebra::term::{GraphName, GroundQuad, GroundTerm, Quad};
+use std::fmt::Write;
 
-use super::{UpdateOptions, UpdateRun, term_ref};
+use snowmelt_graph::{Changed, QuadBatch, Staged, TermId, TermRef};
+use snowmelt_syntax::tree::{Quad, Term};
+
+use super::{UpdateOptions, UpdateRun};
 use crate::error::QueryError;
+use crate::text::terms::{literal_ref, term, with_term};
 
 /// Quads changed together.
 const PART_QUADS: usize = 1 << 16;
 
 /// Puts the quads of a text into a batch.
 fn fill(batch: &mut QuadBatch, data: &[Quad], options: &UpdateOptions) -> Result<(), QueryError> {
-    for quad in data {
-        options.check_graph(name(&quad.graph_name))?;
-        let graph = match &quad.graph_name {
-            GraphName::DefaultGraph => batch.id(TermId::DEFAULT_GRAPH),
-            GraphName::NamedNode(graph) => batch.term(TermRef::Iri(graph.as_str())),
+    for Quad { triple, graph } in data {
+        options.check_graph(graph.as_deref())?;
+        let graph = match graph {
+            None => batch.id(TermId::DEFAULT_GRAPH),
+            Some(graph) => batch.term(TermRef::Iri(graph)),
         };
-        let subject = batch.term(term_ref(quad.subject.as_ref().into()));
-        let predicate = batch.term(TermRef::Iri(quad.predicate.as_str()));
-        let object = batch.term(term_ref(quad.object.as_ref()));
+        let subject = with_term(&triple.subject, |term| batch.term(term));
+        let predicate = batch.term(TermRef::Iri(&triple.predicate));
+        let object = with_term(&triple.object, |term| match term.untagged() {
+            Some(datatype) => Err(QueryError::Untagged { datatype }),
+            None => Ok(batch.term(term)),
+        })?;
         batch.push([subject, predicate, object, graph]);
     }
     Ok(())
 }
 
-/// Stages the quads of an INSERT DATA, which may `begin` with them or go on.
+/// Stages quads of an INSERT DATA, which may begin with them or go on.
 pub(super) fn stage(
     staged: &mut Staged,
     data: &[Quad],
@@ -42,8 +48,7 @@ pub(super) fn stage(
 }
 
 impl UpdateRun<'_> {
-    /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation, of
-    /// which a piece may have been added before.
+    /// Adds quads. Blank nodes are new ones, told apart by their labels within the operation.
     pub(super) fn insert_data(&mut self, data: &[Quad]) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();
         let mut batch = QuadBatch::new(0);
@@ -58,22 +63,31 @@ impl UpdateRun<'_> {
     }
 
     /// Removes quads; one with a term that is not in the database is not there either.
-    pub(super) fn delete_data(&mut self, data: &[GroundQuad]) -> Result<Changed, QueryError> {
+    pub(super) fn delete_data(&mut self, data: &[Quad]) -> Result<Changed, QueryError> {
         let mut changed = Changed::default();
         for part in data.chunks(PART_QUADS) {
             self.limits.check()?;
-            part.iter().try_for_each(|quad| self.options.check_graph(name(&quad.graph_name)))?;
-            let terms: Vec<TermRef<'_>> = part.iter().flat_map(ground_terms).collect();
+            part.iter().try_for_each(|quad| self.options.check_graph(quad.graph.as_deref()))?;
+            let is_triple = |term: &&Term| matches!(term, Term::Triple(_));
+            let triples: Vec<oxrdf::Term> =
+                part.iter().map(|quad| &quad.triple.object).filter(is_triple).map(term).collect();
+            let mut triples = triples.iter();
+            let mut terms: Vec<TermRef<'_>> = Vec::with_capacity(part.len() * 4);
+            for Quad { triple, graph } in part {
+                let object = match &triple.object {
+                    Term::Triple(_) => triples.next().expect("one for each").as_ref().into(),
+                    other => plain_ref(other),
+                };
+                terms.extend([plain_ref(&triple.subject), TermRef::Iri(&triple.predicate), object]);
+                terms.extend(graph.as_deref().map(TermRef::Iri));
+            }
             let ids = self.txn.session().resolve(&terms)?;
             let mut ids = ids.into_iter();
             let mut next = || ids.next().expect("one answer per term");
             let mut quads = Vec::with_capacity(part.len());
             for quad in part {
                 let (s, p, o) = (next(), next(), next());
-                let g = match quad.graph_name {
-                    GraphName::DefaultGraph => Some(TermId::DEFAULT_GRAPH),
-                    GraphName::NamedNode(_) => next(),
-                };
+                let g = if quad.graph.is_some() { next() } else { Some(TermId::DEFAULT_GRAPH) };
                 if let (Some(s), Some(p), Some(o), Some(g)) = (s, p, o, g) {
                     quads.push([s, p, o, g]);
                 }
@@ -84,24 +98,26 @@ impl UpdateRun<'_> {
     }
 }
 
-fn name(graph: &GraphName) -> Option<&str> {
-    match graph {
-        GraphName::DefaultGraph => None,
-        GraphName::NamedNode(graph) => Some(graph.as_str()),
+/// The quads of a DELETE DATA as the text of one.
+pub(super) fn written(data: &[Quad]) -> String {
+    let mut text = "DELETE DATA {".to_owned();
+    for Quad { triple, graph } in data {
+        let triple = crate::text::terms::triple(triple);
+        match graph {
+            // writing into a string cannot fail
+            Some(graph) => drop(write!(text, " GRAPH <{graph}> {{ {triple} }}")),
+            None => drop(write!(text, " {triple} .")),
+        }
     }
+    text.push_str(" }");
+    text
 }
 
-/// Subject, predicate, object and, if it has a name, the graph.
-fn ground_terms(quad: &GroundQuad) -> impl Iterator<Item = TermRef<'_>> {
-    let object = match &quad.object {
-        GroundTerm::NamedNode(node) => TermRef::Iri(node.as_str()),
-        GroundTerm::Literal(literal) => literal.as_ref().into(),
-    };
-    let graph = match &quad.graph_name {
-        GraphName::DefaultGraph => None,
-        GraphName::NamedNode(graph) => Some(TermRef::Iri(graph.as_str())),
-    };
-    [TermRef::Iri(quad.subject.as_str()), TermRef::Iri(quad.predicate.as_str()), object]
-        .into_iter()
-        .chain(graph)
+/// A term of data that have no blank nodes, if it is no triple term.
+fn plain_ref(term: &Term) -> TermRef<'_> {
+    match term {
+        Term::Iri(iri) => TermRef::Iri(iri),
+        Term::Literal(literal) => literal_ref(literal),
+        Term::Blank(_) | Term::Triple(_) => unreachable!("the parser takes no blank nodes in DELETE DATA"),
+    }
 }

@@ -1,21 +1,23 @@
 //! LOAD: a document of quads from where the server's operator allows it, and from nowhere else.
 //!
-//! Files only: a server that fetches whatever address a client names is a way into the network
-//! behind it. A document is parsed before the turn of the writer, so that others change the
-//! database meanwhile, however long it is.
+//! A server that fetches whatever address a client names is a way into the network behind it. So
+//! documents elsewhere are had as endpoints are asked: by their allowed prefixes, and not from
+//! private addresses. A document is parsed before the turn of the writer, so that others change
+//! the database meanwhile, however long it is.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use snowmelt_graph::load::Source;
+use oxrdfio::RdfFormat;
+use snowmelt_graph::load::{Source, format_of_media_type};
 use snowmelt_graph::{ChangeWatch, Changed, GraphDocument, StageInto, Staged};
-use spargebra::GraphUpdateOperation;
-use spargebra::term::{GraphName, NamedNode};
+use snowmelt_syntax::tree::{Operation, UpdateOperation};
 
 use super::{UpdateOptions, UpdateRun};
 use crate::bounds::{Limits, document_failed};
 use crate::engine::QueryEngine;
 use crate::error::{LoadRefusal, QueryError};
+use crate::remote::RemoteFault;
 
 /// A directory that LOAD may read from, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +30,8 @@ impl LoadPermission {
     /// # Errors
     /// A line for people: what is not there, or not a file's IRI.
     pub fn new(place: &str) -> Result<Self, String> {
-        if place.starts_with("http:") || place.starts_with("https:") {
-            return Err(format!("{place}: LOAD reads files only; fetch it and allow the folder it is in"));
+        if is_elsewhere(place) {
+            return Err(format!("{place}: this is for files; places elsewhere are allowed as endpoints are"));
         }
         let path = match place.strip_prefix("file:") {
             Some(_) => {
@@ -55,39 +57,51 @@ impl QueryEngine {
     /// reported when its operation runs, a reached limit at once.
     pub(super) fn stage_loads(
         &self,
-        update: &spargebra::Update,
+        operations: &[UpdateOperation],
         options: &UpdateOptions,
         limits: &Limits,
     ) -> Result<Loads, QueryError> {
         let mut loads = Loads::new();
-        for operation in &update.operations {
-            if let GraphUpdateOperation::Load { source, destination, .. } = operation {
-                let staged = self.stage_load(source, destination, options, limits);
-                match staged {
-                    Err(error) if !is_of_source(&error) => return Err(error),
-                    staged => loads.push_back(staged),
-                }
+        for operation in operations {
+            if let Operation::Load { source, into, .. } = &operation.operation {
+                loads.push_back(self.stage_load_of(source, into.as_deref(), options, limits)?);
             }
         }
         Ok(loads)
     }
 
+    /// Parses the document of a LOAD before the turn of the writer.
+    pub(super) fn stage_load_of(
+        &self,
+        source: &str,
+        graph: Option<&str>,
+        options: &UpdateOptions,
+        limits: &Limits,
+    ) -> Result<Result<Staged, QueryError>, QueryError> {
+        match self.stage_load(source, graph, options, limits) {
+            Err(error) if !is_of_source(&error) => Err(error),
+            staged => Ok(staged),
+        }
+    }
+
     /// Parses the document of a LOAD.
     fn stage_load(
         &self,
-        source: &NamedNode,
-        into: &GraphName,
+        source: &str,
+        graph: Option<&str>,
         options: &UpdateOptions,
         limits: &Limits,
     ) -> Result<Staged, QueryError> {
-        let path = permitted_path(source, options)?;
-        let graph = match into {
-            GraphName::DefaultGraph => None,
-            GraphName::NamedNode(graph) => Some(graph.as_str()),
+        let (document, format, moved_to) = match is_elsewhere(source) {
+            true => remote_document(source, options, limits)?,
+            false => (Source::File(permitted_path(source, options)?), None, None),
         };
-        let into = StageInto { graph, base: Some(source.as_str()), is_one_graph: false };
+        // RFC 3986, 5.1.3: the address that has answered at last
+        let base = moved_to.as_deref().unwrap_or(source);
+        let most_bytes = options.most_document_bytes.filter(|_| is_elsewhere(source));
+        let into = StageInto { graph, base: Some(base), is_one_graph: false, most_bytes };
         let contexts = options.contexts.clone();
-        let document = GraphDocument { source: Source::File(path), format: None, contexts };
+        let document = GraphDocument { source: document, format, contexts };
         let watch = ChangeWatch { interrupt: limits, progress: &options.progress };
         let staged = self.graph().stage(vec![document], into, options.account.as_ref(), watch);
         staged.map_err(|error| document_failed(limits, error))
@@ -97,15 +111,54 @@ impl QueryEngine {
 /// Whether a document, or its place, is at fault: SILENT passes over that.
 pub(super) fn is_of_source(error: &QueryError) -> bool {
     match error {
-        QueryError::LoadRefused { .. } | QueryError::Forbidden { .. } => true,
+        QueryError::LoadRefused { .. } | QueryError::LoadFailed { .. } | QueryError::Forbidden { .. } => true,
         QueryError::Load(error) => error.is_of_input(),
         _ => false,
     }
 }
 
+/// Whether a document is to be had from another machine.
+fn is_elsewhere(place: &str) -> bool {
+    let scheme = place.split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
+/// A document of another machine, its format, and where redirects have led to.
+fn remote_document(
+    source: &str,
+    options: &UpdateOptions,
+    limits: &Limits,
+) -> Result<(Source, Option<RdfFormat>, Option<String>), QueryError> {
+    let failed = |fault| QueryError::LoadFailed { source_iri: source.to_owned(), fault };
+    if options.view.is_some() {
+        // Its quads may be of any graph.
+        return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
+    }
+    let remote = options.remote.as_ref().ok_or_else(|| failed(RemoteFault::none_allowed()))?;
+    let own = limits.clone();
+    let document = remote.document(source, Box::new(move || own.check().is_ok()));
+    limits.check()?;
+    let document = document.map_err(failed)?;
+    // many servers call whatever they do not know plain text
+    let media_type = document.media_type.as_deref().filter(|of| *of != "text/plain");
+    let by_type = media_type.and_then(format_of_media_type);
+    let moved_to = document.moved_to;
+    let format = by_type.or_else(|| format_by_name(moved_to.as_deref().unwrap_or(source)));
+    let name = source.to_owned();
+    Ok((Source::Reader { name, read: document.read }, format, moved_to))
+}
+
+/// The format by the end of an address.
+fn format_by_name(address: &str) -> Option<RdfFormat> {
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let (_, name) = path.rsplit_once('/')?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    RdfFormat::from_extension(name.rsplit_once('.')?.1)
+}
+
 /// The file that may be loaded under a name.
-fn permitted_path(source: &NamedNode, options: &UpdateOptions) -> Result<PathBuf, QueryError> {
-    let refused = |why| QueryError::LoadRefused { source_iri: source.as_str().to_owned(), why };
+fn permitted_path(source: &str, options: &UpdateOptions) -> Result<PathBuf, QueryError> {
+    let refused = |why| QueryError::LoadRefused { source_iri: source.to_owned(), why };
     if options.view.is_some() {
         // Its quads may be of any graph.
         return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
@@ -113,7 +166,7 @@ fn permitted_path(source: &NamedNode, options: &UpdateOptions) -> Result<PathBuf
     if options.allow_load.is_empty() {
         return Err(refused(LoadRefusal::NoFolder));
     }
-    let path = path_of(source.as_str()).ok_or_else(|| refused(LoadRefusal::NotAFile))?;
+    let path = path_of(source).ok_or_else(|| refused(LoadRefusal::NotAFile))?;
     // The error does not tell whether a file elsewhere is there.
     let outside = || refused(LoadRefusal::OtherFolder);
     let path = path.canonicalize().map_err(|_| outside())?;
@@ -125,7 +178,7 @@ fn permitted_path(source: &NamedNode, options: &UpdateOptions) -> Result<PathBuf
 
 impl UpdateRun<'_> {
     /// Inserts a document into a graph: one that was parsed before, or else parses it now.
-    pub(super) fn load(&mut self, source: &NamedNode, into: &GraphName) -> Result<Changed, QueryError> {
+    pub(super) fn load(&mut self, source: &str, into: Option<&str>) -> Result<Changed, QueryError> {
         let staged = match self.loads.pop_front() {
             Some(staged) => staged?,
             None => self.engine.stage_load(source, into, self.options, &self.limits)?,

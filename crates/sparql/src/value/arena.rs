@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
+use oxrdf::Triple;
 use rustc_hash::FxHashMap;
-use snowmelt_graph::TermRef;
+use snowmelt_graph::{TermRef, split_direction, triple_bytes};
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -22,8 +23,11 @@ const IRI: u32 = 0;
 const BLANK: u32 = 1;
 const STRING: u32 = 2;
 const DOUBLE: u32 = 3;
-/// From here: 2 · annotation number, plus 1 when the annotation is a language.
-const ANNOTATED: u32 = 4;
+/// Starts at a place of the list of triples.
+const TRIPLE: u32 = 4;
+/// From here: 2 · annotation number, plus 1 when the annotation is a language, which a base
+/// direction may follow: `en--ltr`.
+const ANNOTATED: u32 = 5;
 
 /// Bytes of the first block and of the largest; a longer text has a block of its own.
 const BLOCKS: (usize, usize) = (1 << 12, 1 << 20);
@@ -48,6 +52,9 @@ pub(crate) struct TermArena {
     block: usize,
     /// bytes of all blocks
     block_bytes: usize,
+    triples: Vec<Triple>,
+    /// bytes of their texts, about
+    triple_bytes: usize,
     annotations: Vec<Arc<str>>,
     annotation_numbers: FxHashMap<Arc<str>, u32>,
     annotation_bytes: usize,
@@ -56,12 +63,17 @@ pub(crate) struct TermArena {
 impl TermArena {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.block_bytes + self.entries.capacity() * size_of::<Entry>() + self.annotation_bytes
+        self.block_bytes
+            + self.triple_bytes
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.annotation_bytes
     }
 
     /// Forgets the terms; keeps the annotations and some memory, unless they are many.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.triples.clear();
+        self.triple_bytes = 0;
         if self.entries.capacity() * size_of::<Entry>() > KEPT_BYTES {
             self.entries = Vec::new();
         }
@@ -83,10 +95,12 @@ impl TermArena {
 
     /// Bytes that keeping a term takes beyond what is held.
     pub fn needs(&self, stored: Stored<'_>) -> usize {
-        let Stored::Term(TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) =
-            stored
-        else {
-            return 0;
+        let text = match stored {
+            Stored::Term(
+                TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. },
+            ) => text,
+            Stored::Term(TermRef::Triple(triple)) => return triple_bytes(triple),
+            Stored::Double(_) => return 0,
         };
         let has_room = |block: &String| block.capacity() - block.len() >= text.len();
         let is_there = self.blocks.iter().skip(self.block).any(has_room);
@@ -120,6 +134,10 @@ impl TermArena {
         let (text, tag) = match term {
             TermRef::Iri(iri) => (iri, IRI),
             TermRef::Blank(label) => (label, BLANK),
+            TermRef::Triple(triple) => return self.push_triple(triple),
+            TermRef::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
+                (lexical, ANNOTATED + 2 * self.annotation(&format!("{lang}--{direction}")) + 1)
+            }
             TermRef::Literal { lexical, lang: Some(lang), .. } => {
                 (lexical, ANNOTATED + 2 * self.annotation(lang) + 1)
             }
@@ -131,6 +149,13 @@ impl TermArena {
         let start = self.push_text(text);
         let len = u32::try_from(text.len()).expect("a term is shorter than 4 GiB");
         self.push_entry(Entry { start, len, tag })
+    }
+
+    fn push_triple(&mut self, triple: &Triple) -> u32 {
+        let start = self.triples.len() as u64;
+        self.triple_bytes += triple_bytes(triple);
+        self.triples.push(triple.clone());
+        self.push_entry(Entry { start, len: 0, tag: TRIPLE })
     }
 
     pub fn push_double(&mut self, v: f64) -> u32 {
@@ -172,6 +197,9 @@ impl TermArena {
         if tag == DOUBLE {
             return Stored::Double(f64::from_bits(start));
         }
+        if tag == TRIPLE {
+            return Stored::Term(TermRef::Triple(&self.triples[start as usize]));
+        }
         let at = (start & u64::from(u32::MAX)) as usize;
         let text = &self.blocks[(start >> 32) as usize][at..at + len as usize];
         Stored::Term(match tag {
@@ -181,7 +209,10 @@ impl TermArena {
             _ => {
                 let annotation = &*self.annotations[((tag - ANNOTATED) / 2) as usize];
                 if (tag - ANNOTATED) % 2 == 1 {
-                    TermRef::tagged(text, annotation)
+                    match split_direction(annotation) {
+                        (tag, None) => TermRef::tagged(text, tag),
+                        (tag, Some(direction)) => TermRef::directed(text, tag, direction),
+                    }
                 } else {
                     TermRef::typed(text, annotation)
                 }

@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use oxsdatatypes::{Double, Float};
+use oxsdatatypes::{DayTimeDuration, Double, Float};
 
 use super::exact::{double_of_decimal, double_of_integer, float_of_decimal, float_of_integer, within_bounds};
-use super::{Decimal, Integer, Temporal, Value};
+use super::{Decimal, Integer, Temporal, Value, duration};
 
 /// The four operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,14 +107,26 @@ pub fn arithmetic(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<
     })
 }
 
-/// Dates and durations: date − date, date ± duration, duration ± duration (XPath operators,
-/// beyond SPARQL's table).
+/// Dates and durations: date − date, date ± duration, duration ± duration, duration · number,
+/// duration ÷ number, duration ÷ duration (XPath operators, beyond SPARQL's table).
 fn temporal(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<'static>> {
+    use Value as V;
+    match (op, a, b) {
+        (Arithmetic::Divide, V::Temporal(a), V::Temporal(b)) => duration::ratio(*a, *b).map(V::Decimal),
+        (Arithmetic::Divide, V::Temporal(a), number) => duration::divided(*a, number).map(V::Temporal),
+        (Arithmetic::Multiply, V::Temporal(length), number)
+        | (Arithmetic::Multiply, number, V::Temporal(length)) => {
+            duration::times(*length, number).map(V::Temporal)
+        }
+        (_, V::Temporal(a), V::Temporal(b)) => added(op, *a, *b).map(V::Temporal),
+        _ => None,
+    }
+}
+
+/// Sums and differences.
+fn added(op: Arithmetic, a: Temporal, b: Temporal) -> Option<Temporal> {
     use Temporal as T;
-    let (Value::Temporal(a), Value::Temporal(b)) = (a, b) else {
-        return None;
-    };
-    Some(Value::Temporal(match (op, *a, *b) {
+    Some(match (op, a, b) {
         (Arithmetic::Subtract, T::DateTime(a), T::DateTime(b)) => T::DayTimeDuration(a.checked_sub(b)?),
         (Arithmetic::Subtract, T::Date(a), T::Date(b)) => T::DayTimeDuration(a.checked_sub(b)?),
         (Arithmetic::Subtract, T::Time(a), T::Time(b)) => T::DayTimeDuration(a.checked_sub(b)?),
@@ -130,26 +142,22 @@ fn temporal(op: Arithmetic, a: &Value<'_>, b: &Value<'_>) -> Option<Value<'stati
         (Arithmetic::Subtract, T::DayTimeDuration(a), T::DayTimeDuration(b)) => {
             T::DayTimeDuration(a.checked_sub(b)?)
         }
-        (Arithmetic::Add, moment, length) => shift(moment, length, true)?,
+        (Arithmetic::Add, a, b) => shift(a, b, true).or_else(|| shift(b, a, true))?,
         (Arithmetic::Subtract, moment, length) => shift(moment, length, false)?,
         _ => return None,
-    }))
+    })
 }
 
 /// A point in time moved by a duration, forwards or backwards.
 fn shift(moment: Temporal, length: Temporal, forwards: bool) -> Option<Temporal> {
     use Temporal as T;
-    let length = match length {
-        T::Duration(d) => d,
-        T::YearMonthDuration(d) => d.into(),
-        T::DayTimeDuration(d) => d.into(),
-        _ => return None,
-    };
+    let length = duration::whole(&length)?;
     let length = if forwards { length } else { length.checked_neg()? };
     Some(match moment {
         T::DateTime(m) => T::DateTime(m.checked_add_duration(length)?),
         T::Date(m) => T::Date(m.checked_add_duration(length)?),
-        T::Time(m) => T::Time(m.checked_add_duration(length)?),
+        // a clock knows no months
+        T::Time(m) => T::Time(m.checked_add_day_time_duration(DayTimeDuration::try_from(length).ok()?)?),
         _ => return None,
     })
 }
@@ -176,7 +184,35 @@ pub fn negate(v: &Value<'_>) -> Option<Value<'static>> {
 pub mod round {
     use dashu_int::ops::Abs;
 
-    use super::{Decimal, Value};
+    use super::super::exact::{decimal_of_double, double_of_decimal, float_of_decimal};
+    use super::{Decimal, Integer, Value};
+    use crate::value::Ties;
+
+    /// fn:round and fn:round-half-to-even: to so many digits behind the point, an xsd:integer; the
+    /// type stays.
+    #[must_use]
+    pub fn to_places(v: &Value<'_>, places: &Value<'_>, ties: Ties) -> Option<Value<'static>> {
+        let Value::Integer(places) = places else { return None };
+        // beyond these no number has digits
+        let most = Integer::from(1_000_000);
+        let places = i64::try_from(places.clamp(&-&most, &most)).ok()?;
+        Some(match v {
+            Value::Integer(v) => Value::Integer(Decimal::from(v.clone()).rounded(places, ties)?.truncate()),
+            Value::Decimal(v) => Value::Decimal(v.rounded(places, ties)?),
+            // what rounds to 0 keeps its sign; NaN and the infinite ones stay
+            Value::Float(f) => {
+                let v = f32::from(*f);
+                let Some(exact) = decimal_of_double(v.into()) else { return Some(Value::Float(*f)) };
+                Value::Float(float_of_decimal(&exact.rounded(places, ties)?).copysign(v).into())
+            }
+            Value::Double(d) => {
+                let v = f64::from(*d);
+                let Some(exact) = decimal_of_double(v) else { return Some(Value::Double(*d)) };
+                Value::Double(double_of_decimal(&exact.rounded(places, ties)?).copysign(v).into())
+            }
+            _ => return None,
+        })
+    }
 
     macro_rules! rounding {
         ($(#[$doc:meta] $name:ident, $integer:expr, $decimal:expr, $float:ident;)*) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use snowmelt_graph::{TermId, TermKind};
+use snowmelt_graph::{TermId, TermKind, TermRef, TermSink};
 
 use super::arena::{Stored, TermArena};
 use super::guard::TermGuard;
@@ -67,13 +67,13 @@ impl TermCache {
     ) -> Result<(), TermError> {
         debug_assert!(ids.is_sorted_by(|a, b| a < b), "ids are distinct");
         let beside = beside + self.places.capacity() * 24;
-        let Self { terms, places, .. } = self;
-        let mut failed = None;
-        store.decode(ids, &mut |i, term| {
-            places.insert(ids[i], terms.push(term));
-            failed = guard.count_term().and_then(|()| guard.hold(beside + terms.bytes())).err();
-            failed.is_none()
-        })?;
+        let mut sink = CacheSink { cache: self, ids, guard, beside, failed: None, has_asked: false };
+        let done = store.decode(ids, &mut sink);
+        let CacheSink { failed, has_asked, .. } = sink;
+        if has_asked {
+            guard.release(beside + self.terms.bytes());
+        }
+        done?;
         failed.map_or(Ok(()), Err)
     }
 
@@ -115,5 +115,33 @@ impl TermCache {
                 .as_deref()
                 .unwrap_or_else(|| panic!("the datatype of {id:?} was not prefetched"))
         })
+    }
+}
+
+/// Keeps terms that are read, as long as there is room.
+struct CacheSink<'a> {
+    cache: &'a mut TermCache,
+    ids: &'a [TermId],
+    guard: &'a mut TermGuard,
+    /// bytes of the worker's other terms
+    beside: usize,
+    failed: Option<TermError>,
+    /// whether memory was held for what the reading takes
+    has_asked: bool,
+}
+
+impl TermSink for CacheSink<'_> {
+    fn room(&mut self, bytes: usize) -> bool {
+        self.has_asked = true;
+        self.failed = self.guard.hold(self.beside + self.cache.terms.bytes() + bytes).err();
+        self.failed.is_none()
+    }
+
+    fn take(&mut self, place: usize, term: TermRef<'_>) -> bool {
+        let Self { cache, guard, beside, .. } = self;
+        cache.places.insert(self.ids[place], cache.terms.push(term));
+        let held = guard.count_term().and_then(|()| guard.hold(*beside + cache.terms.bytes()));
+        self.failed = held.err();
+        self.failed.is_none()
     }
 }

@@ -10,8 +10,10 @@ use std::borrow::Cow;
 use oxsdatatypes::{Date, Double, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth, Time};
 
 use super::exact::{decimal_of_double, integer_of_double, parse_integer};
-use super::parse::{derived_integer, literal_of_derived, parse_boolean, parse_double, parse_float};
-use super::{Decimal, Integer, Temporal, Value, arith, iri};
+use super::parse::{
+    derived_integer, literal_of_derived, parse_boolean, parse_double, parse_duration, parse_float,
+};
+use super::{Decimal, Integer, Temporal, Value, arith, duration, iri};
 
 /// The target of a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -170,9 +172,9 @@ fn read_temporal(to: Cast, text: &str) -> Option<Temporal> {
         Cast::GMonth => Temporal::GMonth(text.parse().ok()?),
         Cast::GMonthDay => Temporal::GMonthDay(text.parse().ok()?),
         Cast::GDay => Temporal::GDay(text.parse().ok()?),
-        Cast::Duration => Temporal::Duration(text.parse().ok()?),
-        Cast::YearMonthDuration => Temporal::YearMonthDuration(text.parse().ok()?),
-        Cast::DayTimeDuration => Temporal::DayTimeDuration(text.parse().ok()?),
+        Cast::Duration => Temporal::Duration(parse_duration(text)?),
+        Cast::YearMonthDuration => Temporal::YearMonthDuration(parse_duration(text)?),
+        Cast::DayTimeDuration => Temporal::DayTimeDuration(parse_duration(text)?),
         _ => return None,
     })
 }
@@ -206,8 +208,9 @@ fn convert_temporal(to: Cast, v: Temporal) -> Option<Temporal> {
         (Cast::GDay, T::Date(d)) => T::GDay(GDay::from(d)),
         (Cast::Duration, T::YearMonthDuration(d)) => T::Duration(d.into()),
         (Cast::Duration, T::DayTimeDuration(d)) => T::Duration(d.into()),
-        (Cast::YearMonthDuration, T::Duration(d)) => T::YearMonthDuration(d.try_into().ok()?),
-        (Cast::DayTimeDuration, T::Duration(d)) => T::DayTimeDuration(d.try_into().ok()?),
+        // each takes its own part and leaves the other out (19.1.4)
+        (Cast::YearMonthDuration, d) => T::YearMonthDuration(duration::year_month(duration::whole(&d)?)),
+        (Cast::DayTimeDuration, d) => T::DayTimeDuration(duration::day_time(duration::whole(&d)?)),
         _ => return None,
     })
 }

@@ -9,12 +9,14 @@
 
 use std::cmp::Ordering;
 
+use oxrdf::{Term, Triple};
 use snowmelt_graph::CompareValue;
 
 use super::arith::{Promoted, promote};
 use super::exact::{double_of_decimal, float_of_decimal};
 use super::parse::is_too_long;
-use super::{Decimal, Temporal, Value};
+use super::triple::value_of;
+use super::{Decimal, Temporal, Value, duration};
 
 /// `=`; `!=` is its negation.
 #[must_use]
@@ -22,7 +24,10 @@ pub fn equals(a: &Value<'_>, b: &Value<'_>) -> Option<bool> {
     use Value as V;
     match (a, b) {
         (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => Some(a == b),
-        (V::Iri(_) | V::Blank(_), _) | (_, V::Iri(_) | V::Blank(_)) => Some(false),
+        (V::Triple(a), V::Triple(b)) => triples_equal(a, b),
+        (V::Iri(_) | V::Blank(_) | V::Triple(_), _) | (_, V::Iri(_) | V::Blank(_) | V::Triple(_)) => {
+            Some(false)
+        }
         (V::String(a), V::String(b)) => Some(a == b),
         (V::LangString(a, la), V::LangString(b, lb)) => Some(a == b && la.eq_ignore_ascii_case(lb)),
         (V::Boolean(a), V::Boolean(b)) => Some(a == b),
@@ -40,6 +45,21 @@ pub fn equals(a: &Value<'_>, b: &Value<'_>) -> Option<bool> {
             Some(Promoted::Double(a, b)) => Some(a == b),
             None => Some(false), // two known types that share no value
         },
+    }
+}
+
+/// `=` of two triple terms: an error where one component's comparison is one, unless another
+/// differs.
+fn triples_equal(a: &Triple, b: &Triple) -> Option<bool> {
+    let (mut a, mut b) = (a, b);
+    loop {
+        if a.subject != b.subject || a.predicate != b.predicate {
+            return Some(false);
+        }
+        match (&a.object, &b.object) {
+            (Term::Triple(x), Term::Triple(y)) => (a, b) = (x, y),
+            (x, y) => return equals(&value_of(x), &value_of(y)),
+        }
     }
 }
 
@@ -65,6 +85,7 @@ pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
         (V::Temporal(a), V::Temporal(b)) => temporal_compare(a, b),
         // <= and >= hold for identical terms of any type.
         (V::Iri(a), V::Iri(b)) | (V::Blank(a), V::Blank(b)) => (a == b).then_some(Ordering::Equal),
+        (V::Triple(a), V::Triple(b)) => (**a == **b).then_some(Ordering::Equal),
         (V::Other { lexical: a, datatype: da }, V::Other { lexical: b, datatype: db }) => {
             (a == b && da == db).then_some(Ordering::Equal)
         }
@@ -110,33 +131,21 @@ fn temporal_compare(a: &Temporal, b: &Temporal) -> Option<Ordering> {
         (T::GDay(a), T::GDay(b)) => a.partial_cmp(b),
         (T::YearMonthDuration(a), T::YearMonthDuration(b)) => a.partial_cmp(b),
         (T::DayTimeDuration(a), T::DayTimeDuration(b)) => a.partial_cmp(b),
-        _ => duration(a)?.partial_cmp(&duration(b)?),
+        _ => duration::whole(a)?.partial_cmp(&duration::whole(b)?),
     }
 }
 
 fn temporal_equals(a: &Temporal, b: &Temporal) -> Option<bool> {
-    if a.datatype() == b.datatype() {
-        // A moment with a time zone and one without may be incomparable: then equality is not
-        // known either.
-        return match temporal_compare(a, b) {
-            Some(order) => Some(order == Ordering::Equal),
-            None if duration(a).is_some() => Some(false),
-            None => None,
-        };
+    // Durations are equal by months and seconds, also those without an order.
+    if let (Some(a), Some(b)) = (duration::whole(a), duration::whole(b)) {
+        return Some(a == b);
     }
-    match (duration(a), duration(b)) {
-        (Some(a), Some(b)) => Some(a == b),
-        _ => Some(false),
+    if a.datatype() != b.datatype() {
+        return Some(false);
     }
-}
-
-fn duration(v: &Temporal) -> Option<oxsdatatypes::Duration> {
-    match v {
-        Temporal::Duration(d) => Some(*d),
-        Temporal::YearMonthDuration(d) => Some((*d).into()),
-        Temporal::DayTimeDuration(d) => Some((*d).into()),
-        _ => None,
-    }
+    // A moment with a time zone and one without may be incomparable: then equality is not known
+    // either.
+    temporal_compare(a, b).map(Ordering::is_eq)
 }
 
 /// The effective boolean value. A literal of a boolean or numeric type with a malformed lexical

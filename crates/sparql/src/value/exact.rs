@@ -12,7 +12,7 @@ mod decimal;
 mod integer;
 mod real;
 
-pub use decimal::Decimal;
+pub use decimal::{Decimal, Ties};
 pub use integer::{Integer, bytes_of};
 
 pub(super) use integer::{digits_fit, parse_integer, within_bounds};

@@ -29,7 +29,7 @@ use snowmelt_query::Exceeded;
 
 /// Set in ids that live only until their expression's batch is done; never seen outside
 /// expressions.
-const SCRATCH: u64 = 1 << 59;
+const SCRATCH: u64 = 1 << 58;
 
 pub(crate) fn scratch_id(index: u32) -> TermId {
     const { assert!(SCRATCH > u32::MAX as u64, "the mark is no bit of an index") };

@@ -1,6 +1,7 @@
 //! ORDER BY as bytes: each value becomes a key whose byte order is the order of the values.
 //!
-//! Order: unbound < blank nodes < IRIs < literals (SPARQL 1.1, section 15.1); among literals,
+//! Order: unbound < blank nodes < IRIs < literals (SPARQL 1.1, section 15.1) < triple terms
+//! (SPARQL 1.2, section 15.1), these by subject, predicate and object; among literals,
 //! where the standard says nothing: numbers by value, strings by code point, language strings,
 //! booleans, temporal values by type, then the others by datatype and lexical form. Sorting,
 //! top-k and spilled runs need nothing but `memcmp`, and the order is total whatever is
@@ -15,6 +16,7 @@
 //! | 19 boolean        | 1 byte                                                                          |
 //! | 20.. temporal     | 16 bytes on the time line (no time zone counts as UTC)                          |
 //! | 64 other          | datatype, lexical form                                                          |
+//! | 65 triple term    | keys of subject, predicate and object                                           |
 //!
 //! Text: its bytes with 0 written as 0 255, ended by 0 0. So no key is a prefix of another. A
 //! number follows its nearest double where it is not the shortest decimal of that double: 0x7F
@@ -26,6 +28,7 @@ use std::cmp::Ordering;
 use snowmelt_graph::{InlineNumber, MICROS};
 
 use super::exact::{double_of_decimal, double_of_integer};
+use super::triple::{value_of, value_of_subject};
 use super::{Decimal, Integer, Temporal, Value};
 
 const UNBOUND: u8 = 1;
@@ -37,6 +40,7 @@ const LANG_STRING: u8 = 18;
 const BOOLEAN: u8 = 19;
 const TEMPORAL: u8 = 20;
 const OTHER: u8 = 64;
+const TRIPLE: u8 = 65;
 
 const UNITS_PER_ONE: i128 = 1_000_000_000_000_000_000;
 
@@ -70,6 +74,20 @@ fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
         Value::Other { lexical, datatype } => {
             push_text(OTHER, datatype, out);
             push_text(OTHER, lexical, out);
+        }
+        Value::Triple(triple) => push_triple(triple, out),
+    }
+}
+
+fn push_triple(triple: &oxrdf::Triple, out: &mut Vec<u8>) {
+    let mut at = triple;
+    loop {
+        out.push(TRIPLE);
+        push_value(&value_of_subject(&at.subject), out);
+        push_text(IRI, at.predicate.as_str(), out);
+        match &at.object {
+            oxrdf::Term::Triple(inner) => at = inner,
+            object => return push_value(&value_of(object), out),
         }
     }
 }

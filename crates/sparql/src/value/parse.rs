@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 use oxsdatatypes::{Double, Float};
+use snowmelt_graph::{RDF_DIR_LANG_STRING, split_direction};
 
 use super::exact::{digits_fit, parse_integer};
 use super::{Decimal, Integer, Temporal, Value, iri};
@@ -120,6 +121,9 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
     fn temporal<T: FromStr>(text: &str, make: fn(T) -> Temporal) -> Option<Value<'static>> {
         text.parse().ok().map(|t| Value::Temporal(make(t)))
     }
+    fn duration<T: FromStr>(text: &str, make: fn(T) -> Temporal) -> Option<Value<'static>> {
+        parse_duration(text).map(|t| Value::Temporal(make(t)))
+    }
     match local {
         "string" => Some(Value::String(Cow::Borrowed(lexical))),
         "boolean" => parse_boolean(lexical).map(Value::Boolean),
@@ -134,15 +138,26 @@ fn parse_xsd<'a>(lexical: &'a str, local: &str) -> Option<Value<'a>> {
         "gMonth" => temporal(lexical, Temporal::GMonth),
         "gMonthDay" => temporal(lexical, Temporal::GMonthDay),
         "gDay" => temporal(lexical, Temporal::GDay),
-        "duration" => temporal(lexical, Temporal::Duration),
-        "yearMonthDuration" => temporal(lexical, Temporal::YearMonthDuration),
-        "dayTimeDuration" => temporal(lexical, Temporal::DayTimeDuration),
+        "duration" => duration(lexical, Temporal::Duration),
+        "yearMonthDuration" => duration(lexical, Temporal::YearMonthDuration),
+        "dayTimeDuration" => duration(lexical, Temporal::DayTimeDuration),
         _ => {
             let bounds = integer_bounds(local)?;
             let value = parse_integer(lexical)?;
             bounds.contain(&value).then_some(Value::Integer(value))
         }
     }
+}
+
+/// A duration of any of the three types. The library also takes what XML Schema does not (3.3.6.2):
+/// `T` with nothing behind it, and seconds without digits on both sides of their dot.
+pub(super) fn parse_duration<T: FromStr>(text: &str) -> Option<T> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let mut around_dots = text.split('.').zip(text.split('.').skip(1));
+    let is_lexical = !text.ends_with('T')
+        && around_dots
+            .all(|(before, after)| is_digit(before.as_bytes().last()) && is_digit(after.as_bytes().first()));
+    is_lexical.then(|| text.parse().ok())?
 }
 
 pub(super) fn parse_boolean(text: &str) -> Option<bool> {
@@ -169,12 +184,13 @@ pub(super) fn parse_float(text: &str) -> Option<Float> {
 }
 
 impl Value<'_> {
-    /// The datatype's IRI; None for IRIs and blank nodes.
+    /// The datatype's IRI; None for IRIs, blank nodes and triple terms.
     #[must_use]
     pub fn datatype(&self) -> Option<&str> {
         Some(match self {
-            Value::Iri(_) | Value::Blank(_) => return None,
+            Value::Iri(_) | Value::Blank(_) | Value::Triple(_) => return None,
             Value::String(_) => iri::STRING,
+            Value::LangString(_, lang) if split_direction(lang).1.is_some() => RDF_DIR_LANG_STRING,
             Value::LangString(..) => iri::LANG_STRING,
             Value::Boolean(_) => iri::BOOLEAN,
             Value::Integer(_) => iri::INTEGER,
@@ -186,7 +202,8 @@ impl Value<'_> {
         })
     }
 
-    /// The canonical lexical form, the IRI, or the blank node's label.
+    /// The canonical lexical form, the IRI, the blank node's label, or a triple term as N-Triples
+    /// writes it.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -202,6 +219,7 @@ impl Value<'_> {
             Value::Float(v) => Cow::Owned(scientific(f32::from(*v), f64::from(*v))),
             Value::Double(v) => Cow::Owned(scientific(f64::from(*v), f64::from(*v))),
             Value::Temporal(t) => Cow::Owned(t.to_string()),
+            Value::Triple(t) => Cow::Owned(format!("<<( {} )>>", **t)),
         }
     }
 }

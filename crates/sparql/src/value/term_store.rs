@@ -1,18 +1,18 @@
 //! Stored terms, as a query's terms ask for them.
 
-use snowmelt_graph::{GraphError, Session, TermId, TermRef};
+use snowmelt_graph::{GraphError, Session, TermId, TermRef, TermSink, TripleIds};
 
 /// Where stored terms come from: a session, or [`NoStore`].
 pub trait TermStore {
     /// The ids of terms; None for those not stored (and not inline).
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError>;
-    /// Calls `f` with the index and the term of each id, until it says false; ids are distinct
-    /// dictionary or blank node ids.
-    fn decode(
-        &mut self,
-        ids: &[TermId],
-        f: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
-    ) -> Result<(), GraphError>;
+    /// Gives the sink the index and the term of each id, until it refuses one; ids are distinct
+    /// ids of the dictionary, of blank nodes or of triple terms.
+    fn decode(&mut self, ids: &[TermId], sink: &mut dyn TermSink) -> Result<(), GraphError>;
+    /// Subject, predicate and object of stored triple terms.
+    fn components(&mut self, ids: &[TermId]) -> Result<Vec<TripleIds>, GraphError>;
+    /// The ids of triple terms of stored and inline terms; None for those not stored.
+    fn find_triples(&mut self, triples: &[TripleIds]) -> Result<Vec<Option<TermId>>, GraphError>;
     /// The language tag, if the id alone tells that the term has one.
     fn lang_of(&self, id: TermId) -> Option<&str>;
     /// The datatype IRI, if the id alone tells it.
@@ -27,13 +27,18 @@ impl TermStore for NoStore {
         Ok(terms.iter().map(TermId::inline).collect())
     }
 
-    fn decode(
-        &mut self,
-        ids: &[TermId],
-        _: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
-    ) -> Result<(), GraphError> {
+    fn decode(&mut self, ids: &[TermId], _: &mut dyn TermSink) -> Result<(), GraphError> {
         assert!(ids.is_empty(), "there are no stored ids without a store");
         Ok(())
+    }
+
+    fn components(&mut self, ids: &[TermId]) -> Result<Vec<TripleIds>, GraphError> {
+        assert!(ids.is_empty(), "there are no stored ids without a store");
+        Ok(Vec::new())
+    }
+
+    fn find_triples(&mut self, triples: &[TripleIds]) -> Result<Vec<Option<TermId>>, GraphError> {
+        Ok(vec![None; triples.len()])
     }
 
     fn lang_of(&self, _: TermId) -> Option<&str> {
@@ -50,12 +55,16 @@ impl TermStore for Session {
         Session::resolve(self, terms)
     }
 
-    fn decode(
-        &mut self,
-        ids: &[TermId],
-        f: &mut dyn FnMut(usize, TermRef<'_>) -> bool,
-    ) -> Result<(), GraphError> {
-        Session::decode_while(self, ids, f)
+    fn decode(&mut self, ids: &[TermId], mut sink: &mut dyn TermSink) -> Result<(), GraphError> {
+        self.decode_into(ids, &mut sink)
+    }
+
+    fn components(&mut self, ids: &[TermId]) -> Result<Vec<TripleIds>, GraphError> {
+        self.triples_of(ids)
+    }
+
+    fn find_triples(&mut self, triples: &[TripleIds]) -> Result<Vec<Option<TermId>>, GraphError> {
+        Session::find_triples(self, triples)
     }
 
     fn lang_of(&self, id: TermId) -> Option<&str> {

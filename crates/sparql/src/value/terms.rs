@@ -29,7 +29,7 @@ use std::sync::Arc;
 use oxsdatatypes::DateTime;
 use snowmelt_graph::{
     FIRST_REGISTERED, Lexical, TermId, TermKind, TermRef, from_boolean, from_double, from_float,
-    from_integer, from_micros,
+    from_integer, from_micros, split_direction, triple_bytes,
 };
 
 use super::arena::{Stored, TermArena};
@@ -39,7 +39,7 @@ use super::guard::{TermBounds, TermGuard};
 use super::inline::inline_value;
 use super::interner::TermInterner;
 use super::local::{self, LocalTerms, is_scratch};
-use super::{TermError, TermStore, TooMuch, Value, iri, parse_literal};
+use super::{TermError, TermStore, TooMuch, TripleValue, Value, iri, parse_literal};
 
 /// The terms of one thread of a query.
 pub struct Terms {
@@ -249,6 +249,7 @@ impl Terms {
             Stored::Term(
                 TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. },
             ) => text.len(),
+            Stored::Term(TermRef::Triple(triple)) => triple_bytes(triple),
             Stored::Double(_) => 8,
         }
     }
@@ -275,9 +276,13 @@ impl Terms {
             Stored::Double(v) => Value::Double(v.into()),
             Stored::Term(TermRef::Iri(iri)) => Value::Iri(iri.into()),
             Stored::Term(TermRef::Blank(label)) => Value::Blank(label.into()),
-            Stored::Term(TermRef::Literal { lexical, lang, datatype }) => {
+            Stored::Term(TermRef::Literal {
+                lexical, lang: Some(lang), direction: Some(direction), ..
+            }) => Value::LangString(lexical.into(), Cow::Owned(format!("{lang}--{direction}"))),
+            Stored::Term(TermRef::Literal { lexical, lang, datatype, .. }) => {
                 parse_literal(lexical, lang, datatype)
             }
+            Stored::Term(TermRef::Triple(triple)) => Value::Triple(TripleValue::Read(triple)),
         })
     }
 
@@ -362,11 +367,17 @@ impl Terms {
             }
             _ => {}
         }
+        if let Value::Triple(triple) = value {
+            return self.push_term(TermRef::Triple(triple));
+        }
         let text = value.text();
         self.push_term(match value {
             Value::Iri(_) => TermRef::Iri(&text),
             Value::Blank(_) => TermRef::Blank(&text),
-            Value::LangString(_, lang) => TermRef::tagged(&text, lang),
+            Value::LangString(_, lang) => match split_direction(lang) {
+                (lang, Some(direction)) => TermRef::directed(&text, lang, direction),
+                (lang, None) => TermRef::tagged(&text, lang),
+            },
             _ => TermRef::typed(&text, value.datatype().unwrap_or(iri::STRING)),
         })
     }
@@ -376,12 +387,15 @@ impl Terms {
         if let Some(id) = TermId::inline(&term) {
             return id;
         }
-        let (TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. }) = term;
+        let bytes = match term {
+            TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. } => text.len(),
+            TermRef::Triple(triple) => triple_bytes(triple),
+        };
         let annotation = match term {
             TermRef::Literal { lang, datatype, .. } => lang.map_or(datatype.len(), str::len),
             _ => 0,
         };
-        if self.fits(text.len().max(annotation)).is_none() {
+        if self.fits(bytes.max(annotation)).is_none() {
             return TermId::UNDEF;
         }
         let index = self.computed.push(term);

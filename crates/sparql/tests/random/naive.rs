@@ -4,11 +4,15 @@
 //! the solution at hand as its *context*, and every group begins with that context instead of
 //! nothing. That is `substitute` of SPARQL 1.1 without its holes: blank nodes stay themselves,
 //! VALUES and sub-selects are defined, and MINUS inside EXISTS sees the outer bindings on both
-//! of its sides. spargebra's tree does not show where groups begin; a leaf joined with the
-//! context is the same, as joining twice with one solution changes nothing.
+//! of its sides. LATERAL is the same for the rows of its left side, but that a sub-select sees only
+//! the names that it projects (SPARQL-dev proposal 6). spargebra's tree does not show where groups
+//! begin; a leaf joined with the context is the same, as joining twice with one solution changes
+//! nothing.
 //!
 //! Paths are evaluated as 18.4 of SPARQL 1.1 says, end by end: of zero steps between two variables
 //! they have only nodes of the graph, from a term that term.
+//!
+//! A pattern inside a triple term matches part by part, on the terms as they are.
 //!
 //! Literals are integers and booleans only: expressions are then simple enough to be right at
 //! sight.
@@ -34,6 +38,7 @@ enum Value {
     Iri(String),
     Integer(i64),
     Boolean(bool),
+    Triple(Box<[Value; 3]>),
 }
 
 impl From<&Term> for Value {
@@ -42,6 +47,10 @@ impl From<&Term> for Value {
             Term::BlankNode(b) => Self::Blank(b.as_str().to_owned()),
             Term::NamedNode(n) => n.into(),
             Term::Literal(l) => l.into(),
+            Term::Triple(t) => {
+                let subject = Term::from(t.subject.clone());
+                Self::Triple(Box::new([(&subject).into(), (&t.predicate).into(), (&t.object).into()]))
+            }
         }
     }
 }
@@ -69,7 +78,25 @@ impl Value {
             Self::Iri(i) => NamedNode::new_unchecked(i.clone()).into(),
             Self::Integer(n) => Literal::from(*n).into(),
             Self::Boolean(b) => Literal::from(*b).into(),
+            Self::Triple(parts) => {
+                let [subject, predicate, object] = parts.each_ref().map(Value::term);
+                let (Ok(subject), Term::NamedNode(predicate)) = (subject.try_into(), predicate) else {
+                    unreachable!("no such triple term is made")
+                };
+                oxrdf::Triple { subject, predicate, object }.into()
+            }
         }
+    }
+
+    /// TRIPLE; None where RDF has no such term.
+    fn triple(subject: Self, predicate: Self, object: Self) -> Option<Self> {
+        let is_triple = matches!(subject, Self::Iri(_) | Self::Blank(_)) && matches!(predicate, Self::Iri(_));
+        is_triple.then(|| Self::Triple(Box::new([subject, predicate, object])))
+    }
+
+    /// SUBJECT, PREDICATE or OBJECT, by number.
+    fn component(&self, part: usize) -> Option<Self> {
+        if let Self::Triple(parts) = self { Some(parts[part].clone()) } else { None }
     }
 
     fn integer(&self) -> Option<i64> {
@@ -99,6 +126,14 @@ impl Value {
 
 type Solution = BTreeMap<String, Value>;
 
+/// The solution that a pattern is evaluated for.
+#[derive(Clone, Default)]
+struct Context {
+    solution: Solution,
+    /// it is of a LATERAL
+    is_lateral: bool,
+}
+
 /// The graph being looked at: the default graph or a named one.
 type Graph<'a> = Option<&'a NamedNode>;
 
@@ -126,11 +161,11 @@ fn answer_query(naive: &Naive, query: Query) -> Result<Answer, String> {
         Query::Select { pattern, .. } => {
             let vars = projected(&pattern)?;
             let row = |s: &Solution| vars.iter().map(|v| s.get(v).map(Value::term)).collect::<Row>();
-            let rows = naive.eval(&pattern, None, &Solution::new()).iter().map(row).collect();
+            let rows = naive.eval(&pattern, None, &Context::default()).iter().map(row).collect();
             Answer::Solutions(Solutions { vars, rows })
         }
         Query::Ask { pattern, .. } => {
-            Answer::Boolean(!naive.eval(&pattern, None, &Solution::new()).is_empty())
+            Answer::Boolean(!naive.eval(&pattern, None, &Context::default()).is_empty())
         }
         _ => return Err("only SELECT and ASK".to_owned()),
     };
@@ -196,7 +231,7 @@ impl Naive {
         self.quads.iter().filter(move |q| q.0.as_ref() == g).map(|q| (&q.1, &q.2, &q.3))
     }
 
-    fn eval(&self, pattern: &GraphPattern, g: Graph<'_>, context: &Solution) -> Vec<Solution> {
+    fn eval(&self, pattern: &GraphPattern, g: Graph<'_>, context: &Context) -> Vec<Solution> {
         use GraphPattern as P;
         let eval = |p: &GraphPattern| self.eval(p, g, context);
         match pattern {
@@ -217,6 +252,14 @@ impl Naive {
                 };
                 eval(inner).into_iter().filter_map(extend).collect()
             }
+            P::Lateral { left, right } => {
+                let each = |s: Solution| {
+                    let context = Context { solution: named(&s), is_lateral: true };
+                    let found = self.join(std::slice::from_ref(&s), &self.eval(right, g, &context));
+                    if self.spend(1) { found } else { Vec::new() }
+                };
+                eval(left).into_iter().flat_map(each).collect()
+            }
             P::Minus { left, right } => {
                 let (left, right) = (eval(left), eval(right));
                 if !self.spend(left.len() * right.len()) {
@@ -228,25 +271,25 @@ impl Naive {
                 left.into_iter().filter(|s| !gone(s)).collect()
             }
             P::Values { variables, bindings } => {
-                let term = |t: &GroundTerm| -> Value {
-                    match t {
-                        GroundTerm::NamedNode(n) => n.into(),
-                        GroundTerm::Literal(l) => l.into(),
-                    }
-                };
+                let term = |t: &GroundTerm| -> Value { (&Term::from(t.clone())).into() };
                 let row = |row: &Vec<Option<GroundTerm>>| -> Solution {
                     let cells = variables.iter().zip(row);
                     cells.filter_map(|(v, t)| Some((v.as_str().to_owned(), term(t.as_ref()?)))).collect()
                 };
-                self.join(std::slice::from_ref(context), &bindings.iter().map(row).collect::<Vec<_>>())
+                self.join(
+                    std::slice::from_ref(&context.solution),
+                    &bindings.iter().map(row).collect::<Vec<_>>(),
+                )
             }
             P::OrderBy { inner, .. } | P::Reduced { inner } => eval(inner),
             // what it hides of the context is there again in the group around
             P::Project { inner, variables } => {
                 let is_shown = |name: &String| variables.iter().any(|v| v.as_str() == name);
                 let shown = |s: Solution| s.into_iter().filter(|(name, _)| is_shown(name)).collect();
-                let back = |s: Solution| merge(context, &s).expect("each solution has the context");
-                eval(inner).into_iter().map(shown).map(back).collect()
+                let back = |s: Solution| merge(&context.solution, &s).expect("each solution has the context");
+                let mut inside = context.clone();
+                inside.solution.retain(|name, _| !context.is_lateral || is_shown(name));
+                self.eval(inner, g, &inside).into_iter().map(shown).map(back).collect()
             }
             P::Distinct { inner } => eval(inner).into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
             P::Slice { inner, start, length } => {
@@ -260,13 +303,10 @@ impl Naive {
         }
     }
 
-    fn bgp(&self, patterns: &[TriplePattern], g: Graph<'_>, context: &Solution) -> Vec<Solution> {
-        let mut found = vec![context.clone()];
+    fn bgp(&self, patterns: &[TriplePattern], g: Graph<'_>, context: &Context) -> Vec<Solution> {
+        let mut found = vec![context.solution.clone()];
         for p in patterns {
-            let predicate = match &p.predicate {
-                NamedNodePattern::NamedNode(n) => TermPattern::NamedNode(n.clone()),
-                NamedNodePattern::Variable(v) => TermPattern::Variable(v.clone()),
-            };
+            let predicate = predicate_pattern(&p.predicate);
             let mut next = Vec::new();
             if !self.spend(found.len() * self.quads.len()) {
                 return next;
@@ -290,10 +330,10 @@ impl Naive {
         path: &PropertyPathExpression,
         o: &TermPattern,
         g: Graph<'_>,
-        context: &Solution,
+        context: &Context,
     ) -> Vec<Solution> {
         let pairs = self.reach(&constant(s), path, &constant(o), g);
-        pairs.iter().filter_map(|(a, b)| bind(bind(context.clone(), s, a)?, o, b)).collect()
+        pairs.iter().filter_map(|(a, b)| bind(bind(context.solution.clone(), s, a)?, o, b)).collect()
     }
 
     fn nodes(&self, g: Graph<'_>) -> BTreeSet<Value> {
@@ -376,7 +416,7 @@ impl Naive {
         found
     }
 
-    fn graph(&self, name: &NamedNodePattern, inner: &GraphPattern, context: &Solution) -> Vec<Solution> {
+    fn graph(&self, name: &NamedNodePattern, inner: &GraphPattern, context: &Context) -> Vec<Solution> {
         let all = self.graphs();
         match name {
             NamedNodePattern::NamedNode(n) if all.contains(n) => self.eval(inner, Some(n), context),
@@ -421,7 +461,7 @@ impl Naive {
         keys: &[&str],
         aggregates: &[(spargebra::term::Variable, AggregateExpression)],
         g: Graph<'_>,
-        context: &Solution,
+        context: &Context,
     ) -> Vec<Solution> {
         let mut groups: BTreeMap<Solution, Vec<&Solution>> = BTreeMap::new();
         if keys.is_empty() {
@@ -434,7 +474,7 @@ impl Naive {
         }
         let mut found = Vec::new();
         for (key, rows) in groups {
-            let mut solution = merge(context, &key).expect("each row has the context");
+            let mut solution = merge(&context.solution, &key).expect("each row has the context");
             for (v, aggregate) in aggregates {
                 if let Some(term) = self.aggregate(aggregate, &rows, g) {
                     solution.insert(v.as_str().to_owned(), term);
@@ -486,7 +526,10 @@ impl Naive {
             E::Literal(l) => l.into(),
             E::Variable(v) => s.get(v.as_str())?.clone(),
             E::Bound(v) => Value::Boolean(s.contains_key(v.as_str())),
-            E::Exists(p) => Value::Boolean(!self.eval(p, g, &named(s)).is_empty()),
+            E::Exists(p) => Value::Boolean({
+                let context = Context { solution: named(s), is_lateral: false };
+                !self.eval(p, g, &context).is_empty()
+            }),
             E::Or(a, b) => Value::Boolean(match (ebv(a), ebv(b)) {
                 (Some(true), _) | (_, Some(true)) => true,
                 (Some(false), Some(false)) => false,
@@ -512,6 +555,15 @@ impl Naive {
             E::FunctionCall(Function::IsBlank, list) => {
                 Value::Boolean(matches!(value(&list[0])?, Value::Blank(_)))
             }
+            E::FunctionCall(Function::IsTriple, list) => {
+                Value::Boolean(matches!(value(&list[0])?, Value::Triple(_)))
+            }
+            E::FunctionCall(Function::Triple, list) => {
+                Value::triple(value(&list[0])?, value(&list[1])?, value(&list[2])?)?
+            }
+            E::FunctionCall(Function::Subject, list) => value(&list[0])?.component(0)?,
+            E::FunctionCall(Function::Predicate, list) => value(&list[0])?.component(1)?,
+            E::FunctionCall(Function::Object, list) => value(&list[0])?.component(2)?,
             other => unreachable!("the generator makes no {other}"),
         })
     }
@@ -527,7 +579,18 @@ fn constant(pattern: &TermPattern) -> Option<Value> {
     match pattern {
         TermPattern::NamedNode(n) => Some(n.into()),
         TermPattern::Literal(l) => Some(l.into()),
-        _ => None,
+        TermPattern::Triple(triple) => {
+            let NamedNodePattern::NamedNode(predicate) = &triple.predicate else { return None };
+            Value::triple(constant(&triple.subject)?, predicate.into(), constant(&triple.object)?)
+        }
+        TermPattern::Variable(_) | TermPattern::BlankNode(_) => None,
+    }
+}
+
+fn predicate_pattern(predicate: &NamedNodePattern) -> TermPattern {
+    match predicate {
+        NamedNodePattern::NamedNode(n) => TermPattern::NamedNode(n.clone()),
+        NamedNodePattern::Variable(v) => TermPattern::Variable(v.clone()),
     }
 }
 
@@ -537,6 +600,12 @@ fn bind(mut solution: Solution, pattern: &TermPattern, term: &Value) -> Option<S
         TermPattern::Variable(v) => v.as_str().to_owned(),
         // the steps of a path
         TermPattern::BlankNode(b) => b.to_string(),
+        TermPattern::Triple(triple) => {
+            let Value::Triple(parts) = term else { return None };
+            let solution = bind(solution, &triple.subject, &parts[0])?;
+            let solution = bind(solution, &predicate_pattern(&triple.predicate), &parts[1])?;
+            return bind(solution, &triple.object, &parts[2]);
+        }
         _ => return (constant(pattern)? == *term).then_some(solution),
     };
     match solution.get(&name) {

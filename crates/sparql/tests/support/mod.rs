@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod data;
+pub mod endpoints;
 pub mod order;
 pub mod settings;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use oxrdf::{Quad, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
@@ -11,7 +12,9 @@ use snowmelt_graph::load::{self, LoadOptions, Source};
 use snowmelt_graph::{DumpFormat, GraphDatabase};
 use snowmelt_io::{IoEngine, QueueConfig};
 use snowmelt_sparql::results::ResultFormat;
-use snowmelt_sparql::{QueryEngine, QueryError, QueryKind, QueryOptions, UpdateOptions, Updated};
+use snowmelt_sparql::{
+    QueryEngine, QueryError, QueryKind, QueryOptions, RemoteEndpoints, UpdateOptions, Updated,
+};
 use snowmelt_store::{PAGE_BYTES, ReadAhead};
 use sparesults::QueryResultsFormat;
 
@@ -106,6 +109,13 @@ impl Stored {
     }
 }
 
+/// Rows of a query, and the most bytes that it held.
+#[derive(Debug)]
+pub struct Counted {
+    pub rows: usize,
+    pub most_bytes: usize,
+}
+
 /// An engine on a database opened with some settings. One at a time per database.
 pub struct Fixture {
     engine: QueryEngine,
@@ -127,11 +137,48 @@ impl Fixture {
         Fixture { engine: QueryEngine::new(db), options, _stored: stored }
     }
 
+    /// With endpoints that queries and updates may ask.
+    #[must_use]
+    pub fn asking(mut self, remote: Option<Arc<dyn RemoteEndpoints>>) -> Self {
+        self.options.remote = remote;
+        self
+    }
+
+    /// The answer to a query that may ask these endpoints.
+    pub fn answer_with(
+        &self,
+        query: &str,
+        remote: Option<Arc<dyn RemoteEndpoints>>,
+    ) -> Result<Answer, QueryError> {
+        self.answer_of(query, &QueryOptions { remote, ..self.options.clone() })
+    }
+
+    /// The work of a query that has so much memory at most.
+    #[allow(dead_code, reason = "not all test programs measure it")]
+    pub fn counted(&self, query: &str, memory: Option<usize>) -> Result<Counted, QueryError> {
+        let options = QueryOptions { memory, ..self.options.clone() };
+        let mut result = self.engine.query(query, &options)?;
+        let mut rows = 0;
+        while let Some(batch) = result.next_batch()? {
+            rows += batch.rows;
+        }
+        Ok(Counted { rows, most_bytes: result.memory().most_bytes() })
+    }
+
+    /// The plan of a query, with what running it did.
+    pub fn analyze(&self, query: &str) -> Result<String, QueryError> {
+        self.engine.analyze(query, &self.options)
+    }
+
     /// The answer to a query, by way of the text it is written as.
     pub fn answer(&self, query: &str, base: Option<&str>) -> Result<Answer, QueryError> {
         let mut options = self.options.clone();
         options.base = base.map(str::to_owned);
-        let result = self.engine.query(query, &options)?;
+        self.answer_of(query, &options)
+    }
+
+    fn answer_of(&self, query: &str, options: &QueryOptions) -> Result<Answer, QueryError> {
+        let result = self.engine.query(query, options)?;
         let format = match result.kind() {
             QueryKind::Graph => ResultFormat::NTriples,
             _ => ResultFormat::Json,
@@ -154,8 +201,17 @@ impl Fixture {
         let options = UpdateOptions {
             base: base.map(str::to_owned),
             batch_rows: self.options.batch_rows,
+            remote: self.options.remote.clone(),
             ..UpdateOptions::default()
         };
+        self.engine.update(text, &options)
+    }
+
+    /// Runs an update that may wait so long for endpoints.
+    #[allow(dead_code, reason = "not all test programs ask endpoints")]
+    pub fn update_waiting(&self, text: &str, longest: Duration) -> Result<Updated, QueryError> {
+        let remote = self.options.remote.clone();
+        let options = UpdateOptions { remote, remote_wait: Some(longest), ..UpdateOptions::default() };
         self.engine.update(text, &options)
     }
 

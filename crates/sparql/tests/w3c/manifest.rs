@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use oxrdf::vocab::rdf;
-use oxrdf::{BlankNode, Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
+use oxrdf::{
+    BlankNode, Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, NamedOrBlankNodeRef, Term, TermRef,
+};
 use oxrdfio::{RdfFormat, RdfParser};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 const QT: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#";
 const UT: &str = "http://www.w3.org/2009/sparql/tests/test-update#";
+/// An endpoint's address and the files of its data.
+pub type ServiceData = (String, Vec<PathBuf>);
+
 const RDFS_LABEL: NamedNodeRef<'_> =
     NamedNodeRef::new_unchecked("http://www.w3.org/2000/01/rdf-schema#label");
 
@@ -34,6 +39,7 @@ pub struct Case {
     pub data: Vec<PathBuf>,
     pub graphs: Vec<(String, PathBuf)>,
     pub result: Option<PathBuf>,
+    pub services: Vec<ServiceData>,
     /// after an update: what is in the default graph and in named ones
     pub data_after: Vec<PathBuf>,
     pub graphs_after: Vec<(String, PathBuf)>,
@@ -75,12 +81,14 @@ pub fn read(path: &Path) -> Vec<Case> {
         .for_slice(&bytes)
         .map(|quad| oxrdf::Triple::from(quad.unwrap_or_else(|e| panic!("{}: {e}", path.display()))))
         .collect();
-    let manifest = NamedNode::new_unchecked(iri(&path));
+    // in some suites the manifest has a name of its own
+    let manifest = graph.subject_for_predicate_object(rdf::TYPE, &mf("Manifest"));
+    let manifest = manifest.unwrap_or_else(|| panic!("{}: it has no manifest", path.display()));
     let mut cases = Vec::new();
-    for included in list(&graph, &manifest, "include") {
+    for included in list(&graph, manifest, "include") {
         cases.extend(read(&file(included.as_ref()).expect("an included manifest is a file")));
     }
-    for entry in list(&graph, &manifest, "entries") {
+    for entry in list(&graph, manifest, "entries") {
         if let Term::NamedNode(entry) = entry {
             cases.extend(case(&graph, &entry, path.parent().expect("a file is in a folder")));
         }
@@ -101,7 +109,7 @@ fn ut(name: &str) -> NamedNode {
 }
 
 /// The RDF list that is the object of a property.
-fn list(graph: &Graph, subject: &NamedNode, property: &str) -> Vec<Term> {
+fn list(graph: &Graph, subject: NamedOrBlankNodeRef<'_>, property: &str) -> Vec<Term> {
     let mut items = Vec::new();
     let mut node = graph.object_for_subject_predicate(subject, &mf(property)).map(TermRef::into_owned);
     while let Some(Term::BlankNode(cell)) = node {
@@ -121,8 +129,8 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
         "NegativeSyntaxTest" | "NegativeSyntaxTest11" => Kind::NegativeSyntax,
         "CSVResultFormatTest" => Kind::Csv,
         "UpdateEvaluationTest" => Kind::Update,
-        "PositiveUpdateSyntaxTest11" => Kind::PositiveUpdateSyntax,
-        "NegativeUpdateSyntaxTest11" => Kind::NegativeUpdateSyntax,
+        "PositiveUpdateSyntaxTest" | "PositiveUpdateSyntaxTest11" => Kind::PositiveUpdateSyntax,
+        "NegativeUpdateSyntaxTest" | "NegativeUpdateSyntaxTest11" => Kind::NegativeUpdateSyntax,
         _ => return None, // protocol
     };
     let action = graph.object_for_subject_predicate(entry, &mf("action"))?.into_owned();
@@ -135,6 +143,7 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
         data: Vec::new(),
         graphs: Vec::new(),
         result,
+        services: Vec::new(),
         data_after: Vec::new(),
         graphs_after: Vec::new(),
     };
@@ -154,10 +163,23 @@ fn case(graph: &Graph, entry: &NamedNode, folder: &Path) -> Option<Case> {
             for named in graph.objects_for_subject_predicate(node, &qt("graphData")) {
                 case.graphs.extend(named_graph(graph, &named.into_owned()));
             }
+            for of in graph.objects_for_subject_predicate(node, &qt("serviceData")) {
+                case.services.extend(service(graph, of));
+            }
         }
-        Term::Literal(_) => return None,
+        Term::Literal(_) | Term::Triple(_) => return None,
     }
     Some(case)
+}
+
+/// An endpoint and its data.
+fn service(graph: &Graph, of: TermRef<'_>) -> Option<ServiceData> {
+    let TermRef::BlankNode(of) = of else { return None };
+    let TermRef::NamedNode(endpoint) = graph.object_for_subject_predicate(of, &qt("endpoint"))? else {
+        return None;
+    };
+    let data = graph.objects_for_subject_predicate(of, &qt("data")).filter_map(file).collect();
+    Some((endpoint.as_str().to_owned(), data))
 }
 
 /// The files of an update test's dataset.

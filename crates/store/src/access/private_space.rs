@@ -78,6 +78,63 @@ impl PrivateSpace {
         Ok(self.use_first(extent).expect("the extent has room"))
     }
 
+    /// The extents of trees as the transaction sees them, in order, with the number of their pages;
+    /// without those that it has taken itself.
+    pub fn owned(&self) -> Vec<(ExtentId, TreeId, u32)> {
+        let space = self.fetch.core.space.read();
+        let owned = space.iter().filter_map(|(id, e)| {
+            let tree = e.tree.filter(|tree| *tree != TreeId::META)?;
+            let now = self.changed.get(&id).unwrap_or(e);
+            let pages = now.allocated.iter().map(|word| word.count_ones()).sum();
+            (now.tree == Some(tree)).then_some((id, tree, pages))
+        });
+        owned.collect()
+    }
+
+    /// True when the tree has a stripe of its own.
+    pub fn is_placed(&self, tree: TreeId) -> bool {
+        self.fetch.core.space.read().is_placed(tree)
+    }
+
+    /// Takes the first free extent for a tree if it lies before another one.
+    pub fn take_before(&mut self, tree: TreeId, before: ExtentId) -> Option<ExtentId> {
+        let id = self.fetch.core.space.write().allocate_before(tree, before)?;
+        let mut extent = Extent::free(self.fetch.geometry.extent_pages);
+        extent.tree = Some(tree);
+        self.changed.insert(id, extent);
+        self.taken.push(id);
+        Some(id)
+    }
+
+    /// Gives an extent back that was taken, and of which no page was used.
+    pub fn give_back(&mut self, extent: ExtentId) {
+        let i = self.taken.iter().position(|taken| *taken == extent).expect("it was taken before");
+        self.taken.swap_remove(i);
+        let was = self.changed.remove(&extent);
+        assert!(was.is_some_and(|e| e.is_unused()), "no page of it is in use");
+        self.fetch.core.space.write().release(extent);
+    }
+
+    /// Pages of an extent that are in use.
+    pub fn pages_in(&self, extent: ExtentId) -> Vec<PageId> {
+        let (geometry, now) = (self.fetch.geometry, self.now(extent));
+        let used = (0..geometry.extent_pages).filter(|i| now.is_allocated(*i));
+        used.map(|i| geometry.page(extent, i)).collect()
+    }
+
+    /// Takes this page of an extent, or its first free one. `None`: there is none.
+    pub fn allocate_in(&mut self, extent: ExtentId, index: Option<u32>) -> Option<PageId> {
+        let Some(index) = index else { return self.use_first(extent) };
+        assert!(!self.now(extent).is_allocated(index), "the page is free");
+        self.change(extent).set_allocated(index, Used::Yes);
+        Some(self.fetch.geometry.page(extent, index))
+    }
+
+    /// Looks at an extent again at the end: one without pages is given up.
+    pub fn touch(&mut self, extent: ExtentId) {
+        self.change(extent);
+    }
+
     /// Gives a page back.
     pub fn release(&mut self, page: PageId) {
         let (extent, index) = (self.fetch.geometry.extent_of(page), self.fetch.geometry.index_of(page));

@@ -251,6 +251,27 @@ impl Transaction {
         Ok(id)
     }
 
+    /// A new page of `tree` in an extent that it owns or has taken: at this place, or the first
+    /// free one.
+    pub(crate) fn allocate_in(
+        &mut self,
+        tree: TreeId,
+        extent: ExtentId,
+        index: Option<u32>,
+    ) -> Result<PageId> {
+        let id = self.space.allocate_in(extent, index).expect("the extent was seen to have room");
+        self.check_unused(id)?;
+        let mut page = PageBuf::new();
+        page::mark(&mut page, id, tree, self.txn());
+        self.insert(tree, id, page, Origin::New)?;
+        Ok(id)
+    }
+
+    /// The space that it takes and gives back.
+    pub(crate) fn space(&mut self) -> &mut PrivateSpace {
+        &mut self.space
+    }
+
     /// True when the transaction has changed the page.
     pub(crate) fn is_private(&self, page: PageId) -> bool {
         self.pages.get(page).is_some()

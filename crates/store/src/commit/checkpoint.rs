@@ -17,7 +17,8 @@
 //!
 //! Pace: with B the bytes of journal a recovery may read, a checkpoint begins at a quarter of B and
 //! has written all its pages when the journal has grown by another quarter, or after
-//! `checkpoint_s`, whichever comes first, as far as the device can do that beside commits (`pace`).
+//! `checkpoint_s`, whichever comes first, as far as the device can do that beside commits (`pace`);
+//! at once, when commits freed 64 MiB of extents.
 //! So the journal stays near half of B; from three quarters on writers are slowed
 //! ([`Commits::slow_down`]). No lock that commits or readers need is held for longer than a short
 //! piece of work, and none during I/O.
@@ -48,6 +49,8 @@ const BATCH: usize = 32;
 const HURRIED_BATCH: usize = 256;
 /// Pause of a checkpoint that is ahead of its pace.
 const AHEAD_NS: u64 = 5_000_000;
+/// Bytes of freed extents for which a checkpoint begins.
+const REST_BYTES: u64 = 64 << 20;
 /// Longest pause of a writer near the bound.
 const MOST_SLOWED_NS: u64 = 4_000_000;
 
@@ -62,6 +65,8 @@ pub(crate) struct Checkpointer {
     last_ns: AtomicU64,
     /// Bytes appended to the journal when it began.
     last_bytes: AtomicU64,
+    /// Extents that still rested when it ended.
+    last_resting: AtomicU64,
 }
 
 struct Running {
@@ -113,6 +118,7 @@ impl Checkpointer {
             stalled: Mutex::default(),
             last_ns: AtomicU64::new(0),
             last_bytes: AtomicU64::new(0),
+            last_resting: AtomicU64::new(0),
         }
     }
 
@@ -148,7 +154,7 @@ impl Commits {
             Some(r) if r.at < r.pages.len() => {
                 let most = match begin {
                     Begin::Now => HURRIED_BATCH,
-                    Begin::WhenDue if self.room.is_wanted() => HURRIED_BATCH,
+                    Begin::WhenDue if self.room.is_wanted() || self.rests_much() => HURRIED_BATCH,
                     Begin::WhenDue => self.due_pages(r),
                 };
                 if most == 0 {
@@ -222,7 +228,7 @@ impl Commits {
         if c.stalled.lock().is_some() {
             return waited_ns >= 1_000_000_000;
         }
-        if self.room.is_wanted() {
+        if self.room.is_wanted() || self.rests_much() {
             return true;
         }
         let appended = self.journal.meters.read_appended();
@@ -236,6 +242,14 @@ impl Commits {
     /// Bytes of journal after which a checkpoint begins, and over which its pages are spread.
     fn spread_bytes(&self) -> u64 {
         self.config.journal.checkpoint_bytes.min(self.bound_bytes() / 4)
+    }
+
+    /// True when commits freed much that only a checkpoint gives out again: to empty a database is
+    /// a short record, after which its extents are still taken.
+    fn rests_much(&self) -> bool {
+        let resting = self.fetch.core.space.read().rest_count();
+        let since = resting.saturating_sub(self.checkpointer.last_resting.load(Ordering::Relaxed));
+        since * self.fetch.geometry.extent_bytes() >= REST_BYTES
     }
 
     /// True when the journal is longer than the pace explains: a reader or a large transaction
@@ -513,6 +527,8 @@ impl Commits {
         self.shrink_journal();
         self.give_out_again(r.state.txn);
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
+        let resting = self.fetch.core.space.read().rest_count();
+        self.checkpointer.last_resting.store(resting, Ordering::Relaxed);
         self.journal.meters.checkpointed();
         self.fetch.core.count_pages();
         Ok(())

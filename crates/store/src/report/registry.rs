@@ -240,6 +240,7 @@ fn pool(out: &mut Samples, report: &Report) {
     out.level("memory.peak_bytes", "bytes", pool.memory_peak_bytes);
     waits(out, "memory.waits", "requests", &report.memory_waits);
     waits(out, "memory.waits_to_parse", "requests", &report.parsing_waits);
+    waits(out, "endpoint_waits", "waits", &report.endpoint_waits);
 }
 
 fn journal(out: &mut Samples, report: &Report) {

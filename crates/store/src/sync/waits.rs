@@ -27,6 +27,10 @@ pub enum WaitFor {
     Memory,
     /// A turn to parse: as many documents as there is memory for are being parsed.
     Parsing,
+    /// An endpoint elsewhere.
+    Endpoint,
+    /// A slot among the requests that run, which others have had meanwhile.
+    Slot,
 }
 
 impl WaitFor {
@@ -37,6 +41,8 @@ impl WaitFor {
             WaitFor::Room => "room in the journal",
             WaitFor::Memory => "memory",
             WaitFor::Parsing => "a turn to parse",
+            WaitFor::Endpoint => "an endpoint",
+            WaitFor::Slot => "a slot",
         }
     }
 }
@@ -53,6 +59,8 @@ impl WaitSign {
             2 => Some(WaitFor::Room),
             3 => Some(WaitFor::Memory),
             4 => Some(WaitFor::Parsing),
+            5 => Some(WaitFor::Endpoint),
+            6 => Some(WaitFor::Slot),
             _ => None,
         }
     }
@@ -71,6 +79,8 @@ impl WaitSign {
             Some(WaitFor::Room) => 2,
             Some(WaitFor::Memory) => 3,
             Some(WaitFor::Parsing) => 4,
+            Some(WaitFor::Endpoint) => 5,
+            Some(WaitFor::Slot) => 6,
         };
         self.0.store(number, Relaxed);
     }
@@ -128,6 +138,8 @@ pub struct UpperWaits {
     pub memory: WaitTally,
     /// For a turn to parse.
     pub parsing: WaitTally,
+    /// For an endpoint elsewhere.
+    pub endpoint: WaitTally,
 }
 
 /// How often and how long was waited.

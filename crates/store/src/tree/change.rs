@@ -92,7 +92,7 @@ impl Ascent<'_> {
     }
 
     /// A node some of whose children changed.
-    fn node(&mut self, page: PageId, level: u8, group: Vec<Changed>) -> Result<Now> {
+    pub(crate) fn node(&mut self, page: PageId, level: u8, group: Vec<Changed>) -> Result<Now> {
         let Shape { id, arity, inner, .. } = *self.shape;
         let counts: Option<Vec<(usize, i64)>> = group
             .iter()
@@ -181,7 +181,7 @@ impl Ascent<'_> {
     }
 
     /// The nodes that stand for the root: new levels above them until there is one.
-    fn grow(&mut self, mut nodes: Vec<Child>) -> Result<()> {
+    pub(crate) fn grow(&mut self, mut nodes: Vec<Child>) -> Result<()> {
         if nodes.is_empty() {
             (self.shape.root, self.shape.height) = (PageId(0), 0);
             return Ok(());

@@ -45,28 +45,15 @@ pub(crate) fn write_long(
     }
     let packed = lz4_flex::block::compress(value);
     let (form, stored) = if packed.len() < value.len() { (LZ4, &packed[..]) } else { (PLAIN, value) };
-    let mut pieces: Vec<(u64, u64)> = Vec::new();
+    let mut pages = Vec::new();
     let mut page = PageBuf::new();
     for chunk in stored.chunks(BODY_BYTES) {
         page.clear();
         page.body_mut()[..chunk.len()].copy_from_slice(chunk);
         page.set_header(PageKind::LongRun, 0, chunk.len() as u16);
-        let id = write(&mut page)?.0;
-        match pieces.last_mut() {
-            Some((first, pages)) if *first + *pages == id => *pages += 1,
-            _ => pieces.push((id, 1)),
-        }
+        pages.push(write(&mut page)?);
     }
-    let written: u64 = pieces.iter().map(|(_, pages)| pages).sum();
-    assert_eq!(written, stored.len().div_ceil(BODY_BYTES) as u64, "each page of a value is in a piece");
-    let mut reference = vec![form];
-    for v in [value.len(), stored.len(), pieces.len()] {
-        store_varint(&mut reference, v as u64);
-    }
-    for (first, pages) in pieces {
-        store_varint(&mut reference, first);
-        store_varint(&mut reference, pages);
-    }
+    let reference = LongRef { form, len: value.len() as u64, stored: stored.len() as u64, pages }.to_bytes();
     match reference.len() <= most {
         true => Ok(reference),
         false => Err(StoreError::Config(format!(
@@ -88,6 +75,32 @@ pub(crate) struct LongRef {
 }
 
 impl LongRef {
+    /// The bytes of the reference in its leaf.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for page in &self.pages {
+            match pieces.last_mut() {
+                Some((first, pages)) if *first + *pages == page.0 => *pages += 1,
+                _ => pieces.push((page.0, 1)),
+            }
+        }
+        let mut reference = vec![self.form];
+        for v in [self.len, self.stored, pieces.len() as u64] {
+            store_varint(&mut reference, v);
+        }
+        for (first, pages) in pieces {
+            store_varint(&mut reference, first);
+            store_varint(&mut reference, pages);
+        }
+        reference
+    }
+
+    /// The bytes of the reference to the value in its new places.
+    pub(crate) fn moved(mut self, place_of: impl Fn(PageId) -> PageId) -> Vec<u8> {
+        self.pages.iter_mut().for_each(|page| *page = place_of(*page));
+        self.to_bytes()
+    }
+
     pub(crate) fn parse(bytes: &[u8]) -> Decode<LongRef> {
         let form = *bytes.first().ok_or(Bad("an empty reference to a long value"))?;
         let mut at = 1;

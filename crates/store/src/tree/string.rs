@@ -7,6 +7,7 @@
 pub(crate) mod append;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod long_places;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

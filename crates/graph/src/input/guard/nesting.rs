@@ -6,12 +6,15 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::{ByteScan, MOST_JSON_LEVELS, MOST_LEVELS};
 use crate::input::error::GuardError;
+use crate::term::MOST_TRIPLE_LEVELS;
 
 /// Syntax of strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     Json,
     Turtle,
+    /// As Turtle, with `<=` and `<-`; it has no triple terms.
+    N3,
 }
 
 /// Position of the scanner in the syntax.
@@ -25,6 +28,8 @@ enum NestingState {
     /// After quotes that may begin a string: the quote byte, and how many.
     Quotes(u8, u8),
     Iri,
+    /// After a backslash outside of terms: the next sign is one of a name.
+    NameEscape,
     /// In the IRI of a base: whether it is absolute, judged by the bytes so far.
     Base(Scheme),
     Comment,
@@ -43,6 +48,8 @@ pub(super) struct Nesting {
     quotes: Quotes,
     at: NestingState,
     levels: usize,
+    /// open triple terms
+    triples: usize,
     /// most levels open since the last [`Nesting::take_deepest`]
     deepest: usize,
     longest: usize,
@@ -66,6 +73,11 @@ pub(super) struct Nesting {
     prefix_bytes: usize,
 }
 
+/// The bytes that begin and end a triple term and a reified triple.
+const AS_TERM: u32 = u32::from_be_bytes(*b"\0<<(");
+const TERM_END: u32 = u32::from_be_bytes(*b"\0)>>");
+const REIFIED_END: u32 = u32::from_be_bytes(*b"\0\0>>");
+
 /// Bytes of a prefix beside its IRI.
 const PREFIX_BYTES: usize = 128;
 
@@ -74,7 +86,7 @@ impl Quotes {
     pub(super) fn most_levels(self) -> usize {
         match self {
             Quotes::Json => MOST_JSON_LEVELS,
-            Quotes::Turtle => MOST_LEVELS,
+            Quotes::Turtle | Quotes::N3 => MOST_LEVELS,
         }
     }
 }
@@ -85,6 +97,7 @@ impl Nesting {
             quotes,
             at: NestingState::Open,
             levels: 0,
+            triples: 0,
             deepest: 0,
             longest,
             term: 0,
@@ -102,7 +115,7 @@ impl Nesting {
     }
 
     fn open(&mut self, byte: u8) -> Result<(), GuardError> {
-        let turtle = self.quotes == Quotes::Turtle;
+        let turtle = self.quotes != Quotes::Json;
         if byte.is_ascii_whitespace() || byte == b'#' && turtle {
             self.is_behind_word = true;
         } else {
@@ -119,6 +132,12 @@ impl Nesting {
         self.at = match byte {
             b'[' | b'{' | b'(' => {
                 self.levels += 1;
+                if turtle && byte == b'(' && self.behind as u32 & 0xFF_FFFF == AS_TERM {
+                    self.triples += 1;
+                    if self.triples > MOST_TRIPLE_LEVELS {
+                        return Err(GuardError::NestedTriples { most: MOST_TRIPLE_LEVELS });
+                    }
+                }
                 self.deepest = self.deepest.max(self.levels);
                 let most = self.quotes.most_levels();
                 if self.levels > most {
@@ -128,6 +147,16 @@ impl Nesting {
             }
             b']' | b'}' | b')' => {
                 self.levels = self.levels.saturating_sub(1);
+                NestingState::Open
+            }
+            b'>' if turtle => {
+                let end = self.behind as u32 & 0xFF_FFFF;
+                if end & 0xFFFF == REIFIED_END {
+                    self.levels = self.levels.saturating_sub(1);
+                }
+                if end == TERM_END {
+                    self.triples = self.triples.saturating_sub(1);
+                }
                 NestingState::Open
             }
             b'"' | b'\'' if turtle => NestingState::Quotes(byte, 1),
@@ -140,6 +169,7 @@ impl Nesting {
                 }
             }
             b'#' if turtle => NestingState::Comment,
+            b'\\' if turtle => NestingState::NameEscape,
             _ => NestingState::Open,
         };
         Ok(())
@@ -211,12 +241,22 @@ impl ByteScan for Nesting {
 }
 
 impl Nesting {
+    /// Whether a byte ends what began as an IRI: N3's `<`, `<=` and `<-` begin none.
+    fn ends_iri(&self, byte: u8) -> bool {
+        let is_sign = match byte {
+            b' ' | b'\n' => true,
+            b'=' | b'-' => self.term == 1,
+            _ => false,
+        };
+        byte == b'>' || is_sign && self.quotes == Quotes::N3
+    }
+
     fn step(&mut self, byte: u8) -> Result<(), GuardError> {
         self.at = match self.at {
             NestingState::Open => return self.open(byte),
             // a line feed ends an unclosed string, which is then malformed
             NestingState::String(_, 1, _) | NestingState::Quotes(_, 1)
-                if byte == b'\n' && self.quotes == Quotes::Turtle =>
+                if byte == b'\n' && self.quotes != Quotes::Json =>
             {
                 NestingState::Open
             }
@@ -234,18 +274,28 @@ impl Nesting {
             NestingState::Quotes(_, 2) => return self.open(byte),
             NestingState::Quotes(quote, _) if byte == b'\\' => NestingState::Escaped(quote, 1),
             NestingState::Quotes(quote, _) => NestingState::String(quote, 1, 0),
-            // N3's < and <= begin no IRI
-            NestingState::Iri if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
+            NestingState::Iri if self.ends_iri(byte) => {
                 self.end_iri();
                 NestingState::Open
             }
+            // << begins no IRI, but a reified triple or a triple term
+            NestingState::Iri | NestingState::Base(_) if byte == b'<' && self.term == 1 => {
+                self.behind = (self.behind << 8) | u64::from(byte);
+                self.levels += 1;
+                self.deepest = self.deepest.max(self.levels);
+                if self.levels > MOST_LEVELS {
+                    return Err(GuardError::TooDeep { most: MOST_LEVELS });
+                }
+                NestingState::Open
+            }
             NestingState::Iri => NestingState::Iri,
-            NestingState::Base(scheme) if matches!(byte, b'>' | b' ' | b'\n' | b'=') => {
+            NestingState::Base(scheme) if self.ends_iri(byte) => {
                 self.end_base(scheme);
                 NestingState::Open
             }
             NestingState::Base(scheme) => NestingState::Base(scheme.behind(byte)),
-            NestingState::Comment if byte == b'\n' => NestingState::Open,
+            NestingState::NameEscape => NestingState::Open,
+            NestingState::Comment if matches!(byte, b'\n' | b'\r') => NestingState::Open,
             NestingState::Comment => NestingState::Comment,
         };
         Ok(())

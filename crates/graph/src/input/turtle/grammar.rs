@@ -8,6 +8,8 @@
 //!
 //! Invariant: line feeds are passed through, so lines keep their numbers.
 
+mod marks;
+
 use std::collections::HashMap;
 
 use super::faults::Faults;
@@ -24,6 +26,12 @@ enum LevelKind {
     Properties,
     /// `(…)`
     Collection,
+    /// `<<…>>`
+    Reified,
+    /// `<<(…)>>`
+    Term,
+    /// `{|…|}`
+    Annotation,
 }
 
 /// The tokens that may come next.
@@ -40,6 +48,12 @@ enum Due {
     Object,
     /// `,`, `;` or the end.
     End,
+    /// After `~`: the name of a reifier, or what follows an object.
+    Reifier,
+    /// The `]` of a blank node within a triple.
+    BlankSubjectEnd,
+    BlankObjectEnd,
+    BlankReifierEnd,
     /// After GRAPH: its name, the `]` of its name, its `{`.
     GraphName,
     GraphNameEnd,
@@ -50,9 +64,9 @@ enum Due {
 struct Level {
     kind: LevelKind,
     due: Due,
-    /// Numbers of `[` and `(` open here, this one included, so that a stray bracket need not search
-    /// all levels for its partner.
-    open: [usize; 2],
+    /// Numbers of open levels of each kind, this one included, so that a stray bracket need not
+    /// search all levels for its partner.
+    open: [usize; 5],
     in_graph: bool,
 }
 
@@ -80,6 +94,7 @@ enum DirectiveStep {
     Prefix,
     PrefixIri(String),
     BaseIri,
+    Version,
     Stop,
 }
 
@@ -119,7 +134,7 @@ impl Grammar {
             levels: vec![Level {
                 kind: LevelKind::Document,
                 due: Due::Subject,
-                open: [0; 2],
+                open: [0; 5],
                 in_graph: false,
             }],
             suffix: Suffix::None,
@@ -146,6 +161,11 @@ impl Grammar {
         self.levels.len()
     }
 
+    /// Number of open triple terms.
+    pub(super) fn triples(&self) -> usize {
+        LevelKind::Term.place().map_or(0, |place| self.top().open[place])
+    }
+
     fn level(&mut self) -> &mut Level {
         self.levels.last_mut().expect("the document's level stays")
     }
@@ -156,10 +176,8 @@ impl Grammar {
 
     fn push(&mut self, kind: LevelKind, due: Due) {
         let Level { mut open, in_graph, .. } = *self.top();
-        match kind {
-            LevelKind::Properties => open[0] += 1,
-            LevelKind::Collection => open[1] += 1,
-            LevelKind::Document | LevelKind::Graph => {}
+        if let Some(place) = kind.place() {
+            open[place] += 1;
         }
         self.levels.push(Level { kind, due, open, in_graph: in_graph || kind == LevelKind::Graph });
     }
@@ -215,7 +233,14 @@ impl Grammar {
         if self.directive.is_some() && self.took_directive(&token, text, faults) {
             return;
         }
+        if self.ended_blank(token.kind == TokenKind::Sign(b']'), text, faults) {
+            return;
+        }
+        if self.due() == Due::Reifier && !is_name(token.kind) && token.kind != TokenKind::Sign(b'[') {
+            self.expect(Due::End);
+        }
         match token.kind {
+            TokenKind::Mark(mark) => self.mark(mark, text, faults),
             TokenKind::Sign(b'.') => self.stop(text, faults),
             TokenKind::Sign(sign @ (b';' | b',')) => self.separator(sign, text, faults),
             TokenKind::Sign(sign @ (b'[' | b'(')) => self.open(sign, text, faults),
@@ -265,12 +290,9 @@ impl Grammar {
         if due == Due::Subject && self.kind() == LevelKind::Document && self.begins_special(token, text) {
             return;
         }
-        let names = [T::Iri, T::Prefixed, T::Blank];
         let fits = match due {
-            Due::Subject | Due::GraphName => names.contains(&token.kind),
-            Due::Object => {
-                names.contains(&token.kind) || [T::Text, T::Number, T::Truth].contains(&token.kind)
-            }
+            Due::Subject | Due::GraphName | Due::Reifier => is_name(token.kind),
+            Due::Object => is_name(token.kind) || [T::Text, T::Number, T::Truth].contains(&token.kind),
             Due::End | Due::GraphNameEnd | Due::GraphBegin => {
                 return self.pass_over(text, faults, "this does not belong here; , or ; or . should");
             }
@@ -280,6 +302,7 @@ impl Grammar {
             Due::Subject => "a subject",
             Due::GraphName => "the name of a graph",
             Due::Object => "an object",
+            Due::Reifier => "a reifier",
             _ => "a predicate",
         };
         self.expect(match due {
@@ -287,7 +310,7 @@ impl Grammar {
             Due::Subject => Due::Verb,
             Due::GraphName => Due::GraphBegin,
             Due::Object if self.kind() == LevelKind::Collection => Due::Object,
-            Due::Object => Due::End,
+            Due::Object | Due::Reifier => Due::End,
             _ => Due::Object,
         });
         let is_kept = fits && token.fault.is_none();
@@ -314,6 +337,8 @@ impl Grammar {
             DirectiveStep::Prefix
         } else if is_keyword(b"base") || is_tag(b"@base") {
             DirectiveStep::BaseIri
+        } else if is_keyword(b"version") || is_tag(b"@version") {
+            DirectiveStep::Version
         } else if self.has_graphs && is_keyword(b"graph") {
             self.mark = Some(self.out.len());
             self.keep(text);
@@ -357,6 +382,10 @@ impl Grammar {
                     }
                     _ => self.has_base = true,
                 }
+                DirectiveStep::Stop
+            }
+            (DirectiveStep::Version, TokenKind::Text) if token.fault.is_none() && !is_long(text) => {
+                self.keep(text);
                 DirectiveStep::Stop
             }
             (DirectiveStep::Stop, TokenKind::Sign(b'.')) => {
@@ -447,9 +476,13 @@ impl Grammar {
 
     /// Whether a token is skipped; if not, the skipping has ended.
     fn skipped(&mut self, skip: Skip, token: &Token, text: &[u8]) -> bool {
-        let TokenKind::Sign(sign) = token.kind else {
-            self.leave(text);
-            return true;
+        let sign = match token.kind {
+            TokenKind::Sign(sign) => sign,
+            TokenKind::Mark(mark) => return self.skipped_mark(skip, mark, text),
+            _ => {
+                self.leave(text);
+                return true;
+            }
         };
         let in_brackets = matches!(self.kind(), LevelKind::Properties | LevelKind::Collection);
         let next = match (skip, sign) {
@@ -481,6 +514,11 @@ impl Grammar {
     /// Puts in placeholders for the missing terms of a statement.
     fn fill(&mut self, faults: &mut Faults) {
         match self.due() {
+            Due::Subject if self.kind().is_triple() => {
+                let placeholder = faults.placeholder("a triple is empty");
+                let three = format!(" {placeholder} {placeholder} {placeholder} ");
+                self.out.extend_from_slice(three.as_bytes());
+            }
             Due::Verb | Due::VerbOrGraph | Due::FirstVerb => {
                 let placeholder = faults.placeholder("a predicate and an object are missing");
                 self.out.extend_from_slice(format!(" {placeholder} {placeholder} ").as_bytes());
@@ -493,26 +531,28 @@ impl Grammar {
 
     /// Closes brackets that a statement leaves open.
     fn close_brackets(&mut self, faults: &mut Faults) {
-        while let LevelKind::Properties | LevelKind::Collection = self.kind() {
-            let sign = if self.kind() == LevelKind::Properties { b']' } else { b')' };
-            faults.loose(&format!("a {} is missing", char::from(sign)));
-            self.end_brackets(sign, faults);
+        while let Some(end) = self.kind().end() {
+            faults.loose(&format!("a {} is missing", String::from_utf8_lossy(end)));
+            self.end_brackets(faults);
         }
     }
 
     /// The end of the innermost brackets.
-    fn end_brackets(&mut self, sign: u8, faults: &mut Faults) {
+    fn end_brackets(&mut self, faults: &mut Faults) {
+        self.ended_blank(false, b"", faults);
         let (kind, due) = (self.kind(), self.due());
-        if kind == LevelKind::Properties && due != Due::FirstVerb {
+        if kind != LevelKind::Collection && due != Due::FirstVerb {
             self.fill(faults);
         }
-        self.keep(&[b' ', sign]);
+        self.keep(b" ");
+        self.keep(kind.end().unwrap_or_default());
         self.levels.pop();
         if self.due() == Due::Subject {
             let is_document = self.kind() == LevelKind::Document;
             self.expect(match (kind, due) {
                 (LevelKind::Properties, Due::FirstVerb) if is_document => Due::VerbOrGraph,
                 (LevelKind::Properties, Due::FirstVerb) | (LevelKind::Collection, _) => Due::Verb,
+                (LevelKind::Reified, _) if self.kind() == LevelKind::Reified => Due::Verb,
                 _ => Due::VerbOfBrackets,
             });
         } else if self.kind() != LevelKind::Collection {
@@ -544,6 +584,7 @@ impl Grammar {
     fn separator(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
         let (kind, due) = (self.kind(), self.due());
         if kind == LevelKind::Collection
+            || kind.is_triple()
             || matches!(due, Due::GraphName | Due::GraphNameEnd | Due::GraphBegin)
         {
             let why = format!("{} does not belong here", char::from(sign));
@@ -564,7 +605,12 @@ impl Grammar {
     /// `[` and `(`
     fn open(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
         match self.due() {
-            Due::Subject | Due::Object => {
+            Due::Subject | Due::Object | Due::Reifier
+                if sign == b'[' && (self.kind().is_triple() || self.due() == Due::Reifier) =>
+            {
+                self.open_blank(text);
+            }
+            Due::Subject | Due::Object if !self.kind().is_triple() => {
                 if self.due() == Due::Object && self.kind() != LevelKind::Collection {
                     self.expect(Due::End);
                 }
@@ -582,6 +628,11 @@ impl Grammar {
                 self.pass_over(text, faults, "this does not belong here; , or ; or . should");
                 self.skip = Some(Skip::Statement(1));
             }
+            due @ (Due::Subject | Due::Object) => {
+                self.replace(text, faults, "brackets may not be within a triple");
+                self.expect(if due == Due::Subject { Due::Verb } else { Due::End });
+                self.skip = Some(Skip::Brackets(1));
+            }
             _ => {
                 self.replace(text, faults, "brackets are not a predicate");
                 self.expect(Due::Object);
@@ -590,23 +641,28 @@ impl Grammar {
         }
     }
 
-    /// `]` and `)`
+    /// `]` and `)`, outside of names of graphs
     fn close(&mut self, sign: u8, text: &[u8], faults: &mut Faults) {
         if self.due() == Due::GraphNameEnd && sign == b']' {
             self.keep(text);
             return self.expect(Due::GraphBegin);
         }
         let kind = if sign == b']' { LevelKind::Properties } else { LevelKind::Collection };
-        if self.top().open[usize::from(sign == b')')] == 0 {
-            faults.loose(&format!("{} closes nothing here", char::from(sign)));
+        self.close_level(kind, text, faults);
+    }
+
+    /// The end of a level, and of those within it.
+    fn close_level(&mut self, kind: LevelKind, text: &[u8], faults: &mut Faults) {
+        if kind.place().is_none_or(|place| self.top().open[place] == 0) {
+            faults.loose(&format!("{} closes nothing here", shown(text)));
             return self.leave(text);
         }
         while self.kind() != kind {
-            let missing = if self.kind() == LevelKind::Properties { b']' } else { b')' };
-            faults.loose(&format!("a {} is missing", char::from(missing)));
-            self.end_brackets(missing, faults);
+            let missing = self.kind().end().unwrap_or_default();
+            faults.loose(&format!("a {} is missing", String::from_utf8_lossy(missing)));
+            self.end_brackets(faults);
         }
-        self.end_brackets(sign, faults);
+        self.end_brackets(faults);
     }
 
     /// `{`
@@ -642,6 +698,7 @@ impl Grammar {
             self.place(faults, "a datatype is missing");
         }
         self.suffix = Suffix::None;
+        self.ended_blank(false, b"", faults);
         let is_open = self.mark.is_some() || self.levels.len() > 1 || self.due() != Due::Subject;
         if is_open {
             faults.loose("the document ends within a statement, directive or graph");
@@ -661,6 +718,16 @@ impl Grammar {
         }
         self.keep(b"\n");
     }
+}
+
+/// Whether a token is an IRI or a blank node.
+fn is_name(kind: TokenKind) -> bool {
+    matches!(kind, TokenKind::Iri | TokenKind::Prefixed | TokenKind::Blank)
+}
+
+/// Whether a string has three quotes around it.
+fn is_long(text: &[u8]) -> bool {
+    text.len() >= 6 && text[1] == text[0] && text[2] == text[0]
 }
 
 fn shown(text: &[u8]) -> String {

@@ -1,10 +1,12 @@
 //! Tokens of Turtle and TriG, malformed ones included.
 //!
 //! A malformed token has an end, too: that of its string or IRI on its line, or that of its word. A
-//! word ends before white space, a bracket, a quote or one of `<>,;#^`, and full stops at its end
-//! are not part of it. So a malformed token does not damage its neighbours.
+//! word ends before white space, a bracket, a quote or one of `<>,;#^~` and `|}`, and full stops at
+//! its end are not part of it. So a malformed token does not damage its neighbours.
 
 use snowmelt_rdfxml::OddTerms;
+
+use crate::term::split_direction;
 
 /// The kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +26,37 @@ pub(super) enum TokenKind {
     Keyword,
     /// One of `.;,[](){}`, or a byte that begins no token.
     Sign(u8),
+    Mark(Mark),
 }
+
+/// A sign of RDF 1.2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mark {
+    /// `<<`
+    Reified,
+    /// `>>`
+    ReifiedEnd,
+    /// `<<(`
+    Term,
+    /// `)>>`
+    TermEnd,
+    /// `{|`
+    Annotation,
+    /// `|}`
+    AnnotationEnd,
+    /// `~`
+    Reifier,
+}
+
+const MARKS: [(&[u8], Mark); 7] = [
+    (b"<<(", Mark::Term),
+    (b")>>", Mark::TermEnd),
+    (b"<<", Mark::Reified),
+    (b">>", Mark::ReifiedEnd),
+    (b"{|", Mark::Annotation),
+    (b"|}", Mark::AnnotationEnd),
+    (b"~", Mark::Reifier),
+];
 
 /// A token.
 #[derive(PartialEq, Eq, Debug)]
@@ -59,6 +91,14 @@ pub(super) fn gap(text: &[u8], is_end: bool) -> Option<usize> {
 /// The token at the start of a text; `None` if more text is needed.
 pub(super) fn token(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
     let sign = |kind, len| Some(Token { kind, len, fault: None });
+    if let b'<' | b'>' | b')' | b'{' | b'|' | b'~' = *text.first()? {
+        if !is_end && MARKS.iter().any(|(mark, _)| text.len() < mark.len() && mark.starts_with(text)) {
+            return None;
+        }
+        if let Some((text, mark)) = MARKS.iter().find(|(mark, _)| text.starts_with(mark)) {
+            return sign(TokenKind::Mark(*mark), text.len());
+        }
+    }
     match *text.first()? {
         b'<' => iri(text, is_end, odd),
         quote @ (b'"' | b'\'') => string(text, quote, is_end),
@@ -251,7 +291,7 @@ fn without_signs(line: &[u8]) -> usize {
 
 /// Whether a byte ends a word.
 fn ends_word(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || b"<>\"'[](){},;#^".contains(&byte)
+    byte.is_ascii_whitespace() || b"<>\"'[](){},;#^~".contains(&byte)
 }
 
 fn word(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
@@ -260,6 +300,7 @@ fn word(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
         match text.get(at) {
             Some(b'\\') => at += 2,
             Some(byte) if ends_word(*byte) => break at,
+            Some(b'|') if text.get(at + 1) == Some(&b'}') => break at,
             Some(_) => at += 1,
             None if is_end => break text.len(),
             None => return None,
@@ -280,7 +321,9 @@ fn word(text: &[u8], is_end: bool, odd: OddTerms) -> Option<Token> {
 fn kind_of(word: &str, odd: OddTerms) -> (TokenKind, Option<String>) {
     let none = |kind, what: &str| (kind, Some(format!("{} is {what}", shortened(word))));
     if let Some(tag) = word.strip_prefix('@') {
-        let is_sound = matches!(tag, "prefix" | "base") || is_tag(tag) && odd.allows_tag(tag);
+        let (language, _) = split_direction(tag);
+        let is_sound =
+            matches!(tag, "prefix" | "base" | "version") || is_tag(language) && odd.allows_tag(language);
         let fault = (!is_sound).then(|| format!("{} is no language tag of RFC 5646", shortened(tag)));
         return (TokenKind::Tag, fault);
     }

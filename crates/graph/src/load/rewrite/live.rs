@@ -31,6 +31,10 @@ impl TermSet {
         }
     }
 
+    fn has(&self, number: u64) -> bool {
+        number < self.len && self.words[(number / 64) as usize] >> (number % 64) & 1 == 1
+    }
+
     fn count(&mut self) {
         self.before.clear();
         self.members = 0;
@@ -107,29 +111,46 @@ fn bits_of(most: u64) -> u32 {
 /// The terms that occur in quads.
 pub(super) struct LiveTerms {
     trees: [TermSet; Tree::ALL.len()],
+    triples: TermSet,
 }
 
 impl LiveTerms {
     /// An empty set for the terms of a state.
     pub(super) fn new(state: &GraphState) -> Self {
-        LiveTerms { trees: Tree::ALL.map(|tree| TermSet::new(strings(state, tree))) }
+        LiveTerms {
+            trees: Tree::ALL.map(|tree| TermSet::new(strings(state, tree))),
+            triples: TermSet::new(state.triple_terms()),
+        }
+    }
+
+    /// Number of triple terms, live or not.
+    pub(super) fn triple_terms(&self) -> u64 {
+        self.triples.len
+    }
+
+    /// Whether a triple term is marked.
+    pub(super) fn has_triple(&self, id: TermId) -> bool {
+        self.triples.has(id.number())
     }
 
     /// Marks a term that occurs. One that is newer than the state, or in no dictionary, is ignored.
     pub(super) fn mark(&mut self, id: TermId) {
         if let Some(tree) = Tree::holding(id.kind()) {
             self.trees[tree as usize].set(id.number());
+        } else if id.kind() == TermKind::Triple {
+            self.triples.set(id.number());
         }
     }
 
     /// Counts the marked terms; afterwards each has a rank.
     pub(super) fn count(mut self) -> Self {
         self.trees.iter_mut().for_each(TermSet::count);
+        self.triples.count();
         self
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.trees.iter().map(TermSet::bytes).sum()
+        self.trees.iter().chain([&self.triples]).map(TermSet::bytes).sum()
     }
 }
 
@@ -137,10 +158,11 @@ fn strings(state: &GraphState, tree: Tree) -> u64 {
     state.strings(tree).map_or(0, |strings| strings.len())
 }
 
-/// New numbers of old terms.
+/// New numbers of old terms. Live triple terms keep their order in any case, since an id of an
+/// object is lower than that of the triple term it is in.
 pub(super) enum NewNumbers {
     /// The old numbers.
-    Same([u64; Tree::ALL.len()]),
+    Same { lens: [u64; Tree::ALL.len()], triples: u64 },
     /// The live terms in their old order.
     InOrder(LiveTerms),
     /// By first occurrence; stored plus one, and 0 for terms not yet met.
@@ -150,7 +172,8 @@ pub(super) enum NewNumbers {
 impl NewNumbers {
     /// All terms of a state keep their numbers.
     pub(super) fn same(state: &GraphState) -> Self {
-        NewNumbers::Same(Tree::ALL.map(|tree| strings(state, tree)))
+        let lens = Tree::ALL.map(|tree| strings(state, tree));
+        NewNumbers::Same { lens, triples: state.triple_terms() }
     }
 
     /// Live terms keep their order.
@@ -187,7 +210,7 @@ impl NewNumbers {
     /// Number of terms of the old tree.
     pub(super) fn old_len(&self, tree: Tree) -> u64 {
         match self {
-            NewNumbers::Same(lens) => lens[tree as usize],
+            NewNumbers::Same { lens, .. } => lens[tree as usize],
             NewNumbers::InOrder(live) | NewNumbers::ByFirst { live, .. } => live.trees[tree as usize].len,
         }
     }
@@ -195,7 +218,7 @@ impl NewNumbers {
     /// Number of terms of the new tree.
     pub(super) fn len(&self, tree: Tree) -> u64 {
         match self {
-            NewNumbers::Same(lens) => lens[tree as usize],
+            NewNumbers::Same { lens, .. } => lens[tree as usize],
             NewNumbers::InOrder(live) => live.trees[tree as usize].members,
             NewNumbers::ByFirst { next, .. } => next[tree as usize],
         }
@@ -209,11 +232,29 @@ impl NewNumbers {
     /// The new number of a term, if it has one.
     pub(super) fn number(&self, tree: Tree, old: u64) -> Option<u64> {
         match self {
-            NewNumbers::Same(lens) => (old < lens[tree as usize]).then_some(old),
+            NewNumbers::Same { lens, .. } => (old < lens[tree as usize]).then_some(old),
             NewNumbers::InOrder(live) => live.trees[tree as usize].rank(old),
             NewNumbers::ByFirst { live, numbers, .. } => {
                 let at = live.trees[tree as usize].rank(old)?;
                 numbers[tree as usize].get(at).checked_sub(1)
+            }
+        }
+    }
+
+    /// Number of triple terms of the old generation.
+    pub(super) fn old_triple_terms(&self) -> u64 {
+        match self {
+            NewNumbers::Same { triples, .. } => *triples,
+            NewNumbers::InOrder(live) | NewNumbers::ByFirst { live, .. } => live.triples.len,
+        }
+    }
+
+    /// The new id of a triple term, if it has one.
+    pub(super) fn triple(&self, id: TermId) -> Option<TermId> {
+        match self {
+            NewNumbers::Same { triples, .. } => (id.number() < *triples).then_some(id),
+            NewNumbers::InOrder(live) | NewNumbers::ByFirst { live, .. } => {
+                live.triples.rank(id.number()).map(TermId::triple)
             }
         }
     }
@@ -224,6 +265,9 @@ impl NewNumbers {
         if let Some(tree) = Tree::holding(kind) {
             let code = if kind.has_code() { id.code() } else { 0 };
             return Some(TermId::dictionary(kind, code, self.number(tree, id.number())?));
+        }
+        if kind == TermKind::Triple {
+            return self.triple(id);
         }
         // The new generation may give the datatype another code.
         (kind != TermKind::Decimal || begun.inline_datatype(id).is_some()).then_some(id)
@@ -243,7 +287,7 @@ mod tests {
             met in prop::collection::vec(0u64..3000, 0..400),
         ) {
             let bits = || [TermSet::new(0), TermSet::new(len), TermSet::new(0)];
-            let mut live = LiveTerms { trees: bits() };
+            let mut live = LiveTerms { trees: bits(), triples: TermSet::new(0) };
             let id = |number: u64| TermId::new(TermKind::String, number);
             met.iter().for_each(|number| live.mark(id(*number)));
             let known: Vec<u64> = met.iter().copied().filter(|number| *number < len).collect();

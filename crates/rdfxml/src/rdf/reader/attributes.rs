@@ -6,7 +6,7 @@ use oxiri::Iri;
 use twox_hash::XxHash3_128;
 
 use super::super::Sink;
-use super::super::scope::{Base, Language, OddTerms, quoted};
+use super::super::scope::{Base, Language, OddTerms, direction_of, quoted};
 use super::super::terms::{Node, Stretch};
 use super::super::vocabulary::{ITS, RDF, Role, is_reserved, role_in_rdf, role_without_namespace};
 use super::{OnFault, RdfXml};
@@ -24,6 +24,8 @@ pub(super) struct Roles {
     pub(super) resource: Option<usize>,
     pub(super) datatype: Option<usize>,
     pub(super) parse_type: Option<usize>,
+    pub(super) annotation: Option<usize>,
+    pub(super) annotation_node: Option<usize>,
     pub(super) properties: Vec<usize>,
 }
 
@@ -34,7 +36,7 @@ fn role(name: XmlName<'_>, is_newer: bool) -> Role {
     match name.namespace {
         "" => role_without_namespace(name.local),
         RDF => role_in_rdf(name.local),
-        ITS if is_newer && name.local == "dir" => Role::Newer,
+        ITS if is_newer && name.local == "dir" => Role::Direction,
         ITS if is_newer && name.local == "version" => Role::Version,
         _ => Role::Property,
     }
@@ -49,7 +51,9 @@ impl Roles {
             Role::Resource => Some(&mut self.resource),
             Role::Datatype => Some(&mut self.datatype),
             Role::ParseType => Some(&mut self.parse_type),
-            Role::Version | Role::Property | Role::Newer | Role::Forbidden => None,
+            Role::Annotation => Some(&mut self.annotation),
+            Role::AnnotationNode => Some(&mut self.annotation_node),
+            Role::Version | Role::Property | Role::Direction | Role::Forbidden => None,
         }
     }
 }
@@ -61,7 +65,7 @@ impl<R: Read> RdfXml<R> {
         properties.clear();
         self.roles = Roles { properties, ..Roles::default() };
         self.note_version();
-        let (mut base, mut language) = (None, None);
+        let (mut base, mut language, mut direction) = (None, None, None);
         for index in 0..self.xml.attributes() {
             let (name, value) = self.xml.attribute(index);
             if is_reserved(name.prefix, name.local) {
@@ -75,7 +79,11 @@ impl<R: Read> RdfXml<R> {
             match role(name, self.is_newer) {
                 Role::Property => self.roles.properties.push(index),
                 Role::Version => {}
-                Role::Forbidden | Role::Newer => {
+                Role::Direction => match direction_of(value) {
+                    Ok(known) => direction = Some(known),
+                    Err(why) => self.fault(sink, why)?,
+                },
+                Role::Forbidden => {
                     let why = refused(name);
                     self.fault(sink, why)?;
                 }
@@ -88,6 +96,7 @@ impl<R: Read> RdfXml<R> {
                 }
             }
         }
+        self.directions.extend(direction);
         self.open_scope(base, language)
     }
 
@@ -228,10 +237,7 @@ fn refused(name: XmlName<'_>) -> String {
     if name.namespace.is_empty() {
         return format!("the attribute {qualified} has no namespace; in RDF/XML it needs one");
     }
-    if name.namespace == RDF && role_in_rdf(name.local) == Role::Forbidden {
-        return format!("{qualified} is no attribute of RDF/XML");
-    }
-    format!("{qualified} is of RDF 1.2, which cannot be read yet")
+    format!("{qualified} is no attribute of RDF/XML")
 }
 
 /// Replaces `iri` by the IRI of a name.

@@ -5,10 +5,12 @@ use std::io::Read;
 use super::super::Sink;
 use super::super::scope::quoted;
 use super::super::terms::{Node, Object};
+use super::super::triple::{MOST_LEVELS, Within};
 use super::super::vocabulary::{
     ITS, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDF_XML_LITERAL, is_no_node, is_no_property,
     is_reserved,
 };
+use super::emit::too_deep;
 use super::{Element, ElementKind, Property, RdfXml};
 use crate::fault::ReadError;
 use crate::xml::chars::is_blank;
@@ -21,12 +23,21 @@ impl<R: Read> RdfXml<R> {
     }
 
     pub(super) fn root(&mut self, sink: &mut impl Sink) -> Result<ElementKind, ReadError> {
-        // directions are for readers of RDF 1.2, and no harm to others
+        // directions are for RDF 1.2, and no harm to others
         let roles = &mut self.roles;
         roles.properties.retain(|index| self.xml.attribute(*index).0.namespace != ITS);
         self.refuse_properties(sink, "rdf:RDF")?;
         let on = &self.roles;
-        let present = [on.id, on.about, on.node_id, on.resource, on.datatype, on.parse_type];
+        let present = [
+            on.id,
+            on.about,
+            on.node_id,
+            on.resource,
+            on.datatype,
+            on.parse_type,
+            on.annotation,
+            on.annotation_node,
+        ];
         self.refuse(sink, &present, "rdf:RDF")?;
         Ok(ElementKind::Nodes)
     }
@@ -35,7 +46,7 @@ impl<R: Read> RdfXml<R> {
     pub(super) fn node(&mut self, sink: &mut impl Sink) -> Result<Node, ReadError> {
         let on = &self.roles;
         let (id, node_id, about) = (on.id, on.node_id, on.about);
-        let present = [on.resource, on.datatype, on.parse_type];
+        let present = [on.resource, on.datatype, on.parse_type, on.annotation, on.annotation_node];
         self.refuse(sink, &present, "a node")?;
         let subject = match (id, node_id, about) {
             (None, None, None) => self.terms.new_blank(),
@@ -84,10 +95,23 @@ impl<R: Read> RdfXml<R> {
         let about = self.roles.about;
         self.refuse(sink, &[about], "a property")?;
         let id = self.roles.id.map(|id| self.id_of(id)).transpose()?;
-        let property = Property { predicate, id, datatype: None, has_object: false };
+        let annotation = self.annotation()?;
+        let property = Property { predicate, id, annotation, datatype: None, has_object: false };
         match self.roles.parse_type {
             Some(parse_type) => self.parsed_property(sink, subject, property, parse_type),
             None => self.plain_property(sink, subject, property),
+        }
+    }
+
+    /// The reifier of a property's triple.
+    fn annotation(&mut self) -> Result<Option<Node>, ReadError> {
+        match (self.roles.annotation, self.roles.annotation_node) {
+            (None, None) => Ok(None),
+            (Some(iri), None) => self.iri_of(iri).map(Some),
+            (None, Some(node)) => self.blank_of(node).map(Some),
+            (Some(_), Some(_)) => {
+                self.bad("a property has one of rdf:annotation and rdf:annotationNodeID").map(Some)
+            }
         }
     }
 
@@ -157,10 +181,12 @@ impl<R: Read> RdfXml<R> {
                 Ok(ElementKind::Node { subject: object, members: 0 })
             }
             "Collection" => Ok(ElementKind::Collection(property, None)),
-            "Triple" if self.is_newer => {
-                let why = "rdf:parseType=\"Triple\" is of RDF 1.2, which cannot be read yet";
-                let predicate = self.bad(why)?;
-                Ok(self.xml_literal(Property { predicate, ..property }))
+            // without the version it says nothing
+            "Triple" if !self.is_newer => Ok(self.xml_literal(Property { has_object: true, ..property })),
+            "Triple" if self.within.len() >= MOST_LEVELS => Err(self.xml.wrong(too_deep())),
+            "Triple" => {
+                self.within.push(Within::default());
+                Ok(ElementKind::Triple(property))
             }
             // others are taken for this one
             _ => Ok(self.xml_literal(property)),

@@ -2,17 +2,23 @@
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
+use snowmelt_graph::Namespaces;
 
 use crate::dataset::catalog::Catalog;
 use crate::negotiate;
 use crate::service::answers::{HttpResponse, accept, page_of, text};
-use crate::service::context::Client;
+use crate::service::context::{Client, Context};
+use crate::tokens::Rights;
 
 /// The answer at the root.
-pub fn index(catalog: &Catalog, head: &Parts, client: &Client<'_>) -> HttpResponse {
-    match catalog {
-        Catalog::One(_) if negotiate::wants_page(accept(&head.headers).as_deref()) => {
-            page_of("", &client.address(""))
+pub fn index(context: &Context, head: &Parts, client: &Client<'_>) -> HttpResponse {
+    match &context.catalog {
+        Catalog::One(one) if negotiate::wants_page(accept(&head.headers).as_deref()) => {
+            // the page is for all, and what is kept for those who may read all
+            let user = context.keeper.user(&head.headers, Rights::Read);
+            let may_read = user.is_ok_and(|user| user.view().is_none() && user.check_dataset("").is_ok());
+            let kept = if may_read { one.engine.graph().namespaces() } else { Namespaces::default() };
+            page_of("", &client.address(""), &kept)
         }
         Catalog::One(_) => text(StatusCode::OK, INDEX),
         Catalog::Many(_) => text(StatusCode::OK, format!("{MANY}{INDEX}")),

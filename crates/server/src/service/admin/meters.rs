@@ -8,6 +8,8 @@ use snowmelt_database::meters::{
     MeterScope, Report, Sample, Samples, TREE_COLUMNS, as_json, as_prometheus, as_text, sort_trees,
 };
 
+use snowmelt_sparql::RemoteTotals;
+
 use super::Admin;
 use crate::body::AnswerBody;
 use crate::dataset::Dataset;
@@ -65,6 +67,7 @@ impl Admin {
             "turns": self.context.admission.json(),
             "open_connections": open,
             "connections": connections,
+            "endpoints": self.endpoints().iter().map(endpoint_json).collect::<Vec<_>>(),
         })
     }
 
@@ -101,7 +104,14 @@ impl Admin {
         samples.level("commands.running", "commands", self.commands.len() as u64);
         samples.level("connections.open", "connections", self.connections.len() as u64);
         self.context.admission.sample(&mut samples);
-        samples.into_list()
+        let mut samples = samples.into_list();
+        samples.extend(self.endpoints().iter().flat_map(endpoint_samples));
+        samples
+    }
+
+    /// All that endpoints elsewhere were asked.
+    fn endpoints(&self) -> Vec<RemoteTotals> {
+        self.context.remote.as_ref().map_or_else(Vec::new, |remote| remote.totals())
     }
 
     /// Sets meters to zero: all, those of a tree or those of an account.
@@ -132,4 +142,29 @@ impl Admin {
             _ => dataset.engine.graph().database().reset(scope).map_err(|error| error.to_string()),
         }
     }
+}
+
+fn endpoint_json(totals: &RemoteTotals) -> serde_json::Value {
+    serde_json::json!({
+        "endpoint": totals.endpoint,
+        "requests": totals.done.requests,
+        "retries": totals.retries,
+        "failed": totals.failed,
+        "rows": totals.done.rows,
+        "bytes": totals.done.bytes,
+        "seconds": totals.done.time.as_secs_f64(),
+    })
+}
+
+fn endpoint_samples(totals: &RemoteTotals) -> Vec<Sample> {
+    let mut samples = Samples::default();
+    samples.labelled("endpoint", &totals.endpoint, |samples| {
+        samples.count("endpoints[].requests", "requests", totals.done.requests);
+        samples.count("endpoints[].retries", "requests", totals.retries);
+        samples.count("endpoints[].failed", "requests", totals.failed);
+        samples.count("endpoints[].rows", "rows", totals.done.rows);
+        samples.count("endpoints[].bytes", "bytes", totals.done.bytes);
+        samples.count("endpoints[].time_us", "us", totals.done.time.as_micros() as u64);
+    });
+    samples.into_list()
 }

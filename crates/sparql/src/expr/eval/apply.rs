@@ -1,8 +1,9 @@
 //! Functions of columns: the kernel's answer for each row, and values for the rows it leaves.
 
-use snowmelt_graph::TermId;
+use snowmelt_graph::{MOST_TRIPLE_LEVELS, Term, TermId, triple_levels};
 
 use super::{Col, Eval, Result, Slow, Terms, Value, kernel};
+use crate::functions::CustomFunction;
 
 impl<'b> Eval<'_, 'b> {
     /// Fills the rows a kernel left open: reads their ids at once, then asks the values.
@@ -158,6 +159,47 @@ impl<'b> Eval<'_, 'b> {
         }
         Ok(out)
     }
+
+    /// A function of the program: of terms, row by row.
+    pub(super) fn call_custom(
+        &mut self,
+        function: &CustomFunction,
+        args: &[Col<'_>],
+        rows: usize,
+    ) -> Result<Col<'b>> {
+        let cols: Vec<&Col<'_>> = args.iter().collect();
+        let rows = if function.is_deterministic { rows_of(&cols, rows) } else { rows };
+        for arg in args {
+            self.terms.prefetch(self.store, arg.ids().iter().copied())?;
+        }
+        let mut out = Vec::with_capacity(rows);
+        let mut given = Vec::with_capacity(args.len());
+        for row in 0..rows {
+            given.clear();
+            let terms = &*self.terms;
+            given.extend(args.iter().map_while(|arg| terms.with_term(arg.get(row), |t| t.to_owned())));
+            let result = if given.len() == args.len() { (function.call)(&given) } else { None };
+            let result = result.filter(has_allowed_levels);
+            out.push(match result {
+                None => TermId::UNDEF,
+                // the very node, where it is a blank one
+                Some(term) => match given.iter().position(|argument| *argument == term) {
+                    Some(at) => args[at].get(row),
+                    None => self.terms.push_term(term.as_ref()),
+                },
+            });
+            // such a function may take its time
+            if self.terms.look().is_none() {
+                self.terms.fault()?;
+            }
+        }
+        Ok(if function.is_deterministic { own(out, &cols) } else { Col::Own(out) })
+    }
+}
+
+/// Whether a term has no more levels of triple terms than there may be.
+fn has_allowed_levels(term: &Term) -> bool {
+    !matches!(term, Term::Triple(triple) if triple_levels(triple) > MOST_TRIPLE_LEVELS)
 }
 
 /// Column of a function of columns: rows are one if all columns are.

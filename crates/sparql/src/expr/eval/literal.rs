@@ -32,7 +32,7 @@ impl<'b> Eval<'_, 'b> {
             }
             let text = terms.with_term(id, |term| match term {
                 TermRef::Iri(iri) => Some(iri.to_owned()),
-                TermRef::Blank(_) => None,
+                TermRef::Blank(_) | TermRef::Triple(_) => None,
                 TermRef::Literal { lexical, .. } => Some(lexical.to_owned()),
             });
             text.flatten().map_or(TermId::UNDEF, |text| terms.push_term(TermRef::string(&text)))
@@ -60,7 +60,7 @@ impl<'b> Eval<'_, 'b> {
                 TermRef::Iri(text) | TermRef::Literal { lexical: text, .. } => {
                     value::cast(to, &Value::String(text.into()))
                 }
-                TermRef::Blank(_) => None,
+                TermRef::Blank(_) | TermRef::Triple(_) => None,
             });
             result.flatten().map_or(TermId::UNDEF, |v| terms.push(&v))
         })?;

@@ -98,7 +98,7 @@ impl<'b> Eval<'_, 'b> {
         for id in local {
             let text = self.terms.with_term(id, |term| match term {
                 TermRef::Iri(iri) => Some((true, iri.to_owned())),
-                TermRef::Literal { lexical, datatype, lang: None } if datatype == value::iri::STRING => {
+                TermRef::Literal { lexical, datatype, lang: None, .. } if datatype == value::iri::STRING => {
                     Some((false, lexical.to_owned()))
                 }
                 _ => None,

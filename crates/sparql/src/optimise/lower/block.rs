@@ -1,9 +1,7 @@
 //! Operators that take their whole input: GROUP BY, ORDER BY, OFFSET and LIMIT, DISTINCT.
 
-use spargebra::algebra::{AggregateExpression, AggregateFunction};
-
 use super::{Copies, Result, Subplan, Want};
-use crate::algebra::{Node, SortKey, Var, VarSet};
+use crate::algebra::{AggregateExpression, GroupFunction, Node, SortKey, Var, VarSet};
 use crate::optimise::Planner;
 use crate::plan::Op;
 
@@ -18,7 +16,9 @@ impl<'a> Planner<'a> {
             Node::Distinct(inner) => {
                 let scope = inner.scope().possible;
                 let keep = if want.copies == Copies::Merge { scope.intersection(need) } else { scope };
-                let built = self.lower(inner, None, &Want::new(keep, Copies::Merge))?;
+                let built = self.lower(inner, None, &Want::new(keep.clone(), Copies::Merge))?;
+                // a mark comes out of its join whether or not it is wanted
+                let built = self.trim(built, &keep);
                 let built = self.distinct(built, false);
                 Ok(self.trim(built, need))
             }
@@ -72,7 +72,7 @@ impl<'a> Planner<'a> {
         limit: Option<u64>,
         need: &VarSet,
     ) -> Result<Subplan> {
-        let reads = keys.iter().fold(VarSet::default(), |a, k| a.union(&self.algebra.vars_of(&k.expr)));
+        let reads = keys.iter().fold(VarSet::default(), |a, k| a.union(&k.expr.vars()));
         let built = self.lower(inner, None, &Want::new(need.union(&reads), Copies::Count))?;
         let keep = built.cols(need);
         let vars = built.pick(&keep);
@@ -102,12 +102,10 @@ impl<'a> Planner<'a> {
             aggregates.iter().filter(|a| need.contains(a.0)).collect();
         let mut reads: VarSet = keys.iter().copied().collect();
         for (_, a) in &used {
-            match a {
-                AggregateExpression::CountSolutions { distinct: true } => reads = reads.union(visible),
-                AggregateExpression::CountSolutions { distinct: false } => {}
-                AggregateExpression::FunctionCall { expr, .. } => {
-                    reads = reads.union(&self.algebra.vars_of(expr))
-                }
+            match &a.argument {
+                Some(argument) => reads = reads.union(&argument.vars()),
+                None if a.is_distinct => reads = reads.union(visible),
+                None => {}
             }
         }
         let merges = used.iter().all(|(_, a)| ignores_duplicates(a));
@@ -158,10 +156,6 @@ fn sorted(node: &Node) -> Option<(&Node, &[SortKey])> {
 }
 
 fn ignores_duplicates(a: &AggregateExpression) -> bool {
-    use AggregateFunction::{Max, Min, Sample};
-    match a {
-        AggregateExpression::CountSolutions { distinct } => *distinct,
-        AggregateExpression::FunctionCall { name: Min | Max | Sample, .. } => true,
-        AggregateExpression::FunctionCall { distinct, .. } => *distinct,
-    }
+    use GroupFunction::{Max, Min, Sample};
+    a.is_distinct || matches!(a.function, Min | Max | Sample)
 }

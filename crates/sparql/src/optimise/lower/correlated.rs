@@ -5,12 +5,10 @@
 //! of rows can be foreseen. Its rows come with their context's number, by which they meet the
 //! left ones.
 
-use spargebra::algebra::Expression;
-
 use super::nested::{Seeding, want_of_right};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::translate::join;
-use crate::algebra::{ApplyKind, ContextVar, Node, Var, VarSet};
+use crate::algebra::{ApplyKind, ContextVar, Expression, Node, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{JoinKind, Op, children};
 

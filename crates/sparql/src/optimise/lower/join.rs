@@ -1,14 +1,13 @@
 //! Joins: patterns and what stands beside them, step by step in the order of least cost.
 
-use snowmelt_graph::Index;
-use spargebra::algebra::Expression;
+use snowmelt_graph::{AnyIndex, Index};
 
 use super::{Copies, Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
-use crate::algebra::{ApplyKind, Node, Pattern, Scope, Slot, VarSet};
+use crate::algebra::{ApplyKind, Expression, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
-use crate::optimise::order::{Condition, Element, Problem};
+use crate::optimise::order::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{JoinKind, Op};
 
@@ -83,6 +82,7 @@ impl<'a> Planner<'a> {
             | Node::Pattern(_)
             | Node::Path { .. }
             | Node::GraphNames(_)
+            | Node::Service(_)
             | Node::Context { .. }
             | Node::Values { .. } => node.scope().possible,
             Node::Join(nodes) | Node::Union(nodes) => all(nodes),
@@ -96,7 +96,7 @@ impl<'a> Planner<'a> {
             Node::Apply { left, vars, .. } => self.mentioned(left).union(vars),
             Node::Filter { inner, conditions } => self.mentioned(inner).union(&self.reads(conditions)),
             Node::Extend { inner, expr, .. } => {
-                self.mentioned(inner).union(&self.algebra.vars_of(expr)).union(&node.scope().possible)
+                self.mentioned(inner).union(&expr.vars()).union(&node.scope().possible)
             }
             // sub-selects are evaluated on their own
             Node::Project { .. }
@@ -119,8 +119,7 @@ impl<'a> Planner<'a> {
         }
         let mut filters = Vec::with_capacity(conditions.len());
         for c in conditions {
-            filters
-                .push(Condition { vars: self.algebra.vars_of(c), selectivity: self.selectivity(c, nodes)? });
+            filters.push(Condition { vars: c.vars(), selectivity: self.selectivity(c, nodes)? });
         }
         let mut elements = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -138,7 +137,19 @@ impl<'a> Planner<'a> {
             let own_cost = self.own_cost(node, &estimate)?;
             let (pattern, index) = self.read_as(node)?;
             let scope = node.scope().possible;
-            elements.push(Element { scope, estimate, rows_first, own_cost, pattern, index, visits });
+            let remote = endpoints(node).map(|needs| Remote { needs });
+            let walk = if let Node::Path { .. } = node { Some(self.walk_cost(node)?) } else { None };
+            elements.push(Element {
+                scope,
+                estimate,
+                rows_first,
+                own_cost,
+                pattern,
+                index,
+                visits,
+                walk,
+                remote,
+            });
         }
         let problem = Problem {
             start: input.map_or_else(Estimate::unit, |i| i.estimate.clone()),
@@ -151,8 +162,8 @@ impl<'a> Planner<'a> {
     }
 
     /// A pattern where its reads matter, and the index that a node is scanned in.
-    fn read_as(&mut self, node: &Node) -> Result<(Option<CountedPattern>, Index)> {
-        let Node::Pattern(p) = node else { return Ok((None, Index::Psog)) };
+    fn read_as(&mut self, node: &Node) -> Result<(Option<CountedPattern>, AnyIndex)> {
+        let Node::Pattern(p) = node else { return Ok((None, Index::Psog.into())) };
         let is_cold = self.costs.reads.times().is_some();
         let pattern = if is_cold { Some(self.counted(p)?) } else { None };
         Ok((pattern, scanned_index(p)))
@@ -163,7 +174,8 @@ impl<'a> Planner<'a> {
         let sum = |nodes: &[Node]| nodes.iter().map(|n| self.visits_of(n)).sum::<Option<f64>>();
         match node {
             Node::Pattern(p) => {
-                Some(if matches!(p.p, Slot::Var(_)) { UNKNOWN_PREDICATE_VISITS } else { 1.0 })
+                let is_whole = p.triple_term().is_some();
+                Some(if matches!(p.p, Slot::Var(_)) && !is_whole { UNKNOWN_PREDICATE_VISITS } else { 1.0 })
             }
             Node::Path { .. } => Some(PATH_VISITS),
             Node::Join(nodes) | Node::Union(nodes) => sum(nodes),
@@ -183,6 +195,8 @@ impl<'a> Planner<'a> {
     fn own_cost(&mut self, node: &'a Node, estimate: &Estimate) -> Result<f64> {
         Ok(match node {
             Node::Pattern(p) => self.costs.scan(estimate.rows, scanned_index(p)).total(),
+            Node::Service(service) => self.service_cost(service),
+            Node::Path { .. } => self.walk_cost(node)?.all.total(),
             Node::Join(nodes) | Node::Union(nodes) => {
                 let mut sum = estimate.rows * self.costs.hash_row;
                 for n in nodes {
@@ -230,7 +244,7 @@ impl<'a> Planner<'a> {
         // conditions that nothing to come can change
         let (ready, wait): (Vec<Expression>, Vec<Expression>) =
             std::mem::take(open).into_iter().partition(|c| {
-                let vars = self.algebra.vars_of(c);
+                let vars = c.vars();
                 vars.iter().all(|v| certain.contains(v) || !later.contains(v))
                     && (vars.intersects(&after) || is_last)
             });
@@ -283,7 +297,7 @@ impl<'a> Planner<'a> {
         let mut built = built;
         let mut outside = Vec::new();
         for condition in ready {
-            let vars = self.algebra.vars_of(&condition);
+            let vars = condition.vars();
             match &mut built.node.op {
                 Op::Lookup { keep, conditions, .. }
                     if vars.iter().all(|v| built.node.vars[keep.len()..].contains(&v)) =>
@@ -301,6 +315,38 @@ impl<'a> Planner<'a> {
         }
         Ok(self.filter_op(built, outside, live, estimate))
     }
+}
+
+/// Of a node with endpoints elsewhere, the variables that name them and that it does not bind
+/// itself; `None` where it has no endpoints that values can be sent to.
+fn endpoints(node: &Node) -> Option<VarSet> {
+    match node {
+        Node::Service(service) => Some(service.endpoint.var().into_iter().collect()),
+        Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
+            endpoints(inner)
+        }
+        Node::Join(nodes) => {
+            // each node once: joins may be within each other
+            let each: Vec<Option<VarSet>> = nodes.iter().map(endpoints).collect();
+            let needs = each.iter().flatten().cloned().reduce(|all, needs| all.union(&needs))?;
+            let local = nodes.iter().zip(&each).filter(|(_, needs)| needs.is_none());
+            Some(local.fold(needs, |needs, (node, _)| without_certain(needs, node)))
+        }
+        Node::LeftJoin { left, right, .. } => {
+            let of_right = endpoints(right).map(|needs| without_certain(needs, left));
+            match (endpoints(left), of_right) {
+                (Some(left), Some(right)) => Some(left.union(&right)),
+                (left, right) => left.or(right),
+            }
+        }
+        Node::Union(nodes) => nodes.iter().filter_map(endpoints).reduce(|all, needs| all.union(&needs)),
+        _ => None,
+    }
+}
+
+/// The variables that a node does not bind in each solution.
+fn without_certain(vars: VarSet, node: &Node) -> VarSet {
+    if vars.is_empty() { vars } else { vars.minus(&node.scope().certain) }
 }
 
 /// Puts out only the live new columns of a look-up whose conditions have been evaluated inside.

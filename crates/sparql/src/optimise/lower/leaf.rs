@@ -1,15 +1,14 @@
 //! One step of a join: a pattern by look-ups or a scan, a path, the names of graphs.
 
 use snowmelt_graph::{Column, Index};
-use spargebra::algebra::Expression;
 
 use super::{Result, Subplan, seeded};
-use crate::algebra::{GraphSlot, Node, Pattern, Slot, VarSet};
+use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
-use crate::optimise::guess::{NAMED_GRAPHS, PATH_VISITS};
+use crate::optimise::guess::NAMED_GRAPHS;
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{Bounds, Cost, JoinKind, Op, PathEnd, PathGraph, Src};
+use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, Src};
 
 impl<'a> Planner<'a> {
     pub(super) fn pattern_step(
@@ -79,14 +78,17 @@ impl<'a> Planner<'a> {
     }
 
     /// Keys that may lie anywhere among the quads.
-    fn anywhere(&self) -> Reach {
-        Reach { index: Index::Psog, rows: self.costs.reads.index(Index::Psog).rows }
+    pub(in crate::optimise) fn anywhere(&self) -> Reach {
+        Reach { index: Index::Psog.into(), rows: self.costs.reads.index(Index::Psog).rows }
     }
 
     /// A pattern with the counts that say where its keys lie.
     pub(super) fn counted(&mut self, p: &Pattern) -> Result<CountedPattern> {
         let rows = self.pattern(p)?.rows;
-        let predicate = if let Slot::Const(c) = p.p { self.statistics.id(c) } else { None };
+        let predicate = match p.p {
+            Slot::Const(c) if p.triple_term().is_none() => self.statistics.id(c),
+            _ => None,
+        };
         let of_predicate = match predicate {
             Some(id) => Some(self.statistics.predicate(id)?.rows),
             None => None,
@@ -187,10 +189,15 @@ impl<'a> Planner<'a> {
         };
         let scope = node.scope();
         let known = current.vars().intersection(&scope.possible);
-        if !known.is_subset(&current.certain) {
+        let walk = self.walk_cost(node)?;
+        let distinct = |v| current.vars().contains(v).then(|| current.estimate.distinct(v));
+        let walked = walk.of_rows(distinct).unwrap_or(walk.all);
+        let alone = self.estimate(node)?;
+        let apart = walk.all.total() + self.costs.hash(current.estimate.rows, alone.rows, 0.0);
+        if !known.is_subset(&current.certain) || (apart < walked.total() && !seeded(&current.node)) {
             let wanted = live.union(&known);
-            let alone = self.path_step(node, None, &wanted)?;
-            return Ok(self.hash(current, alone, JoinKind::Inner, live));
+            let walked = self.path_step(node, None, &wanted)?;
+            return Ok(self.hash(current, walked, JoinKind::Inner, live));
         }
         let src = |slot: Slot| match slot {
             Slot::Const(c) => Some(Src::Const(c)),
@@ -200,7 +207,7 @@ impl<'a> Planner<'a> {
         let (from, to) = (end(*s), end(*o));
         let same = s == o && from == PathEnd::New;
         let graph = match g {
-            GraphSlot::Default => PathGraph::Default,
+            GraphSlot::Default | GraphSlot::TripleTerm(_) => PathGraph::Default,
             GraphSlot::Named(slot) => src(*slot).map_or(PathGraph::Each, PathGraph::Is),
         };
         let keep = current.cols(live);
@@ -214,12 +221,9 @@ impl<'a> Planner<'a> {
         if let (PathGraph::Each, GraphSlot::Named(Slot::Var(v))) = (&graph, g) {
             vars.push(*v);
         }
-        let alone = self.estimate(node)?;
         let mut estimate = current.estimate.join(&alone);
         estimate.rows = estimate.rows.max(current.estimate.rows);
-        let visits = current.estimate.rows * PATH_VISITS;
-        let io = device_time::lookup(&self.costs.reads, self.anywhere(), visits, visits);
-        let cost = current.node.cost + visits * self.costs.key + Cost::of_device(io);
+        let cost = current.node.cost + walked + estimate.rows * self.costs.row;
         let certain = current.certain.union(&scope.certain);
         let op = Op::Path { input: Box::new(current.node), from, path: path.clone(), to, graph, same, keep };
         Ok(self.make(op, vars, estimate, certain, cost))

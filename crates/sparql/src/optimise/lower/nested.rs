@@ -2,11 +2,10 @@
 //! seed.
 
 use snowmelt_graph::Index;
-use spargebra::algebra::Expression;
 
 use super::correlated::from_right;
 use super::{Copies, Result, Subplan, Want, flows};
-use crate::algebra::{ExistsKind, Node, Var, VarSet};
+use crate::algebra::{ExistsKind, Expression, Node, Var, VarSet};
 use crate::optimise::Planner;
 use crate::optimise::device_time::Reach;
 use crate::optimise::guess::HAS_MATCH;
@@ -185,7 +184,7 @@ impl<'a> Planner<'a> {
         if conditions.is_empty() {
             let on_its_own = self.estimate(right)?;
             let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.scope().certain);
-            let reach = Reach { index: Index::Psog, rows: on_its_own.rows * 2.0 };
+            let reach = Reach { index: Index::Psog.into(), rows: on_its_own.rows * 2.0 };
             let one_pass = self.costs.scan(on_its_own.rows, reach.index).total()
                 + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);
             let (keys, found) = (left.estimate.rows, left.estimate.rows);

@@ -1,9 +1,7 @@
 //! Operators row by row: BIND and FILTER.
 
-use spargebra::algebra::Expression;
-
 use super::{Result, Subplan, Want, flows, joined};
-use crate::algebra::{Node, Var, VarSet};
+use crate::algebra::{Expression, Node, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::Op;
 
@@ -18,7 +16,7 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
-        let reads = self.algebra.vars_of(expr);
+        let reads = expr.vars();
         let clash = input.as_ref().is_some_and(|i| i.vars().contains(var));
         let scope = inner.scope();
         if clash || !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
@@ -34,12 +32,12 @@ impl<'a> Planner<'a> {
         let mut vars = built.pick(&keep);
         vars.push(var);
         let mut certain = built.certain.clone();
-        match expr {
-            Expression::Variable(v) if self.algebra.var(v).is_none_or(|v| !built.certain.contains(v)) => {}
-            Expression::Variable(_) | Expression::NamedNode(_) | Expression::Literal(_) => {
-                certain.insert(var)
-            }
-            _ => {}
+        let is_certain = match expr {
+            Expression::Var(v) => certain.contains(*v),
+            other => other.is_constant(),
+        };
+        if is_certain {
+            certain.insert(var);
         }
         let estimate = built.estimate.clone();
         let cost = built.node.cost + estimate.rows * self.costs.row;

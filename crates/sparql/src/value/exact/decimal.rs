@@ -26,6 +26,15 @@ const EXACT_BITS: usize = 4096;
 /// The logarithm of 10 to base 2.
 const LOG2_OF_10: f64 = std::f64::consts::LOG2_10;
 
+/// Where a number goes that is halfway between two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ties {
+    /// To the greater one.
+    Up,
+    /// To the one whose last digit is even.
+    Even,
+}
+
 /// A decimal number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Decimal {
@@ -106,6 +115,18 @@ impl Decimal {
         };
         let saturated = if units.sign() == Sign::Negative { i128::MIN } else { i128::MAX };
         (i128::try_from(&units).unwrap_or(saturated), !exact)
+    }
+
+    /// The number in units of 10^-18, rounded, halves to even; `None` where 128 bits do not hold
+    /// it.
+    #[must_use]
+    pub fn attos(&self) -> Option<i128> {
+        const PLACES: u32 = 18;
+        let units = match self.places.checked_sub(PLACES) {
+            None | Some(0) => &self.units * power_of_ten((PLACES - self.places) as usize),
+            Some(beyond) => divide_rounded(&self.units, &power_of_ten(beyond as usize)),
+        };
+        i128::try_from(&units).ok()
     }
 
     /// The value of a lexical form of xsd:decimal.
@@ -272,6 +293,26 @@ impl Decimal {
     pub fn round_half_up(&self) -> Integer {
         let unit = power_of_ten(self.places as usize);
         divide_down(&(&self.units * Integer::from(2) + &unit), &(unit * Integer::from(2)))
+    }
+
+    /// The nearest number with so many digits behind the point; fewer than none end before it.
+    #[must_use]
+    pub fn rounded(&self, places: i64, ties: Ties) -> Option<Self> {
+        /// More digits than any number has.
+        const ALL_DIGITS: usize = 160_000;
+        let surplus = match usize::try_from(i64::from(self.places).saturating_sub(places)) {
+            Ok(surplus) if surplus > 0 => surplus,
+            _ => return Some(self.clone()),
+        };
+        if surplus > ALL_DIGITS {
+            return Some(Integer::ZERO.into());
+        }
+        let unit = power_of_ten(surplus);
+        let units = match ties {
+            Ties::Up => divide_down(&(&self.units * Integer::from(2) + &unit), &(unit * Integer::from(2))),
+            Ties::Even => divide_rounded(&self.units, &unit),
+        };
+        Self::scaled(units, places)
     }
 
     /// Its whole part.

@@ -60,6 +60,11 @@ pub(crate) struct StringLeafBuilder {
 }
 
 impl StringLeafBuilder {
+    /// A leaf that begins with this string.
+    pub(crate) fn from(first_id: u64) -> Self {
+        Self { first_id, ..Self::default() }
+    }
+
     /// Strings in the leaf.
     pub(crate) fn len(&self) -> usize {
         self.lengths.len()

@@ -1,0 +1,213 @@
+//! Requests that wait for endpoints elsewhere: others have their slots meanwhile.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use oxrdf::{Literal, Term};
+use snowmelt_server::{ServerConfig, ServerLimits};
+use snowmelt_sparql::{
+    RemoteAnswer, RemoteDocument, RemoteEndpoints, RemoteFault, RemotePart, RemoteQuestion, RemoteTotals,
+    RemoteUse,
+};
+
+use support::{Running, config, read_answer};
+
+/// Longer than any of these tests should take.
+const LONG: Duration = Duration::from_secs(600);
+/// The longest that a client waits for an answer which is not held up.
+const SOON: Duration = Duration::from_secs(20);
+
+/// An endpoint that answers once it is opened: a row, or a document of one triple.
+#[derive(Clone, Debug, Default)]
+struct Gate(Arc<AtomicBool>);
+
+struct GateAnswer {
+    gate: Gate,
+    is_over: bool,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl RemoteAnswer for GateAnswer {
+    fn next(&mut self, wait: Duration) -> Result<RemotePart, RemoteFault> {
+        if !self.gate.is_open() {
+            std::thread::sleep(wait);
+            return Ok(RemotePart::Waiting);
+        }
+        Ok(match std::mem::replace(&mut self.is_over, true) {
+            false => RemotePart::Rows(vec![vec![Some(Term::Literal(Literal::from("of the endpoint")))]]),
+            true => RemotePart::End(RemoteUse::default()),
+        })
+    }
+}
+
+impl RemoteEndpoints for Gate {
+    fn select(&self, _: RemoteQuestion) -> Result<Box<dyn RemoteAnswer>, RemoteFault> {
+        Ok(Box::new(GateAnswer { gate: self.clone(), is_over: false }))
+    }
+
+    fn document(&self, _: &str, go_on: Box<dyn Fn() -> bool + Send>) -> Result<RemoteDocument, RemoteFault> {
+        while !self.is_open() && go_on() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let media_type = Some("application/n-triples".to_owned());
+        let read = Box::new("<urn:loaded> <urn:p> \"1\" .\n".as_bytes());
+        Ok(RemoteDocument { media_type, moved_to: None, read })
+    }
+
+    fn narrowed(&self, _: &[String]) -> Arc<dyn RemoteEndpoints> {
+        Arc::new(self.clone())
+    }
+
+    fn totals(&self) -> Vec<RemoteTotals> {
+        Vec::new()
+    }
+}
+
+/// A server with one slot for queries and one for changes, and its endpoint.
+fn running() -> (Running, Gate) {
+    let mut data = String::new();
+    for i in 0..2000 {
+        writeln!(data, "<urn:s{i}> <urn:p> \"value {i}\" .").unwrap();
+    }
+    let limits =
+        ServerLimits { queries: 1, changes: 1, wait: LONG, timeout: Some(LONG), ..ServerLimits::default() };
+    let gate = Gate::default();
+    let config = ServerConfig { limits, remote: Some(Arc::new(gate.clone())), ..config() };
+    (Running::start(&data, config), gate)
+}
+
+const ASKS: &str = "SELECT ?o { SERVICE <http://e/> { ?s <urn:q> ?o } }";
+const ENDLESS: &str =
+    "SELECT (COUNT(*) AS ?n) { ?a <urn:p> ?b . ?c <urn:p> ?d . ?e <urn:p> ?f FILTER(?b < ?d && ?d < ?f) }";
+
+fn sent(server: &Running, target: &str, query: &str) -> TcpStream {
+    let mut stream = server.connect();
+    let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    write!(stream, "GET {target}query={query} HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n\r\n")
+        .unwrap();
+    stream
+}
+
+fn update_sent(server: &Running, update: &str) -> TcpStream {
+    let mut stream = server.connect();
+    let len = update.len();
+    write!(
+        stream,
+        "POST /update HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-update\r\n\
+         Content-Length: {len}\r\n\r\n{update}"
+    )
+    .unwrap();
+    stream
+}
+
+fn answer_of(stream: TcpStream) -> (String, String) {
+    read_answer(&mut BufReader::new(stream), false)
+}
+
+fn status(answer: &(String, String)) -> &str {
+    &answer.0[9..12]
+}
+
+/// The requests that run, and what each waits for.
+fn listed(server: &Running) -> Vec<serde_json::Value> {
+    let (_, body) = server.ask("GET /requests HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    serde_json::from_str::<serde_json::Value>(&body).unwrap()["requests"].as_array().unwrap().clone()
+}
+
+/// Waits until so many requests wait for `what`.
+fn wait_for(server: &Running, count: usize, what: &str) {
+    let begun = Instant::now();
+    while listed(server).iter().filter(|entry| entry["waiting_for"] == what).count() != count {
+        assert!(begun.elapsed() < SOON, "not {count} for {what}: {:?}", listed(server));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_query_that_waits_for_an_endpoint_lends_its_slot() {
+    let (server, gate) = running();
+    let waits = || server.engine().graph().database().report().endpoint_waits;
+    for target in ["/sparql?", "/sparql?explain=analyze&"] {
+        gate.0.store(false, Ordering::Relaxed);
+        let before = waits().count;
+        let asking: Vec<TcpStream> = (0..3).map(|_| sent(&server, target, ASKS)).collect();
+        wait_for(&server, 3, "an endpoint");
+        assert_eq!(waits().now, 3);
+        assert!(server.get("ASK {}", "*/*").1.contains("true"));
+        gate.open();
+        for stream in asking {
+            let answer = answer_of(stream);
+            assert_eq!(status(&answer), "200", "{answer:?}");
+            let row = if target.contains("explain") { "service <http://e/> once" } else { "of the endpoint" };
+            assert!(answer.1.contains(row), "{answer:?}");
+        }
+        assert_eq!((waits().now, waits().count), (0, before + 3));
+    }
+}
+
+/// The one that has the slot meanwhile keeps it: those that come back wait.
+#[test]
+fn a_slot_is_taken_again_when_it_is_free() {
+    let (server, gate) = running();
+    let asking: Vec<TcpStream> = (0..2).map(|_| sent(&server, "/sparql?", ASKS)).collect();
+    wait_for(&server, 2, "an endpoint");
+    let endless = sent(&server, "/sparql?", ENDLESS);
+    while listed(&server).len() < 3 {}
+    gate.open();
+    wait_for(&server, 2, "a slot");
+    // one of them gives up
+    let mut asking = asking.into_iter();
+    drop(asking.next());
+    wait_for(&server, 1, "a slot");
+    drop(endless);
+    let answer = answer_of(asking.next().unwrap());
+    assert!(status(&answer) == "200" && answer.1.contains("of the endpoint"), "{answer:?}");
+    server.wait_until_idle();
+    assert!(server.get("ASK {}", "*/*").1.contains("true"));
+}
+
+#[test]
+fn a_load_lends_its_slot_until_its_document_comes() {
+    let (server, gate) = running();
+    let load = update_sent(&server, "LOAD <http://e/document>");
+    wait_for(&server, 1, "an endpoint");
+    let inserted = server.update("INSERT DATA { <urn:a> <urn:p> 1 }");
+    assert_eq!(status(&inserted), "200", "{inserted:?}");
+    gate.open();
+    assert_eq!(status(&answer_of(load)), "200");
+    assert!(server.get("ASK { <urn:loaded> ?p ?o }", "*/*").1.contains("true"));
+}
+
+/// Once an update writes, the slot would be had by changes that wait for its end.
+#[test]
+fn a_load_of_an_update_that_writes_keeps_its_slot() {
+    let (server, gate) = running();
+    let mut update = "INSERT DATA {".to_owned();
+    for i in 0..40_000 {
+        writeln!(update, "<urn:long{i}> <urn:p> {i} .").unwrap();
+    }
+    update.push_str("} ; LOAD <http://e/document>");
+    let long = update_sent(&server, &update);
+    wait_for(&server, 1, "an endpoint");
+    let other = update_sent(&server, "INSERT DATA { <urn:a> <urn:p> 1 }");
+    while listed(&server).len() < 2 {}
+    assert!(listed(&server).iter().all(|entry| entry["waiting_for"] != "the turn of the writers"));
+    gate.open();
+    assert_eq!(status(&answer_of(long)), "200");
+    assert_eq!(status(&answer_of(other)), "200");
+}
