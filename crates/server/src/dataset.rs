@@ -12,6 +12,7 @@ use snowmelt_sparql::QueryEngine;
 use crate::advice::Advisor;
 use crate::description;
 use crate::freshness::States;
+use crate::slots::Slots;
 
 pub use folder::{Folder, Opener};
 
@@ -42,6 +43,8 @@ pub struct Dataset {
     pub query_account: Arc<Account>,
     pub update_account: Arc<Account>,
     pub advisor: Mutex<Advisor>,
+    /// for queries that may wait for endpoints, and hold memory meanwhile
+    pub waiting_places: Slots,
 }
 
 impl Dataset {
@@ -51,6 +54,7 @@ impl Dataset {
         Self {
             query_account: database.database().account("http query"),
             update_account: database.database().account("http update"),
+            waiting_places: Slots::new(engine.most_waiting()),
             name,
             engine,
             states,
