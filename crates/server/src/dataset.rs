@@ -5,6 +5,7 @@ pub mod folder;
 
 use std::sync::{Arc, Mutex};
 
+use snowmelt_base::service_depth;
 use snowmelt_database::Account;
 use snowmelt_graph::{GraphError, Summary};
 use snowmelt_sparql::QueryEngine;
@@ -43,8 +44,8 @@ pub struct Dataset {
     pub query_account: Arc<Account>,
     pub update_account: Arc<Account>,
     pub advisor: Mutex<Advisor>,
-    /// for queries that may wait for endpoints, and hold memory meanwhile
-    pub waiting_places: Slots,
+    /// for queries that may wait for endpoints, and hold memory meanwhile, by depth
+    waiting_places: Vec<Slots>,
 }
 
 impl Dataset {
@@ -54,13 +55,20 @@ impl Dataset {
         Self {
             query_account: database.database().account("http query"),
             update_account: database.database().account("http update"),
-            waiting_places: Slots::new(engine.most_waiting()),
+            waiting_places: (0..=service_depth::MOST)
+                .map(|depth| Slots::new(service_depth::places(engine.most_waiting(), depth)))
+                .collect(),
             name,
             engine,
             states,
             summary: Mutex::default(),
             advisor: Mutex::default(),
         }
+    }
+
+    /// The places of queries that may wait for endpoints, in requests of this depth.
+    pub fn waiting_places(&self, depth: u32) -> &Slots {
+        &self.waiting_places[depth.min(service_depth::MOST) as usize]
     }
 
     /// The path that all its resources are below.

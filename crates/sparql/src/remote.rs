@@ -32,6 +32,12 @@ pub trait RemoteEndpoints: fmt::Debug + Send + Sync {
     /// The same, for those endpoints alone whose addresses begin with one of these, too.
     fn narrowed(&self, prefixes: &[String]) -> Arc<dyn RemoteEndpoints>;
 
+    /// For a request that is itself within so many of others, which endpoints are told. None: they
+    /// are not.
+    fn at_depth(&self, _depth: u32) -> Option<Arc<dyn RemoteEndpoints>> {
+        None
+    }
+
     /// All that was asked so far, by endpoint.
     fn totals(&self) -> Vec<RemoteTotals>;
 }

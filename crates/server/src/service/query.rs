@@ -76,9 +76,9 @@ impl Queries {
         account: Arc<Account>,
     ) -> Answered {
         let admission = &self.context.admission;
-        let may_wait = self.context.endpoints(&request.client.user).is_some() && may_ask_endpoints(&query.text);
+        let may_wait = self.context.endpoints(request).is_some() && may_ask_endpoints(&query.text);
         let place = match may_wait {
-            true => Some(admission.waiting_place(&request.dataset.waiting_places).await?),
+            true => Some(admission.waiting_place(request.dataset.waiting_places(request.depth)).await?),
             false => None,
         };
         let mut slot = admission.query().await?;
@@ -154,7 +154,7 @@ impl Queries {
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
             view: request.view.clone(),
-            remote: self.context.endpoints(user),
+            remote: self.context.endpoints(request),
             triples_are_distinct: query.triples_are_distinct,
             describe: style.describe,
             prefixes: if style.assume_prefixes { Arc::new(request.prefixes()) } else { Arc::default() },

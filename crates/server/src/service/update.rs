@@ -156,7 +156,7 @@ impl Updates {
             using_graphs: update.default_graphs.clone(),
             using_named_graphs: update.named_graphs.clone(),
             allow_load: self.allow_load.clone(),
-            remote: self.context.endpoints(user),
+            remote: self.context.endpoints(request),
             slot: Some(lent),
             remote_wait: self.context.limits.remote_wait,
             most_document_bytes: Some(self.context.limits.document_bytes),
