@@ -309,3 +309,19 @@ pub fn empty(status: StatusCode) -> HttpResponse {
 pub fn text(status: StatusCode, message: impl Into<String>) -> HttpResponse {
     response(status, "text/plain; charset=utf-8", AnswerBody::whole(message.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_told_that_another_accept_may_have_an_answer() {
+        let response = Failure::from(not_acceptable(Answer::Graph)).response(None);
+        assert_eq!(
+            (response.status(), response.headers().get(header::VARY)),
+            (StatusCode::NOT_ACCEPTABLE, Some(&VARIES))
+        );
+        let refused = Failure::from(Refusal::new(StatusCode::FORBIDDEN, "no")).response(None);
+        assert_eq!(refused.headers().get(header::VARY), None);
+    }
+}
