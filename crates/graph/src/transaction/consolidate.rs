@@ -29,9 +29,9 @@ impl Transaction {
 
 impl GraphDatabase {
     /// Checkpoints, then moves pages towards the begin of the files until there is no free space in
-    /// front of them; after each transaction, `moved` receives the number of pages so far. Ends with
-    /// [`GraphError::Stopped`](crate::GraphError::Stopped) if `moved` asks for it, and during a
-    /// wait if the waiter gives up.
+    /// front of them; after each transaction, `moved` receives the number of pages so far. Ends
+    /// with [`GraphError::Stopped`](crate::GraphError::Stopped) if `moved` asks for it, and during
+    /// a wait if the waiter gives up.
     ///
     /// # Errors
     /// Fails with errors of the store; pages moved so far stay moved.

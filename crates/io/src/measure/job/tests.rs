@@ -204,7 +204,7 @@ fn a_ring_lets_go_of_its_file() {
     }
     drop(file);
     // The kernel ends a ring in the background.
-    let alone = (0..500).any(|_| {
+    let alone = (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         is_alone()
     });
