@@ -12,6 +12,7 @@ mod access;
 mod batch;
 mod build;
 mod checked;
+mod count_values;
 mod distinct;
 mod extend;
 mod group;

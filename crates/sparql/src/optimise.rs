@@ -13,6 +13,7 @@
 mod access;
 mod device_time;
 mod estimate;
+mod fold;
 mod greedy;
 mod guess;
 mod lower;
@@ -23,7 +24,7 @@ mod star;
 
 use snowmelt_graph::{AnyIndex, CompareOp, TermId};
 
-use crate::algebra::{Algebra, Const, Var};
+use crate::algebra::{Algebra, Const, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Cost, GraphScope, Plan, Reads};
@@ -167,6 +168,7 @@ pub(crate) fn plan(
         compared: false,
         estimates: Estimates::default(),
         contexts: Vec::new(),
+        weights: VarSet::default(),
         limits,
     };
     let mut root = planner.root(output)?;
@@ -190,6 +192,8 @@ struct Planner<'a> {
     /// the contexts around: the variable of their row numbers, their columns, what to expect of
     /// them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
+    /// variables of columns that hold weights ([`crate::plan::Copies::Weigh`])
+    weights: VarSet,
     /// when to stop
     limits: &'a Limits,
 }

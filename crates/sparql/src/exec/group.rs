@@ -10,17 +10,20 @@ use snowmelt_graph::TermId;
 use super::rows::{Queue, columns, hash_row};
 use super::spill::Partitions;
 use super::{Boxed, Operator, Result, Run};
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, AggregateRows};
 use crate::algebra::GroupFunction;
 use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::expr::Expr;
+use crate::value::TermError;
 
 pub(super) struct Group {
     pub input: Boxed,
     pub keys: Vec<usize>,
     /// of COUNT(DISTINCT *)
     pub visible: Vec<usize>,
+    /// a row stands for as many as their product
+    pub weights: Vec<usize>,
     pub aggregates: Vec<GroupColumn>,
     /// results may be compared with stored terms
     pub stored: bool,
@@ -90,20 +93,39 @@ impl Group {
             }
         };
         assert_eq!(numbers.len(), batch.rows, "a group for each row");
+        let weights = self.weights(&batch)?;
+        let weights = weights.as_deref();
         for (aggregate, column) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
             if aggregate.counts_distinct_rows() {
                 let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
-            } else if let Some(argument) = &column.argument {
-                let args =
-                    argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
-                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &args)?;
-            } else {
-                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &[])?;
+                continue;
             }
+            let args = match &column.argument {
+                Some(argument) => {
+                    argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?
+                }
+                None => Vec::new(),
+            };
+            let rows = AggregateRows { groups: &numbers, args: &args, weights };
+            aggregate.update(&mut run.terms, &mut run.source.session, rows)?;
         }
         Ok(())
+    }
+
+    /// How many rows each row of a batch stands for; `None`: one.
+    fn weights(&self, batch: &Batch) -> Result<Option<Vec<u64>>> {
+        let Some((first, others)) = self.weights.split_first() else { return Ok(None) };
+        // where a branch or a right side has no weight, a row is itself
+        let weight = |c: &usize, row: usize| batch.cols[*c][row].0.max(1);
+        let mut all: Vec<u64> = (0..batch.rows).map(|row| weight(first, row)).collect();
+        for c in others {
+            for (row, product) in all.iter_mut().enumerate() {
+                *product = product.checked_mul(weight(c, row)).ok_or(TermError::Count)?;
+            }
+        }
+        Ok(Some(all))
     }
 
     fn finish(&mut self, groups: Groups, held: Held, run: &mut Run) -> Result<()> {

@@ -2,14 +2,14 @@
 
 use snowmelt_graph::{AnyIndex, Index};
 
-use super::{Copies, Result, Subplan, Want, flows};
+use super::{Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Expression, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
 use crate::optimise::order::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{JoinKind, Op};
+use crate::plan::{Copies, Finds, JoinKind, Op};
 
 /// Up to so many rows, merging copies costs more than it saves.
 const FEW_ROWS: f64 = 16.0;
@@ -250,7 +250,9 @@ impl<'a> Planner<'a> {
             });
         *open = wait;
         let mut built = match node {
-            Node::Pattern(p) => self.pattern_step(p, current, &live, &ready)?,
+            Node::Pattern(p) => {
+                self.pattern_step(p, current, &want.with_only(live.clone()), &ready)?
+            }
             Node::Path { .. } => self.path_step(node, current, &live)?,
             Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
             Node::Context { row, vars } => self.context(*row, vars, current, &live),
@@ -299,7 +301,7 @@ impl<'a> Planner<'a> {
         for condition in ready {
             let vars = condition.vars();
             match &mut built.node.op {
-                Op::Lookup { keep, conditions, .. }
+                Op::Lookup { finds: Finds::Rows, keep, conditions, .. }
                     if vars.iter().all(|v| built.node.vars[keep.len()..].contains(&v)) =>
                 {
                     conditions.push(condition)
@@ -351,9 +353,11 @@ fn without_certain(vars: VarSet, node: &Node) -> VarSet {
 
 /// Puts out only the live new columns of a look-up whose conditions have been evaluated inside.
 fn narrow_lookup(built: &mut Subplan, live: &VarSet) {
-    if let Op::Lookup { keep, new, emit, .. } = &mut built.node.op {
+    if let Op::Lookup { access, finds: Finds::Rows, keep, new, emit, .. } = &mut built.node.op {
+        let weight = (access.copies == Copies::Weigh).then(|| built.node.vars.pop()).flatten();
         built.node.vars.truncate(keep.len());
         emit.retain(|c| live.contains(new[*c as usize]));
         built.node.vars.extend(emit.iter().map(|c| new[*c as usize]));
+        built.node.vars.extend(weight);
     }
 }

@@ -28,7 +28,7 @@ impl<'a> Planner<'a> {
         let built = self.lower(inner, input, &want.with(&reads))?;
         let mut wanted = want.vars.clone();
         wanted.remove(var);
-        let keep = built.cols(&wanted);
+        let keep = built.kept(&wanted);
         let mut vars = built.pick(&keep);
         vars.push(var);
         let mut certain = built.certain.clone();
@@ -97,7 +97,7 @@ impl<'a> Planner<'a> {
         need: &VarSet,
         estimate: Estimate,
     ) -> Subplan {
-        let keep = built.cols(need);
+        let keep = built.kept(need);
         let vars = built.pick(&keep);
         let cost = built.node.cost + built.estimate.rows * self.costs.row * conditions.len() as f64;
         let certain = built.certain.clone();
