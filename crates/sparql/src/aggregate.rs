@@ -288,21 +288,19 @@ impl GroupStates {
                 }
                 terms.fault()
             })?,
-            GroupStates::Best { groups, max, bytes } => {
-                terms.in_parts(all, &mut |terms, part| {
-                    terms.prefetch(store, args[part.clone()].iter().copied())?;
-                    for (g, a, _) in rows.part(part) {
-                        let best = &mut groups[g];
-                        *bytes -= best.bytes();
-                        best.update(a, *max, terms);
-                        *bytes += best.bytes();
-                        if *bytes > held.bytes() {
-                            held.set(*bytes + AHEAD, "group")?;
-                        }
+            GroupStates::Best { groups, max, bytes } => terms.in_parts(all, &mut |terms, part| {
+                terms.prefetch(store, args[part.clone()].iter().copied())?;
+                for (g, a, _) in rows.part(part) {
+                    let best = &mut groups[g];
+                    *bytes -= best.bytes();
+                    best.update(a, *max, terms);
+                    *bytes += best.bytes();
+                    if *bytes > held.bytes() {
+                        held.set(*bytes + AHEAD, "group")?;
                     }
-                    terms.fault()
-                })?
-            }
+                }
+                terms.fault()
+            })?,
             GroupStates::Sample(groups) => {
                 for (g, a) in rows.groups.iter().zip(args) {
                     let sample = &mut groups[*g as usize];

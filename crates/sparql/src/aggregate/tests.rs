@@ -149,7 +149,8 @@ fn a_sum_of_prices_is_an_error_not_a_panic() {
         panic!()
     };
     let price = snowmelt_graph::decimal_like(snowmelt_graph::FIRST_REGISTERED, body);
-    sum.update(&mut terms, &mut NoStore, AggregateRows { groups: &[0], args: &[price], weights: None }).unwrap();
+    sum.update(&mut terms, &mut NoStore, AggregateRows { groups: &[0], args: &[price], weights: None })
+        .unwrap();
     assert_eq!(sum.finish(&mut terms), [TermId::UNDEF]);
 }
 

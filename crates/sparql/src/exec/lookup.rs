@@ -18,10 +18,10 @@ use snowmelt_graph::{AnyIndex, Keys, LookupWay, Matches, MergeKeys, MergeWay, Te
 
 use super::access::{Key, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
+use crate::algebra::ExistsKind;
 use crate::exec::Batch;
 use crate::exec::batch::gather;
 use crate::expr::Expr;
-use crate::algebra::ExistsKind;
 use crate::plan::{Copies, Finds};
 
 /// A chunk of fewer keys is always looked up.

@@ -120,7 +120,8 @@ fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
     match &node.op {
         Op::Scan { access } => {
             let is_counted = access.leaps() && access.new.is_empty();
-            let whole = access.bounds.is_empty() && !access.default_graph && !access.merge_graphs && !is_counted;
+            let whole =
+                access.bounds.is_empty() && !access.default_graph && !access.merge_graphs && !is_counted;
             (whole && access.key.len() < access.index.arity()).then_some((node, access))
         }
         Op::Lookup { input, .. }

@@ -56,9 +56,8 @@ fn are_apart(p: &Pattern) -> bool {
 
 /// The visit to an index by what is known, if its key is all that is known.
 fn visit(p: &Pattern, index: Index, bound: &VarSet) -> Option<Visit> {
-    let known = |column: Column| {
-        slot(p, column).is_some_and(|slot| slot.var().is_none_or(|v| bound.contains(v)))
-    };
+    let known =
+        |column: Column| slot(p, column).is_some_and(|slot| slot.var().is_none_or(|v| bound.contains(v)));
     let columns = index.columns();
     let of_key = columns.iter().take_while(|column| known(**column)).count();
     let (key, rest) = columns.split_at(of_key);
@@ -89,6 +88,7 @@ pub(super) fn folds(visit: &Visit, wanted: &VarSet, bound: &VarSet) -> bool {
     let is_prefix = visit.rest[first..].iter().all(|c| !is_wanted(open(*c)));
     let drops = places.iter().any(|c| open(*c).is_some_and(|v| !wanted.contains(v)));
     // a known graph stands behind the columns that fold
-    let reads_input = visit.rest.iter().any(|c| slot(p, *c).and_then(Slot::var).is_some_and(|v| bound.contains(v)));
+    let reads_input =
+        visit.rest.iter().any(|c| slot(p, *c).and_then(Slot::var).is_some_and(|v| bound.contains(v)));
     p.triple_term().is_none() && are_apart(p) && has_all && is_prefix && drops && !reads_input
 }

@@ -3,9 +3,9 @@
 
 use super::{Result, Subplan, Want};
 use crate::algebra::{ExistsKind, Expression, Node, Pattern, Var};
-use crate::optimise::{Estimate, Planner};
 use crate::optimise::access::{Visit, visits};
 use crate::optimise::guess::HAS_MATCH;
+use crate::optimise::{Estimate, Planner};
 use crate::plan::{Access, Copies, Finds, JoinKind, Op};
 
 /// A pattern that is looked up for the rows of a left side.
@@ -77,7 +77,8 @@ impl Planner<'_> {
     ) -> Result<std::result::Result<Subplan, Subplan>> {
         let inside = Want::new(self.reads(&right.conditions), Copies::Merge);
         let Some(visit) = self.one_visit(&left, right, &inside) else { return Ok(Err(left)) };
-        let Some((mut access, mut new)) = visit.number(&left.node.vars, &inside.vars, &self.scope, Vec::new())
+        let Some((mut access, mut new)) =
+            visit.number(&left.node.vars, &inside.vars, &self.scope, Vec::new())
         else {
             return Ok(Ok(self.unmatched(left, JoinKind::Exists(kind), &want.vars)));
         };

@@ -250,9 +250,7 @@ impl<'a> Planner<'a> {
             });
         *open = wait;
         let mut built = match node {
-            Node::Pattern(p) => {
-                self.pattern_step(p, current, &want.with_only(live.clone()), &ready)?
-            }
+            Node::Pattern(p) => self.pattern_step(p, current, &want.with_only(live.clone()), &ready)?,
             Node::Path { .. } => self.path_step(node, current, &live)?,
             Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
             Node::Context { row, vars } => self.context(*row, vars, current, &live),

@@ -5,8 +5,8 @@ use snowmelt_graph::{Column, Index};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
-use crate::optimise::fold::{folded_visit, folds};
 use crate::optimise::device_time::{self, Reach};
+use crate::optimise::fold::{folded_visit, folds};
 use crate::optimise::guess::NAMED_GRAPHS;
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
@@ -85,7 +85,14 @@ impl<'a> Planner<'a> {
     }
 
     /// Has a visit give neighbours that are equal in what is wanted as one row.
-    pub(super) fn fold(&mut self, visit: &Visit, want: &Want, bound: &VarSet, access: &mut Access, vars: &mut Vec<Var>) {
+    pub(super) fn fold(
+        &mut self,
+        visit: &Visit,
+        want: &Want,
+        bound: &VarSet,
+        access: &mut Access,
+        vars: &mut Vec<Var>,
+    ) {
         if want.copies == Copies::Count || access.merge_graphs || !folds(visit, &want.vars, bound) {
             return;
         }
