@@ -517,7 +517,8 @@ fn each_solution_has_nodes_of_its_own_however_many_threads_there_are() {
 fn limits_end_a_query() {
     let lines: String = (0..3000).map(|i| format!("<e:s{i}> <e:v> <e:o{i}> .\n")).collect();
     let f = open(&lines);
-    let endless = "SELECT (COUNT(*) AS ?c) { ?a <e:v> ?b . ?c <e:v> ?d . ?e <e:v> ?f FILTER(?b != ?d || ?d != ?f) }";
+    let endless =
+        "SELECT (COUNT(*) AS ?c) { ?a <e:v> ?b . ?c <e:v> ?d . ?e <e:v> ?f FILTER(?b != ?d || ?d != ?f) }";
     let timeout = QueryOptions { timeout: Some(Duration::from_millis(30)), ..QueryOptions::default() };
     assert!(matches!(rows(&f.engine, endless, &timeout), Err(QueryError::Timeout(_))));
     let cancelled = QueryOptions { cancel: Some(Arc::new(AtomicBool::new(true))), ..QueryOptions::default() };
