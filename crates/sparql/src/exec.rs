@@ -15,6 +15,7 @@ mod checked;
 mod count_values;
 mod distinct;
 mod extend;
+mod fold;
 mod group;
 mod hash;
 mod leaf;

@@ -203,4 +203,11 @@ impl Planner<'_> {
         self.fresh += 1;
         Var(self.fresh - 1)
     }
+
+    /// A variable for a column of weights.
+    fn fresh_weight(&mut self) -> Var {
+        let weight = self.fresh();
+        self.weights.insert(weight);
+        weight
+    }
 }

@@ -252,6 +252,13 @@ pub(crate) enum Op {
         aggregates: Vec<AggregateExpression>,
         stored: bool,
     },
+    /// `keys` of the input, then the product of `weights`: rows of a batch that are equal in the
+    /// keys become one, whose weight is the sum of theirs
+    Fold {
+        input: Box<PlanNode>,
+        keys: Vec<u16>,
+        weights: Vec<u16>,
+    },
     /// how many different values the one column of its input has, which come in order
     CountValues {
         input: Box<PlanNode>,

@@ -120,6 +120,10 @@ impl Teller<'_> {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
             }
+            Op::Fold { input, keys, .. } => {
+                let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
+                ("fold", format!("to {}", self.vars(&keys)))
+            }
             Op::CountValues { input } => ("count values", format!("of {}", self.vars(&input.vars))),
             Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
             Op::Sort { keys, limit, .. } => match limit {

@@ -8,6 +8,7 @@ use super::checked::Checked;
 use super::count_values::CountValues;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
+use super::fold::Fold;
 use super::group::{Group, GroupColumn};
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
@@ -91,6 +92,13 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             let expr = run.compile(expr, &input.vars)?;
             Box::new(Extend { input: next(), expr, keep: keep.clone(), stored: *stored })
         }
+        Op::Fold { keys, weights, .. } => Box::new(Fold {
+            input: next(),
+            keys: keys.iter().map(|c| *c as usize).collect(),
+            weights: weights.iter().map(|c| *c as usize).collect(),
+            rows_in: 0,
+            rows_out: 0,
+        }),
         Op::CountValues { .. } => Box::new(CountValues { input: next(), done: false }),
         Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,
         Op::Slice { offset, limit, per, .. } if !per.is_empty() => {

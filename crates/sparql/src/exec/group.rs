@@ -93,7 +93,7 @@ impl Group {
             }
         };
         assert_eq!(numbers.len(), batch.rows, "a group for each row");
-        let weights = self.weights(&batch)?;
+        let weights = if self.weights.is_empty() { None } else { Some(products(&batch, &self.weights)?) };
         let weights = weights.as_deref();
         for (aggregate, column) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
@@ -112,20 +112,6 @@ impl Group {
             aggregate.update(&mut run.terms, &mut run.source.session, rows)?;
         }
         Ok(())
-    }
-
-    /// How many rows each row of a batch stands for; `None`: one.
-    fn weights(&self, batch: &Batch) -> Result<Option<Vec<u64>>> {
-        let Some((first, others)) = self.weights.split_first() else { return Ok(None) };
-        // where a branch or a right side has no weight, a row is itself
-        let weight = |c: &usize, row: usize| batch.cols[*c][row].0.max(1);
-        let mut all: Vec<u64> = (0..batch.rows).map(|row| weight(first, row)).collect();
-        for c in others {
-            for (row, product) in all.iter_mut().enumerate() {
-                *product = product.checked_mul(weight(c, row)).ok_or(TermError::Count)?;
-            }
-        }
-        Ok(Some(all))
     }
 
     fn finish(&mut self, groups: Groups, held: Held, run: &mut Run) -> Result<()> {
@@ -192,6 +178,18 @@ impl Group {
         }
         self.finish(groups, held, run)
     }
+}
+
+/// How many rows each row of a batch stands for.
+pub(super) fn products(batch: &Batch, weights: &[usize]) -> Result<Vec<u64>> {
+    let mut all = vec![1u64; batch.rows];
+    for c in weights {
+        for (product, weight) in all.iter_mut().zip(&batch.cols[*c]) {
+            // where a branch or a right side has no weight, a row is itself
+            *product = product.checked_mul(weight.0.max(1)).ok_or(TermError::Count)?;
+        }
+    }
+    Ok(all)
 }
 
 impl Groups {

@@ -94,6 +94,11 @@ fn assert_columns(node: &PlanNode) {
             within(weights, input);
             gives(keys.len() + aggregates.len());
         }
+        Op::Fold { input, keys, weights } => {
+            within(keys, input);
+            within(weights, input);
+            gives(keys.len() + 1);
+        }
         Op::CountValues { input } => {
             assert_eq!(input.vars.len(), 1, "operator {id} counts values of one column");
             gives(1);
@@ -213,7 +218,7 @@ fn assert_variables(node: &PlanNode) {
             let named = new.iter().map(|(name, _)| service.names[usize::from(*name)].1);
             assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
         }
-        Op::Group { input, keys, .. } => kept(keys, input, 0),
+        Op::Group { input, keys, .. } | Op::Fold { input, keys, .. } => kept(keys, input, 0),
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),
         Op::Distinct { input, .. } | Op::Slice { input, .. } => {

@@ -273,8 +273,27 @@ impl<'a> Planner<'a> {
         // a join variable that is of no use any more leaves duplicates behind
         let lost = before.minus(&built.vars());
         let fans_out = lost.intersects(&scope.possible) && built.estimate.rows > FEW_ROWS;
-        let merges = want.copies == Copies::Merge && !is_last;
-        Ok(if merges && fans_out && !built.node.vars.is_empty() { self.distinct(built, true) } else { built })
+        let merges = fans_out && !is_last && !built.node.vars.is_empty();
+        Ok(match want.copies {
+            Copies::Merge if merges => self.distinct(built, true),
+            Copies::Weigh if merges => self.sum_weights(built),
+            _ => built,
+        })
+    }
+
+    /// Rows that are equal, weights aside, as one.
+    fn sum_weights(&mut self, built: Subplan) -> Subplan {
+        let keys = built.cols(&built.vars().minus(&built.weights));
+        let mut vars = built.pick(&keys);
+        let mut estimate = built.estimate.clone();
+        estimate.rows = estimate.combinations(&vars.iter().copied().collect()).max(estimate.rows.min(1.0));
+        let weights = built.cols(&built.weights);
+        let weight = self.fresh_weight();
+        vars.push(weight);
+        let cost = built.node.cost + built.estimate.rows * self.costs.hash_row;
+        let certain = built.certain.clone();
+        let op = Op::Fold { input: Box::new(built.node), keys, weights };
+        self.make(op, vars, estimate, certain, cost)
     }
 
     fn trim_dead(&mut self, built: Subplan, live: &VarSet) -> Subplan {

@@ -98,9 +98,7 @@ impl<'a> Planner<'a> {
         }
         access.copies = want.copies;
         if want.copies == Copies::Weigh {
-            let weight = self.fresh();
-            self.weights.insert(weight);
-            vars.push(weight);
+            vars.push(self.fresh_weight());
         }
     }
 
