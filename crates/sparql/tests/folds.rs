@@ -70,8 +70,8 @@ fn aggregates_read_no_more_than_they_must() {
     let cases = [
         ("all rows", "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", 1, 20, 10),
         ("of a predicate", "SELECT (COUNT(?o) AS ?n) { ?s <e:tag> ?o }", 1, 20, 10),
-        ("predicates", "SELECT DISTINCT ?p { ?s ?p ?o }", 6, 100, 10_000),
-        ("by predicate", "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p", 6, 100, 10_000),
+        ("predicates", "SELECT DISTINCT ?p { ?s ?p ?o }", 5, 100, 10_000),
+        ("by predicate", "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p", 5, 100, 10_000),
         ("by few objects", "SELECT ?k (COUNT(*) AS ?n) { ?s a ?k } GROUP BY ?k", KINDS, 100, 10_000),
         ("few objects", "SELECT DISTINCT ?k { ?s a ?k }", KINDS, 100, 10_000),
         ("subjects", "SELECT (COUNT(DISTINCT ?s) AS ?n) { ?s ?p ?o }", 1, 20, QUADS),
@@ -135,12 +135,12 @@ fn weights_are_the_number_of_rows() {
         ];
         for (pattern, by, term) in patterns {
             let folded = format!(
-                "SELECT (SUM(?n) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?n) (SUM({term}) AS ?x) \
+                "SELECT (SUM(?count) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?count) (SUM({term}) AS ?x) \
                  {{ {pattern} }} GROUP BY {by} }}"
             );
             // GROUP_CONCAT takes its rows one by one
             let apart = format!(
-                "SELECT (SUM(?n) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?n) (SUM({term}) AS ?x) \
+                "SELECT (SUM(?count) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?count) (SUM({term}) AS ?x) \
                  (GROUP_CONCAT(\"\") AS ?c) {{ {pattern} }} GROUP BY {by} }}"
             );
             assert_eq!(value(&engine, &folded), value(&engine, &apart), "{graphs:?}: {pattern}");
