@@ -96,6 +96,10 @@ impl Group {
                 let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
             } else if let Some(argument) = &column.argument {
+                let (terms, session) = (&mut run.terms, &mut run.source.session);
+                if aggregate.update_texts(terms, session, &numbers, argument, &batch.cols)? {
+                    continue;
+                }
                 let args =
                     argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
                 aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &args)?;

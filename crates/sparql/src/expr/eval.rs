@@ -4,9 +4,10 @@ mod apply;
 mod literal;
 mod logic;
 mod members;
+mod texts;
 mod triple;
 
-use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean};
+use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean, from_integer};
 
 use super::column::Col;
 use super::kernel::{self, FALSE, Order, Slow, TRUE};
@@ -84,6 +85,8 @@ impl ExprNode {
                     None => None,
                 })?
             }
+            ExprNode::Texts(part) => ev.of_texts(part, selected)?,
+            ExprNode::Key(a) => ev.of_one(a, selected, Eval::join_key)?,
             ExprNode::NamedBlank(site, a) => {
                 ev.of_one(a, selected, |ev, a, rows| ev.named_blank(*site, a, rows, selected))?
             }
@@ -171,6 +174,12 @@ impl<'b> Eval<'_, 'b> {
         })
     }
 
+    /// Keys of a join; an error for values that have none.
+    fn join_key(&mut self, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
+        let has_key = |id: TermId| if id.is_undef() { Ok(id) } else { Err(Slow) };
+        self.map(a, rows, has_key, |terms, id| from_integer(value::join_key(&terms.value(id)?)?))
+    }
+
     fn is_a(&mut self, what: IsA, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
         self.map(a, rows, |id| is_a_by_kind(what, id), |terms, id| is_a(what, &terms.value(id)?))
     }
@@ -244,7 +253,7 @@ fn is_a_by_kind(what: IsA, id: TermId) -> std::result::Result<TermId, Slow> {
     }))
 }
 
-fn is_a(what: IsA, v: &Value<'_>) -> Option<TermId> {
+pub(super) fn is_a(what: IsA, v: &Value<'_>) -> Option<TermId> {
     Some(from_boolean(match what {
         IsA::Iri => matches!(v, Value::Iri(_)),
         IsA::Blank => matches!(v, Value::Blank(_)),
