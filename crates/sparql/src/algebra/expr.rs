@@ -199,7 +199,8 @@ impl ExpressionText<'_> {
 impl fmt::Display for ExpressionText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Expression as E;
-        let name = |v: &Var| &self.names[v.0 as usize];
+        // the planner's own variables have no names
+        let name = |v: &Var| self.names.get(v.0 as usize).map_or("#", String::as_str);
         match self.expression {
             E::Var(v) => write!(f, "?{}", name(v)),
             E::Bound(v) => write!(f, "BOUND(?{})", name(v)),

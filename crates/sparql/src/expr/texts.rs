@@ -12,6 +12,7 @@
 //! expression.
 
 mod node;
+mod searched;
 #[cfg(test)]
 mod tests;
 

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem::Finder;
 use snowmelt_graph::{TermId, TermRef, from_boolean};
 
+use super::searched::{Case, Folded, Searched};
 use crate::expr::eval::is_a;
 use crate::expr::kernel::{self, Order, TRUE};
 use crate::expr::members::Members;
@@ -68,6 +68,8 @@ pub(super) enum TextNode<'e> {
     TextOfTerm,
     Str(Box<Self>),
     Contains(Box<Self>, Searched),
+    /// in lower or upper case
+    ContainsFolded(Box<Self>, Folded),
     Call(Func, Vec<Self>),
     Static(Option<&'e TextPattern>, Vec<Self>),
     Equal(Box<[Self; 2]>),
@@ -84,14 +86,37 @@ pub(super) enum TextNode<'e> {
     Key(Box<Self>),
 }
 
-/// A plain string that texts are searched for.
-pub(super) struct Searched {
-    finder: Finder<'static>,
-}
-
 impl<'e> TextNode<'e> {
     /// Of a node that was marked; its constants have been read.
     pub fn new(node: &'e ExprNode, terms: &Terms) -> Self {
+        let made = Self::of(node, terms);
+        // what is the same for all terms is worked out once
+        if matches!(made, Self::Const(_)) || !made.is_constant() {
+            return made;
+        }
+        Self::Const(made.value(TermRef::Iri(""), terms).map(Value::into_owned))
+    }
+
+    /// Whether its parts are constants.
+    fn is_constant(&self) -> bool {
+        let all = |list: &[Self]| list.iter().all(|part| matches!(part, Self::Const(_)));
+        let one = |part: &Self| matches!(part, Self::Const(_));
+        match self {
+            Self::Call(_, list) | Self::Static(_, list) | Self::Or(list) => all(list),
+            Self::Equal(pair) | Self::Compare(_, pair) | Self::Arithmetic(_, pair) => all(&**pair),
+            Self::ContainsFolded(a, _)
+            | Self::Str(a)
+            | Self::Contains(a, _)
+            | Self::Plus(a)
+            | Self::Minus(a)
+            | Self::Not(a) => one(a),
+            Self::IsA(_, a) | Self::Cast(_, a) | Self::InSet(a, _) | Self::Key(a) => one(a),
+            Self::In(a, list) => one(a) && all(list),
+            Self::Term | Self::TextOfTerm | Self::Const(_) => false,
+        }
+    }
+
+    fn of(node: &'e ExprNode, terms: &Terms) -> Self {
         let one = |node: &'e ExprNode| Box::new(Self::new(node, terms));
         let two = |a: &'e ExprNode, b: &'e ExprNode| Box::new([Self::new(a, terms), Self::new(b, terms)]);
         let all = |list: &'e [ExprNode]| list.iter().map(|node| Self::new(node, terms)).collect();
@@ -121,14 +146,21 @@ impl<'e> TextNode<'e> {
 
     /// CONTAINS: of a constant plain string with a searcher that is made once.
     fn contains(text: &'e ExprNode, part: &'e ExprNode, terms: &Terms) -> Self {
-        let (text, part) = (Self::new(text, terms), Self::new(part, terms));
-        match part {
-            Self::Const(Some(Value::String(part))) => {
-                let finder = Finder::new(part.as_bytes()).into_owned();
-                Self::Contains(Box::new(text), Searched { finder })
-            }
-            part => Self::Call(Func::Contains, vec![text, part]),
+        let part = match Self::new(part, terms) {
+            Self::Const(Some(Value::String(part))) => part,
+            part => return Self::Call(Func::Contains, vec![Self::new(text, terms), part]),
+        };
+        let case = match text {
+            ExprNode::Call(Func::LCase, _) => Some(Case::Lower),
+            ExprNode::Call(Func::UCase, _) => Some(Case::Upper),
+            _ => None,
+        };
+        if let (Some(case), ExprNode::Call(_, args)) = (case, text)
+            && let Some(folded) = Folded::new(&part, case)
+        {
+            return Self::ContainsFolded(Box::new(Self::new(&args[0], terms)), folded);
         }
+        Self::Contains(Box::new(Self::new(text, terms)), Searched::new(&part))
     }
 
     /// The value for a term; None for the error.
@@ -145,6 +177,10 @@ impl<'e> TextNode<'e> {
             Self::Key(a) => Value::Integer(value::join_key(&of(a)?)?.into()),
             Self::Contains(text, searched) => match of(text)? {
                 Value::String(text) | Value::LangString(text, _) => Value::Boolean(searched.is_in(&text)),
+                _ => return None,
+            },
+            Self::ContainsFolded(text, folded) => match of(text)? {
+                Value::String(text) | Value::LangString(text, _) => Value::Boolean(folded.is_in(&text)),
                 _ => return None,
             },
             Self::Call(func, args) => call(args, term, terms, |args| functions::call(*func, args, terms))?,
@@ -183,12 +219,6 @@ impl<'e> TextNode<'e> {
             }),
             other => value::effective_boolean(&other.value(term, terms)?),
         }
-    }
-}
-
-impl Searched {
-    fn is_in(&self, text: &str) -> bool {
-        self.finder.find(text.as_bytes()).is_some()
     }
 }
 
