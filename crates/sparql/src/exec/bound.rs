@@ -6,6 +6,9 @@
 
 use std::cmp::Ordering;
 
+use super::{Result, Run};
+use crate::exec::Batch;
+use crate::expr::Expr;
 use crate::value::{Value, key_order};
 
 /// The worst key among the best rows so far.
@@ -34,6 +37,25 @@ impl KeyBound {
     /// Whether a row with this key, which comes later, is of no use.
     pub fn excludes(&self, key: &[u8]) -> bool {
         key >= self.key.as_slice()
+    }
+
+    /// The rows that may be of use, as far as the texts of their first parts tell.
+    pub fn without_worse(&self, mut batch: Batch, first: &Expr, run: &mut Run) -> Result<Batch> {
+        let Some(texts) = first.as_texts() else { return Ok(batch) };
+        let mut is_worse = vec![false; batch.rows];
+        let mut any = false;
+        texts.of_each(&mut run.terms, &mut run.source.session, &batch.cols, &mut |_, rows, value| {
+            if self.excludes_first(value.as_ref()) {
+                any = true;
+                rows.iter().for_each(|(_, row)| is_worse[*row as usize] = true);
+            }
+            Ok(())
+        })?;
+        if any {
+            let better: Vec<u32> = (0..batch.rows as u32).filter(|row| !is_worse[*row as usize]).collect();
+            batch.retain(&better);
+        }
+        Ok(batch)
     }
 
     /// Whether a row is of no use whose first part is that of a value, which comes later.

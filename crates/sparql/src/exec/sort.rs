@@ -353,7 +353,10 @@ impl Merge {
 impl Sort {
     /// Adds a batch with its keys: in parts, where the texts are long.
     fn add(&self, gather: &mut Gather<'_>, batch: Batch, run: &mut Run) -> Result<()> {
-        let batch = self.without_worse(gather, batch, run)?;
+        let batch = match (&gather.bound, self.keys.first()) {
+            (Some(bound), Some((first, _))) => bound.without_worse(batch, first, run)?,
+            _ => batch,
+        };
         let mut cols = Vec::with_capacity(self.keys.len());
         for (expr, _) in &self.keys {
             cols.push(expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?);
@@ -383,26 +386,6 @@ impl Sort {
             append(&mut rows.batch, batch.gather(&all, &taken));
             gather.settle()
         })
-    }
-
-    /// The rows that may be among those wanted, as far as the text of their first key tells.
-    fn without_worse(&self, gather: &Gather<'_>, mut batch: Batch, run: &mut Run) -> Result<Batch> {
-        let (Some(bound), Some((first, _))) = (&gather.bound, self.keys.first()) else { return Ok(batch) };
-        let Some(texts) = first.as_texts() else { return Ok(batch) };
-        let mut is_worse = vec![false; batch.rows];
-        let mut any = false;
-        texts.of_each(&mut run.terms, &mut run.source.session, &batch.cols, &mut |_, rows, value| {
-            if bound.excludes_first(value.as_ref()) {
-                any = true;
-                rows.iter().for_each(|(_, row)| is_worse[*row as usize] = true);
-            }
-            Ok(())
-        })?;
-        if any {
-            let better: Vec<u32> = (0..batch.rows as u32).filter(|row| !is_worse[*row as usize]).collect();
-            batch.retain(&better);
-        }
-        Ok(batch)
     }
 
     fn sort_all(&mut self, run: &mut Run) -> Result<SortStage> {

@@ -33,10 +33,7 @@ impl ExprNode {
         Ok(match self {
             ExprNode::Const(id) => Col::One(*id),
             ExprNode::Slot(slot) => ev.slot(*slot, selected),
-            ExprNode::Bound(slot) => {
-                let col = ev.slot(*slot, selected);
-                ev.map(&col, rows, |id| Ok(from_boolean(!id.is_undef())), |_, _| None)?
-            }
+            ExprNode::Bound(slot) => ev.is_bound(*slot, selected, rows)?,
             ExprNode::And(parts) => ev.connective(parts, selected, FALSE, kernel::and)?,
             ExprNode::Or(parts) => ev.connective(parts, selected, TRUE, kernel::or)?,
             ExprNode::Not(a) => {
@@ -123,6 +120,11 @@ impl<'b> Eval<'_, 'b> {
             (Some(ids), None) => Col::Ref(&ids[..self.rows]),
             (Some(ids), Some(rows)) => Col::Own(rows.iter().map(|row| ids[*row as usize]).collect()),
         }
+    }
+
+    fn is_bound(&mut self, slot: usize, selected: Option<&[u32]>, rows: usize) -> Result<Col<'b>> {
+        let col = self.slot(slot, selected);
+        self.map(&col, rows, |id| Ok(from_boolean(!id.is_undef())), |_, _| None)
     }
 
     fn call_built_in(&mut self, func: Func, args: &[Col<'_>], rows: usize) -> Result<Col<'b>> {

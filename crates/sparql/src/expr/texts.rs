@@ -28,7 +28,7 @@ const LEAST_TERMS: usize = 8;
 
 /// The dependence of an expression on its variables.
 #[derive(Clone, Copy)]
-enum Reads {
+enum DependsOn {
     /// it can only be evaluated as a whole column
     Columns,
     /// on constants alone
@@ -37,7 +37,7 @@ enum Reads {
     Terms { slot: usize, text: bool },
 }
 
-impl Reads {
+impl DependsOn {
     /// Of an operation on two.
     fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -60,8 +60,8 @@ impl Reads {
 
 /// Marks the largest parts of an expression that depend on the texts of one variable.
 pub(super) fn mark(mut root: ExprNode) -> ExprNode {
-    let reads = mark_parts(&mut root);
-    mark_one(&mut root, reads);
+    let depends = mark_parts(&mut root);
+    mark_one(&mut root, depends);
     root
 }
 
@@ -73,8 +73,8 @@ pub(crate) struct TextPart {
     constants: Vec<TermId>,
 }
 
-fn mark_one(node: &mut ExprNode, reads: Reads) {
-    if let Reads::Terms { slot, text: true } = reads {
+fn mark_one(node: &mut ExprNode, reads: DependsOn) {
+    if let DependsOn::Terms { slot, text: true } = reads {
         let mut inner = std::mem::replace(node, ExprNode::Const(TermId::UNDEF));
         let mut constants = Vec::new();
         collect_constants(&mut inner, &mut constants);
@@ -90,28 +90,28 @@ fn collect_constants(node: &mut ExprNode, out: &mut Vec<TermId>) {
 }
 
 /// Marks parts below a node, unless it can be marked itself.
-fn mark_parts(node: &mut ExprNode) -> Reads {
+fn mark_parts(node: &mut ExprNode) -> DependsOn {
     match node {
-        ExprNode::Const(_) => return Reads::Nothing,
-        ExprNode::Slot(slot) => return Reads::Terms { slot: *slot, text: false },
+        ExprNode::Const(_) => return DependsOn::Nothing,
+        ExprNode::Slot(slot) => return DependsOn::Terms { slot: *slot, text: false },
         _ => {}
     }
     let (is_of_values, takes_text) = (node::is_of_values(node), node::takes_text(node));
     let mut parts = parts(node);
-    let each: Vec<Reads> = parts.iter_mut().map(|part| mark_parts(part)).collect();
-    let all = each.iter().copied().fold(Reads::Nothing, Reads::and);
+    let each: Vec<DependsOn> = parts.iter_mut().map(|part| mark_parts(part)).collect();
+    let all = each.iter().copied().fold(DependsOn::Nothing, DependsOn::and);
     let all = if takes_text { all.of_texts() } else { all };
-    let some_text = each.iter().any(|reads| matches!(reads, Reads::Terms { text: true, .. }));
+    let some_text = each.iter().any(|reads| matches!(reads, DependsOn::Terms { text: true, .. }));
     match all {
-        Reads::Nothing | Reads::Terms { text: true, .. } if is_of_values => return all,
+        DependsOn::Nothing | DependsOn::Terms { text: true, .. } if is_of_values => return all,
         // all of it by the ids
-        Reads::Terms { text: false, .. } if is_of_values && !some_text => return all,
+        DependsOn::Terms { text: false, .. } if is_of_values && !some_text => return all,
         _ => {}
     }
     for (part, reads) in parts.into_iter().zip(each) {
         mark_one(part, reads);
     }
-    Reads::Columns
+    DependsOn::Columns
 }
 
 fn parts(node: &mut ExprNode) -> Vec<&mut ExprNode> {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use snowmelt_graph::{TermId, TermRef, from_boolean};
 
-use super::searched::{Case, Folded, Searched};
+use super::searched::{Folded, LetterCase, Searched};
 use crate::expr::eval::is_a;
 use crate::expr::kernel::{self, Order, TRUE};
 use crate::expr::members::Members;
@@ -151,8 +151,8 @@ impl<'e> TextNode<'e> {
             part => return Self::Call(Func::Contains, vec![Self::new(text, terms), part]),
         };
         let case = match text {
-            ExprNode::Call(Func::LCase, _) => Some(Case::Lower),
-            ExprNode::Call(Func::UCase, _) => Some(Case::Upper),
+            ExprNode::Call(Func::LCase, _) => Some(LetterCase::Lower),
+            ExprNode::Call(Func::UCase, _) => Some(LetterCase::Upper),
             _ => None,
         };
         if let (Some(case), ExprNode::Call(_, args)) = (case, text)

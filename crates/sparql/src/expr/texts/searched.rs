@@ -19,12 +19,12 @@ impl Searched {
 
 /// Cases of letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Case {
+pub(super) enum LetterCase {
     Lower,
     Upper,
 }
 
-impl Case {
+impl LetterCase {
     pub fn of(self, text: &str) -> String {
         match self {
             Self::Lower => text.to_lowercase(),
@@ -37,7 +37,7 @@ impl Case {
 /// that.
 pub(super) struct Folded {
     part: Box<[u8]>,
-    case: Case,
+    case: LetterCase,
     /// place of a byte that few texts have
     rare: usize,
     searched: Searched,
@@ -45,7 +45,7 @@ pub(super) struct Folded {
 
 impl Folded {
     /// None for a string of another case, or of more than ASCII.
-    pub fn new(part: &str, case: Case) -> Option<Self> {
+    pub fn new(part: &str, case: LetterCase) -> Option<Self> {
         if part.is_empty() || !part.is_ascii() || case.of(part) != part {
             return None;
         }
@@ -83,7 +83,7 @@ mod tests {
         let parts = ["a", "abc", "quick", "k", "i", "ss", "aab", "ABC", "SS", "K", " ", "zz"];
         let mut made = 0;
         for part in parts {
-            for case in [Case::Lower, Case::Upper] {
+            for case in [LetterCase::Lower, LetterCase::Upper] {
                 let Some(folded) = Folded::new(part, case) else { continue };
                 made += 1;
                 for text in texts {
@@ -96,6 +96,8 @@ mod tests {
             }
         }
         assert!(made >= parts.len(), "each part is of one case at least");
-        assert!(Folded::new("Abc", Case::Lower).is_none() && Folded::new("é", Case::Lower).is_none());
+        assert!(
+            Folded::new("Abc", LetterCase::Lower).is_none() && Folded::new("é", LetterCase::Lower).is_none()
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::value::{LocalTerms, TermBounds, TermError, TermStore, Terms};
 
 /// Strings by number, some of them with a language.
 #[derive(Default)]
-struct Stored {
+struct CountingStore {
     texts: Vec<(String, Option<&'static str>)>,
     /// terms read
     read: usize,
@@ -21,7 +21,7 @@ struct Stored {
     resolved: usize,
 }
 
-impl Stored {
+impl CountingStore {
     /// Texts with their numbers, each `bytes` long.
     fn numbered(count: usize, bytes: usize) -> Self {
         let text = |n: usize| format!("{n:05} {}", "x".repeat(bytes));
@@ -42,7 +42,7 @@ impl Stored {
     }
 }
 
-impl TermStore for Stored {
+impl TermStore for CountingStore {
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError> {
         self.resolved += terms.len();
         Ok(terms.iter().map(TermId::inline).collect())
@@ -96,7 +96,7 @@ fn str_of_x() -> Expression {
 fn compiled(expression: &Expression, terms: &mut Terms) -> Expr {
     let (patterns, functions) = (&mut Patterns::default(), CustomFunctions::default());
     let slot = |v: Var| Some(v.0 as usize);
-    compile(expression, &slot, &[], terms, &mut Stored::default(), patterns, &functions).unwrap()
+    compile(expression, &slot, &[], terms, &mut CountingStore::default(), patterns, &functions).unwrap()
 }
 
 fn contains(text: Expression, part: &str) -> Expression {
@@ -112,7 +112,7 @@ fn a_text_is_read_once_for_all_rows_and_not_kept() {
         call(Function::Regex, vec![X, Expression::literal("7 X"), Expression::literal("i")]),
         Expression::Or(vec![contains(X, "7 x"), contains(str_of_x(), "7 x")]),
     ] {
-        let mut store = Stored::numbered(50, 100);
+        let mut store = CountingStore::numbered(50, 100);
         let mut terms = terms(usize::MAX);
         let expr = compiled(&condition, &mut terms);
         let cols = [store.column(1000)];
@@ -128,7 +128,7 @@ fn a_text_is_read_once_for_all_rows_and_not_kept() {
 fn a_condition_on_another_variable_goes_another_way() {
     let y = Expression::Var(Var(1));
     let of_both = call(Function::Contains, vec![X, call(Function::Str, vec![y])]);
-    let mut store = Stored::numbered(50, 100);
+    let mut store = CountingStore::numbered(50, 100);
     let mut terms = terms(usize::MAX);
     let expr = compiled(&of_both, &mut terms);
     let cols = [store.column(1000), store.column(1000)];
@@ -138,7 +138,7 @@ fn a_condition_on_another_variable_goes_another_way() {
 
 #[test]
 fn plain_strings_equal_others_by_their_ids() {
-    let mut store = Stored::numbered(50, 100);
+    let mut store = CountingStore::numbered(50, 100);
     let mut terms = terms(usize::MAX);
     let pair = [str_of_x(), Expression::literal("not there")];
     let equal = Expression::Binary(crate::algebra::BinaryOperator::Equal, Box::new(pair));
@@ -150,7 +150,7 @@ fn plain_strings_equal_others_by_their_ids() {
 
 #[test]
 fn a_list_is_searched_without_looking_its_texts_up() {
-    let mut store = Stored::numbered(500, 100);
+    let mut store = CountingStore::numbered(500, 100);
     let mut terms = terms(usize::MAX);
     let list = (0..200).map(|n| Expression::literal(store.texts[2 * n].0.as_str())).collect();
     let expr = compiled(&Expression::In(Box::new(str_of_x()), list), &mut terms);
@@ -163,7 +163,7 @@ fn a_list_is_searched_without_looking_its_texts_up() {
 
 #[test]
 fn results_without_room_are_made_in_parts() {
-    let mut store = Stored::numbered(400, 1000);
+    let mut store = CountingStore::numbered(400, 1000);
     let mut terms = terms(64 << 10);
     let expr = compiled(&call(Function::UCase, vec![str_of_x()]), &mut terms);
     let cols = [store.column(400)];
@@ -181,7 +181,7 @@ fn results_without_room_are_made_in_parts() {
 fn the_best_text_alone_is_kept() {
     for (function, expected) in [(GroupFunction::Min, "00000"), (GroupFunction::Max, "00999")] {
         for expression in [str_of_x(), X] {
-            let mut store = Stored::numbered(1000, 1000);
+            let mut store = CountingStore::numbered(1000, 1000);
             // far less than the texts
             let mut terms = terms(64 << 10);
             let expr = compiled(&expression, &mut terms);
@@ -203,7 +203,7 @@ fn the_best_text_alone_is_kept() {
 
 #[test]
 fn an_error_of_one_text_is_the_groups() {
-    let mut store = Stored::numbered(100, 10);
+    let mut store = CountingStore::numbered(100, 10);
     let mut terms = terms(usize::MAX);
     // of a text with a language only
     let expr = compiled(&call(Function::StrLang, vec![X, Expression::literal("de")]), &mut terms);
@@ -226,7 +226,7 @@ fn reading_ends_when_the_query_has_to() {
     let limits = Limits { cancel: Some(cancel.clone()), ..Limits::default() };
     let mut terms = terms(usize::MAX).guarded(TermBounds::for_test(limits));
     let expr = compiled(&contains(X, "no"), &mut terms);
-    let mut store = Stored::numbered(1000, 100_000);
+    let mut store = CountingStore::numbered(1000, 100_000);
     cancel.store(true, Ordering::Relaxed);
     let cols = [store.column(1000)];
     let ended = expr.filter(&mut terms, &mut store, &cols, 1000);

@@ -10,7 +10,7 @@ use crate::optimise::{Estimate, Planner, device_time};
 use crate::plan::Cost;
 
 /// Conditions that wait, with the steps of the join after which they are asked.
-pub(super) type Waiting = Vec<(usize, Expression)>;
+pub(super) type WaitingConditions = Vec<(usize, Expression)>;
 
 impl<'a> Planner<'a> {
     /// The cost of the texts that a condition needs, for such rows.
@@ -27,8 +27,8 @@ impl<'a> Planner<'a> {
         order: &[usize],
         open: &mut Vec<Expression>,
         input: Option<&Subplan>,
-    ) -> Result<Waiting> {
-        let mut waiting = Waiting::new();
+    ) -> Result<WaitingConditions> {
+        let mut waiting = WaitingConditions::new();
         if order.len() < 2 || open.iter().all(|c| c.text_vars().is_empty()) {
             return Ok(waiting);
         }
