@@ -1,8 +1,7 @@
 //! Operators that take their whole input: GROUP BY, ORDER BY, OFFSET and LIMIT, DISTINCT.
 
 use super::{Copies, Result, Subplan, Want};
-use crate::algebra::join_key::{self, Keyed};
-use crate::algebra::{AggregateExpression, Expression, GroupFunction, Node, SortKey, Var, VarSet};
+use crate::algebra::{AggregateExpression, GroupFunction, Node, SortKey, Var, VarSet};
 use crate::optimise::Planner;
 use crate::plan::Op;
 
@@ -137,24 +136,6 @@ impl<'a> Planner<'a> {
         };
         let built = self.make(op, vars, estimate, certain, cost);
         Ok(self.trim(built, need))
-    }
-
-    /// Numbers that aggregates take from texts become columns below the group: there several threads
-    /// may work them out.
-    fn texts_below(&mut self, built: Subplan, aggregates: &mut [AggregateExpression]) -> Subplan {
-        let is_number = |e: &Expression| {
-            join_key::kind(e, &|_| None) == Some(Keyed::Integer)
-                && join_key::gives_the_same(e)
-                && !e.text_vars().is_empty()
-        };
-        let arguments = aggregates.iter_mut().filter_map(|a| a.argument.as_mut());
-        let mut built = built;
-        for argument in arguments.filter(|argument| is_number(argument)) {
-            let var = self.fresh();
-            let expr = std::mem::replace(argument, Expression::Var(var));
-            built = self.computed(built, var, expr);
-        }
-        built
     }
 
     /// Without copies; `optional`: only there to make later work less.

@@ -5,7 +5,8 @@
 //! texts waits for those joins, and is asked before the others.
 
 use super::{Result, Subplan};
-use crate::algebra::{Expression, Node, VarSet};
+use crate::algebra::join_key::{self, Keyed};
+use crate::algebra::{AggregateExpression, Expression, Node, VarSet};
 use crate::optimise::{Estimate, Planner, device_time};
 use crate::plan::Cost;
 
@@ -17,6 +18,24 @@ impl<'a> Planner<'a> {
     pub(super) fn text_cost(&self, condition: &Expression, of: &Estimate) -> Cost {
         let texts: f64 = condition.text_vars().iter().map(|v| of.distinct(v)).sum();
         Cost { cpu: texts * self.costs.text, io: device_time::texts(&self.costs.reads, texts) }
+    }
+
+    /// Numbers that aggregates take from texts become columns below the group: there several threads
+    /// may work them out.
+    pub(super) fn texts_below(&mut self, built: Subplan, aggregates: &mut [AggregateExpression]) -> Subplan {
+        let is_number = |e: &Expression| {
+            join_key::kind(e, &|_| None) == Some(Keyed::Integer)
+                && join_key::gives_the_same(e)
+                && !e.text_vars().is_empty()
+        };
+        let arguments = aggregates.iter_mut().filter_map(|a| a.argument.as_mut());
+        let mut built = built;
+        for argument in arguments.filter(|argument| is_number(argument)) {
+            let var = self.fresh();
+            let expr = std::mem::replace(argument, Expression::Var(var));
+            built = self.computed(built, var, expr);
+        }
+        built
     }
 
     /// Takes those conditions out that are better asked after a later step of a join than the first
