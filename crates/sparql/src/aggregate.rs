@@ -11,6 +11,7 @@
 
 mod best;
 mod sum;
+mod texts;
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{TermId, TermKind, TermRef};
@@ -232,7 +233,7 @@ impl Aggregate {
             GroupStates::Average { groups, .. } => {
                 groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()
             }
-            GroupStates::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
+            GroupStates::Best { groups, .. } => groups.into_iter().map(|best| best.finish(terms)).collect(),
             GroupStates::Sample(ids) => ids,
             // each text is given away before the next one is kept
             GroupStates::Concat { groups, .. } => groups

@@ -10,6 +10,7 @@
 
 mod access;
 mod batch;
+mod bound;
 mod build;
 mod checked;
 mod count_values;

@@ -90,6 +90,8 @@ pub(crate) struct Costs {
     pub scan_row: f64,
     /// a row put into or looked up in a hash table
     pub hash_row: f64,
+    /// a text of the dictionary, read in its order, and a function of it
+    pub text: f64,
     /// an operator's start
     pub operator: f64,
     /// index rows on a page
@@ -113,6 +115,7 @@ impl Default for Costs {
             row: 0.01,
             scan_row: 0.003,
             hash_row: 0.03,
+            text: 0.3,
             operator: 0.5,
             rows_per_page: 700.0,
             block: 0.12,

@@ -259,7 +259,7 @@ impl<R: Read> Read for Counted<R> {
 
 /// The decompressed text of an input, and its first bytes, already removed from it.
 fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Result<(Text<'a>, Vec<u8>)> {
-    let mut head = Vec::new();
+    let mut head = Vec::with_capacity(SNIFF_BYTES as usize);
     read.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
     let gzip = head.starts_with(&GZIP);
     let zstd = head.starts_with(&ZSTD);
@@ -274,7 +274,7 @@ fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Resul
         decoder.window_log_max(window_log)?;
         Box::new(decoder)
     };
-    let mut head = Vec::new();
+    let mut head = Vec::with_capacity(SNIFF_BYTES as usize);
     text.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
     Ok((text, head))
 }

@@ -102,6 +102,12 @@ impl Group {
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
                 continue;
             }
+            if let Some(argument) = &column.argument {
+                let (terms, session) = (&mut run.terms, &mut run.source.session);
+                if aggregate.update_texts(terms, session, &numbers, argument, &batch.cols)? {
+                    continue;
+                }
+            }
             let args = match &column.argument {
                 Some(argument) => {
                     argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?

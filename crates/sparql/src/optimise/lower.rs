@@ -9,6 +9,7 @@
 //! | file | operators |
 //! |---|---|
 //! | `join` | patterns and what is joined with them, in the order of [`super::order`] |
+//! | `keyed` | joins on computed keys |
 //! | `leaf` | one step of a join: a pattern, a path, the names of graphs |
 //! | `hash` | hash joins, MINUS, UNION |
 //! | `found` | OPTIONAL, EXISTS and MINUS of a pattern, by look-ups |
@@ -16,6 +17,7 @@
 //! | `service` | endpoints elsewhere |
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
+//! | `texts` | the price of texts, and the step of a join that pays it |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
 
 mod block;
@@ -23,10 +25,12 @@ mod correlated;
 mod found;
 mod hash;
 mod join;
+mod keyed;
 mod leaf;
 mod nested;
 mod row;
 mod service;
+mod texts;
 
 use super::estimate::joined;
 use super::guess::bounded;

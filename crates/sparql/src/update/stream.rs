@@ -6,7 +6,7 @@
 //! 2. Then the operations run in their order, in one transaction.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{Cursor, Read};
 
 use snowmelt_database::{Charge, TempSpace};
 use snowmelt_graph::{ChangePhase, ChangeWatch, Changed, GraphError, Staged, Transaction};
@@ -42,8 +42,8 @@ impl QueryEngine {
         longest: usize,
         options: &UpdateOptions,
     ) -> Result<Updated, QueryError> {
-        let mut head = Vec::new();
         let most = self.whole_bytes();
+        let mut head = Vec::with_capacity(most + 1);
         source.by_ref().take(most as u64 + 1).read_to_end(&mut head).map_err(QueryError::Read)?;
         if head.len() <= most {
             let text = text_of(&head, &ParseOptions::default());
@@ -57,7 +57,7 @@ impl QueryEngine {
         let limits = Limits::from_now(options.timeout, options.cancel.clone());
         options.progress.enter(ChangePhase::Parsing);
         let mut line = OperationLine::new(self, options, &limits);
-        line.read(&mut head.chain(source), longest)?;
+        line.read(&mut Cursor::new(head).chain(source), longest)?;
         let mut txn = self.begin(options, &limits)?;
         let mut begun = Begun::new(options);
         let changed = line.run(&mut txn, &mut begun)?;
@@ -131,7 +131,7 @@ impl<'a> OperationLine<'a> {
         let limits = self.engine.stream_limits(longest);
         let options = ParseOptions { base: self.options.base.as_deref(), limits, ..ParseOptions::default() };
         let read = with_room(stream_stack_bytes(&limits), || {
-            read_update(source, &options, BATCH_QUADS, |operation| self.add(operation))
+            read_update(source, &options, self.batch_quads(), |operation| self.add(operation))
         });
         self.memory.set(self.kept_bytes as u64).map_err(GraphError::from)?;
         read.map_err(|error| match error {
@@ -139,6 +139,13 @@ impl<'a> OperationLine<'a> {
             StreamError::Read(error) => QueryError::Read(error),
             StreamError::Sink(error) => error,
         })
+    }
+
+    /// Quads of a batch, whose trees are not counted: fewer where memory is short.
+    fn batch_quads(&self) -> usize {
+        const BYTES_EACH: usize = 16 << 10;
+        let free = self.engine.graph().database().memory().free() as usize;
+        (free / BYTES_EACH).clamp(256, BATCH_QUADS)
     }
 
     fn add(&mut self, operation: UpdateOperation) -> Result<(), QueryError> {

@@ -100,19 +100,21 @@ impl<'a> Planner<'a> {
             aggregates.iter().filter(|a| need.contains(a.0)).collect();
         let mut reads: VarSet = keys.iter().copied().collect();
         let certain = inner.scope().certain;
-        let computed: Vec<AggregateExpression> = used.iter().map(|a| without_doubt(&a.1, &certain)).collect();
-        for a in &computed {
+        let mut aggregated: Vec<AggregateExpression> =
+            used.iter().map(|a| without_doubt(&a.1, &certain)).collect();
+        for a in &aggregated {
             match &a.argument {
                 Some(argument) => reads = reads.union(&argument.vars()),
                 None if a.is_distinct => reads = reads.union(visible),
                 None => {}
             }
         }
-        let copies = computed.iter().map(demand).max().unwrap_or(Copies::Merge);
+        let copies = aggregated.iter().map(demand).max().unwrap_or(Copies::Merge);
         let before = std::mem::replace(&mut self.compared, true);
         let built = self.lower(inner, None, &Want::new(reads, copies));
         self.compared = before;
         let built = built?;
+        let built = self.texts_below(built, &mut aggregated);
         // a key that nothing binds is a column all the same
         let mut cols: Vec<Var> = built.node.vars.clone();
         cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
@@ -120,7 +122,7 @@ impl<'a> Planner<'a> {
         let key_cols = keys.iter().map(|k| built.col(*k)).collect();
         let visible = built.cols(visible);
         let weights = built.cols(&built.weights);
-        if keys.is_empty() && counts_values_in_order(&computed, &built) {
+        if keys.is_empty() && counts_values_in_order(&aggregated, &built) {
             let cost = built.node.cost;
             let op = Op::CountValues { input: Box::new(built.node) };
             let vars: VarSet = used.iter().map(|a| a.0).collect();
@@ -137,7 +139,7 @@ impl<'a> Planner<'a> {
             keys: key_cols,
             visible,
             weights,
-            aggregates: computed,
+            aggregates: aggregated,
             stored: self.compared,
         };
         let built = self.make(op, vars, estimate, certain, cost);

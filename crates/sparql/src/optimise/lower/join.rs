@@ -35,6 +35,12 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
+        if input.is_none()
+            && nodes.len() > 1
+            && let Some((parts, conditions)) = self.keyed(nodes, conditions)
+        {
+            return self.join_group(parts, &conditions, None, want);
+        }
         let scope = nodes.iter().fold(Scope::default(), |all, n| all.join(&n.scope()));
         let reads = self.reads(conditions);
         if !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
@@ -44,14 +50,18 @@ impl<'a> Planner<'a> {
         }
         let order = self.order(nodes, conditions, input.as_ref())?;
         let mut open: Vec<Expression> = conditions.to_vec();
+        let mut waiting = self.take_waiting(nodes, &order, &mut open, input.as_ref())?;
         let mut current = input;
         let later = self.mentioned_later(nodes, &order);
         assert_eq!(order.len(), nodes.len(), "all nodes of a join are ordered");
-        for (position, later) in order.iter().zip(&later) {
-            let is_last = position == order.last().expect("it is one of them");
+        for (number, (position, later)) in order.iter().zip(&later).enumerate() {
+            let is_last = number + 1 == order.len();
             let step = Step { node: &nodes[*position], nodes, later, is_last };
-            current = Some(self.join_step(&step, current, &mut open, want)?);
+            open.extend(waiting.extract_if(.., |waits| waits.0 <= number).map(|waits| waits.1));
+            let asked_later = waiting.iter().fold(VarSet::default(), |all, waits| all.union(&waits.1.vars()));
+            current = Some(self.join_step(&step, current, &mut open, &want.with(&asked_later))?);
         }
+        assert!(waiting.is_empty(), "a condition waits for a step of the join");
         let mut built = match current {
             Some(built) => built,
             None => self.unit(),
@@ -179,6 +189,8 @@ impl<'a> Planner<'a> {
             }
             Node::Path { .. } => Some(PATH_VISITS),
             Node::Join(nodes) | Node::Union(nodes) => sum(nodes),
+            // nothing flows into a key
+            Node::Extend { expr: Expression::Key(_), .. } => None,
             Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
                 self.visits_of(inner)
             }
@@ -313,6 +325,9 @@ impl<'a> Planner<'a> {
         for c in &ready {
             estimate.rows *= self.selectivity(c, nodes)?;
         }
+        // those on texts last, for fewer rows
+        let mut ready = ready;
+        ready.sort_by_key(|c| !c.text_vars().is_empty());
         let mut built = built;
         let mut outside = Vec::new();
         for condition in ready {
@@ -321,6 +336,7 @@ impl<'a> Planner<'a> {
                 Op::Lookup { finds: Finds::Rows, keep, conditions, .. }
                     if vars.iter().all(|v| built.node.vars[keep.len()..].contains(&v)) =>
                 {
+                    built.node.cost = built.node.cost + self.text_cost(&condition, &built.estimate);
                     conditions.push(condition)
                 }
                 _ => outside.push(condition),
