@@ -219,8 +219,8 @@ impl Expr {
 }
 
 impl TextColumn<'_> {
-    /// Calls `f` for each distinct stored term of a batch. Gives the rows with other ids; None where
-    /// those with stored terms are few, and it was not called at all.
+    /// Calls `f` for each distinct stored term of a batch. Gives the rows with other ids; None
+    /// where those with stored terms are few, and it was not called at all.
     pub fn of_each(
         self,
         terms: &mut Terms,
