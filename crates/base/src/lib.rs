@@ -13,6 +13,7 @@
 //! | `varint`     | whole numbers in few bytes                                        |
 //! | `iri`        | what a relative IRI means, what Turtle takes for an IRI           |
 //! | `prefixes`   | well-known prefixes of IRIs                                       |
+//! | `service_depth` | how deep requests of servers lie within each other             |
 //!
 //! Nothing here knows of devices, stores or queries.
 
@@ -23,6 +24,7 @@ pub mod prefixes;
 pub mod printable;
 pub mod random;
 mod seed;
+pub mod service_depth;
 pub mod signals;
 pub mod size;
 pub mod text_table;

@@ -66,6 +66,8 @@ pub struct Federation {
     allowed: Allowed,
     answer_bytes: u64,
     longest_term: u64,
+    /// of the request that asks within others
+    depth: u32,
 }
 
 impl Federation {
@@ -91,6 +93,7 @@ impl Federation {
             allowed: Allowed::new(settings.allowed),
             answer_bytes: settings.answer_bytes,
             longest_term: settings.longest_term,
+            depth: 0,
         }
     }
 
@@ -98,6 +101,12 @@ impl Federation {
     #[must_use]
     pub fn narrowed(&self, to: Vec<PlacePrefix>) -> Self {
         Self { allowed: self.allowed.narrowed(to), ..self.clone() }
+    }
+
+    /// For a request that is itself within so many others. Endpoints are told.
+    #[must_use]
+    pub fn at_depth(&self, depth: u32) -> Self {
+        Self { depth, ..self.clone() }
     }
 
     /// Asks an endpoint for the rows of a query in these variables, of which there is one at least.
@@ -138,7 +147,7 @@ impl Federation {
         Ok(Errand {
             exchanges: Arc::clone(&self.exchanges),
             place,
-            question: Question { query, accept },
+            question: Question { query, accept, depth: self.depth },
             variables,
             allowed: self.allowed.clone(),
             most_bytes: self.answer_bytes,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustls::crypto::ring;
-use snowmelt_base::printable;
+use snowmelt_base::{printable, service_depth};
 use ureq::http::{Method, Request, Response, header};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::transport::DefaultConnector;
@@ -59,6 +59,8 @@ pub(crate) struct Question {
     /// the query; none: the document itself
     pub query: Option<String>,
     pub accept: &'static str,
+    /// of the request that asks it within others
+    pub depth: u32,
 }
 
 /// The reader of an answer, as its thread sees it.
@@ -209,7 +211,7 @@ impl Exchanges {
         watch: &Watch,
     ) -> Result<(Response<Body>, Agent), Failure> {
         let origin = place.origin();
-        let slot = self.slots.take(&origin, self.patience, || watch.is_wanted());
+        let slot = self.slots.take(&origin, question.depth, self.patience, || watch.is_wanted());
         let busy = || Fault::Busy { under_way: self.slots.under_way(), waited: self.patience };
         watch.hold(slot.ok_or_else(|| if watch.is_wanted() { busy() } else { Fault::Cancelled })?)?;
         let agent = self.agent(place, &origin)?;
@@ -314,7 +316,9 @@ fn may_pass(kind: io::ErrorKind) -> bool {
 }
 
 fn request(agent: &Agent, place: &Place, question: &Question) -> Result<Response<Body>, ureq::Error> {
-    let request = Request::builder().header(header::ACCEPT, question.accept);
+    let request = Request::builder()
+        .header(header::ACCEPT, question.accept)
+        .header(service_depth::HEADER, question.depth.saturating_add(1));
     let Some(query) = &question.query else {
         return agent.run(request.method(Method::GET).uri(place.to_string()).body(())?);
     };

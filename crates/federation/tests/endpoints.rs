@@ -450,6 +450,28 @@ fn a_narrowed_federation_asks_less() {
 }
 
 #[test]
+fn endpoints_are_told_how_deep_a_request_lies() {
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let endpoint = Endpoint::new(move |request, stream| {
+        let lower = request.head.to_lowercase();
+        let depth = lower.split("snowmelt-service-depth: ").nth(1).map(|rest| rest[..1].to_owned());
+        heard.lock().unwrap().push(depth);
+        send(stream, "200 OK", JSON, "", &rows("x", &["1"]))
+    });
+    let federation = endpoint.federation();
+    for (depth, query) in
+        [(0, "SELECT ?x {}".to_owned()), (3, format!("SELECT ?x {{}} #{}", "x".repeat(3000)))]
+    {
+        let asked = federation.at_depth(depth).select(&endpoint.address, query, vec!["x".to_owned()]);
+        assert_eq!(all(&mut asked.unwrap()).unwrap().0.len(), 1);
+    }
+    drop(federation.fetch(&endpoint.address, Box::new(|| true)).unwrap());
+    let of = |depth: &str| Some(depth.to_owned());
+    assert_eq!(*told.lock().unwrap(), [of("1"), of("4"), of("1")]);
+}
+
+#[test]
 fn a_document_is_read_as_it_comes() {
     let text = "<urn:s> <urn:p> \"o\" .\n".repeat(10_000);
     let body = text.clone();

@@ -243,21 +243,38 @@ impl GraphDatabase {
         };
         let relocated = waiting(told, |waiter| self.relocate_until(moved, Growth::Never, waiter));
         let mut pages = 0;
-        let moved = |moved| {
-            pages = moved;
-            told(CompactStep::Consolidated(moved))
-        };
-        let consolidated =
-            relocated.and_then(|_| waiting(told, |waiter| self.consolidate_until(moved, waiter)));
+        let consolidated = relocated.and_then(|_| self.consolidate_and_give_back(&mut pages, told));
         let shortage = match consolidated {
-            Ok(_) => None,
+            Ok(()) => None,
             // Giving space back needs no free space.
-            Err(GraphError::Store(full @ StoreError::Full { .. })) => Some(full),
+            Err(GraphError::Store(full @ StoreError::Full { .. })) => {
+                self.give_back(told)?;
+                Some(full)
+            }
             Err(error) => return Err(error),
         };
-        self.give_back(told)?;
         let after_bytes = self.database().store().stripe_bytes()?;
         Ok(Compacted { before_bytes, after_bytes, terms, leaves, consolidated: pages, shortage })
+    }
+
+    /// Moves pages to the front and gives free space back. The checkpoints of the latter, which
+    /// write catalog and map elsewhere, free extents themselves: so until no page moves any more.
+    fn consolidate_and_give_back(self: &Arc<Self>, pages: &mut u64, told: Told<'_>) -> Result<()> {
+        /// Writers beside it could keep it going.
+        const MOST_ROUNDS: u32 = 8;
+        for round in 0..MOST_ROUNDS {
+            let before = *pages;
+            let moved = |moved| {
+                *pages = before + moved;
+                told(CompactStep::Consolidated(*pages))
+            };
+            let done = waiting(told, |waiter| self.consolidate_until(moved, waiter))?;
+            if done.extents == 0 && round > 0 {
+                break;
+            }
+            self.give_back(told)?;
+        }
+        Ok(())
     }
 
     /// Gives free space back to the system.
@@ -449,7 +466,7 @@ impl<'a> Logging<'a> {
         let turn = database.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
         let mut changes = database.changes.lock();
         if changes.is_some() {
-            return Err(StoreError::BuildBusy.into());
+            return Err(GraphError::CompactBusy);
         }
         *changes = Some(ChangeLog::default());
         drop(changes);
@@ -500,6 +517,7 @@ fn is_shortage(error: &GraphError) -> bool {
         error,
         GraphError::NoRoom { .. }
             | GraphError::ChangesLost
+            | GraphError::CompactBusy
             | GraphError::Store(StoreError::Full { .. } | StoreError::Memory { .. } | StoreError::BuildBusy)
     )
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod change_log;
 pub(crate) mod generation;
-pub(crate) mod parse_slots;
+mod parse_slots;
 pub(crate) mod state;
 
 use std::collections::BTreeMap;

@@ -94,6 +94,9 @@ pub enum GraphError {
         "there was no room to keep what was changed while the terms were rewritten; they are as they were"
     )]
     ChangesLost,
+    /// Another compaction rewrites the trees.
+    #[error("another compaction of this database is under way")]
+    CompactBusy,
     /// A temporary file of a rewrite failed.
     #[error("temporary file {path}: {source}")]
     Temp {

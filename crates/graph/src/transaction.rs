@@ -22,6 +22,7 @@ pub(crate) mod quad_batch;
 pub(crate) mod quads;
 pub(crate) mod relocate;
 pub(crate) mod replay;
+mod spooled;
 pub(crate) mod staged;
 pub(crate) mod terms;
 mod triple_terms;

@@ -126,6 +126,33 @@ fn no_stripe_is_longer_afterwards() {
     });
 }
 
+/// A compaction right after another one finds nothing to do, also where nothing was written back
+/// before the first.
+#[test]
+fn a_second_one_changes_no_size() {
+    over_seeds(6, |seed| {
+        let (_dir, database) = database();
+        let mut world = World::new(database, seed);
+        for terms in [CompactTerms::Never, CompactTerms::Auto, CompactTerms::Always] {
+            let asked = CompactOptions { terms, ..small() };
+            for round in 0..4 {
+                world.range = 3000;
+                let quads = world.quads(3000);
+                world.insert(quads);
+                match round % 2 {
+                    0 => world.delete(2500),
+                    _ => world.clear_all(),
+                }
+                let [first, second] = [0, 1].map(|_| {
+                    world.database.compact(&asked, |_| ControlFlow::Continue(())).unwrap().after_bytes
+                });
+                assert_eq!(first, second, "round {round}, {terms:?}");
+            }
+        }
+        world.is_right();
+    });
+}
+
 /// Extents that were used by trees before leave no holes, however near to the end the last live
 /// one lies, and readers of before keep what they see.
 #[test]

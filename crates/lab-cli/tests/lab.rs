@@ -49,7 +49,8 @@ fn a_watched_program_is_told_in_whole_intervals_and_in_sums() {
         serde_json::from_str(&std::fs::read_to_string(run.join("watch.json")).unwrap()).unwrap();
     let total = &watch["total"];
     assert_eq!((&total["code"], watch["seconds"].as_array().unwrap()), (&Value::from(3), &seconds));
-    assert!((number(total, "seconds") - end).abs() < 1e-3 && end >= 0.42, "{total}");
+    // it is watched once it runs, which may be late on a busy machine
+    assert!((number(total, "seconds") - end).abs() < 1e-3 && end > 0.2, "{total}");
     assert!(total["io"]["wchar"].as_u64().unwrap() >= 300_000, "{total}");
     assert!(std::fs::read_to_string(run.join("report.html")).unwrap().contains("</html>"));
 }

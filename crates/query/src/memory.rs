@@ -5,8 +5,8 @@
 //!    as busy. So a query that runs can always go on, and waits for no other.
 //! 2. Whatever grows while it runs is held by a [`Held`], which reserves from the process's
 //!    budget in steps. Those steps leave a rest, so that the next query can begin.
-//! 3. A query that waits for its client lends what it does not use ([`MemoryShare::lend`]), and
-//!    asks for its least when it goes on.
+//! 3. A query that waits for its client, or for another machine, lends what it does not use
+//!    ([`MemoryShare::lend`]), and asks for its least when it goes on.
 //! 4. A long text reserves what its trees and plan will take before it is parsed, together with the
 //!    least of its query: what holds the one does not wait for the other ([`text_bytes`]). One that
 //!    could never have it is refused at once.
@@ -44,6 +44,14 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// Queries that may wait for other machines at the same time: what they hold of batches
+    /// meanwhile, half of what a worker has, is together a quarter of what the pool leaves.
+    pub fn most_waiting(total: u64, pool: u64) -> usize {
+        const PARTS: u64 = 4;
+        let worker = Self::new(total, pool, None).worker.max(2) as u64;
+        ((total.saturating_sub(pool) / PARTS) / (worker / 2)).max(1) as usize
+    }
+
     /// The shares of a budget of which a pool took `pool` bytes, for a query that gathers rows;
     /// `asked`: what the caller wants a query to have.
     pub fn new(total: u64, pool: u64, asked: Option<usize>) -> Self {
@@ -334,6 +342,12 @@ impl MemoryShare {
         missing == 0 || reserved.grow("a query", missing).is_ok()
     }
 
+    /// Whether there is room for the least now.
+    pub fn could_take_back(&self) -> bool {
+        let reserved = self.inner.reserved.lock().bytes();
+        self.inner.budget.free() >= (self.inner.shares.least as u64).saturating_sub(reserved)
+    }
+
     /// An account of nothing yet.
     pub fn held(&self) -> Held {
         Held { share: Some(self.clone()), bytes: 0 }
@@ -603,6 +617,9 @@ mod tests {
                 assert!(shares.least as u64 <= (total - pool) / 2, "{total} {operators}");
                 assert!(shares.least > 0);
             }
+            let (worker, waiting) =
+                (Shares::new(total, pool, None).worker as u64, Shares::most_waiting(total, pool) as u64);
+            assert!(waiting > 0 && waiting * worker / 2 <= (total - pool) / 4, "{total} {waiting}");
         }
     }
 
@@ -639,12 +656,13 @@ mod tests {
         held.set(1 << 20, "test").unwrap();
         first.lend();
         assert_eq!(budget.used(), 1 << 20);
+        assert!(first.could_take_back());
         let second = admit(shares, &budget).unwrap();
-        assert!(!first.take_back());
+        assert!(!first.could_take_back() && !first.take_back());
         held.set(1 << 19, "test").unwrap();
         assert!(!first.take_back());
         drop(second);
-        assert!(first.take_back());
+        assert!(first.could_take_back() && first.take_back());
         assert_eq!(budget.used(), 3 << 20);
         drop((held, first));
         assert_eq!(budget.used(), 0);

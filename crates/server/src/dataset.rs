@@ -5,6 +5,7 @@ pub mod folder;
 
 use std::sync::{Arc, Mutex};
 
+use snowmelt_base::service_depth;
 use snowmelt_database::Account;
 use snowmelt_graph::{GraphError, Summary};
 use snowmelt_sparql::QueryEngine;
@@ -12,6 +13,7 @@ use snowmelt_sparql::QueryEngine;
 use crate::advice::Advisor;
 use crate::description;
 use crate::freshness::States;
+use crate::slots::Slots;
 
 pub use folder::{Folder, Opener};
 
@@ -42,6 +44,8 @@ pub struct Dataset {
     pub query_account: Arc<Account>,
     pub update_account: Arc<Account>,
     pub advisor: Mutex<Advisor>,
+    /// for queries that may wait for endpoints, and hold memory meanwhile, by depth
+    waiting_places: Vec<Slots>,
 }
 
 impl Dataset {
@@ -51,12 +55,20 @@ impl Dataset {
         Self {
             query_account: database.database().account("http query"),
             update_account: database.database().account("http update"),
+            waiting_places: (0..=service_depth::MOST)
+                .map(|depth| Slots::new(service_depth::places(engine.most_waiting(), depth)))
+                .collect(),
             name,
             engine,
             states,
             summary: Mutex::default(),
             advisor: Mutex::default(),
         }
+    }
+
+    /// The places of queries that may wait for endpoints, in requests of this depth.
+    pub fn waiting_places(&self, depth: u32) -> &Slots {
+        &self.waiting_places[depth.min(service_depth::MOST) as usize]
     }
 
     /// The path that all its resources are below.

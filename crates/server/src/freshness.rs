@@ -16,7 +16,7 @@ const ASK_ALWAYS: HeaderValue = HeaderValue::from_static("no-cache");
 /// The answer is not kept.
 const KEEP_NEVER: HeaderValue = HeaderValue::from_static("no-store");
 /// Request headers that an answer depends on.
-const VARIES: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
+pub const VARIES: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
 /// A time in whole seconds cannot tell younger states apart.
 const LEAST_AGE: Duration = Duration::from_secs(2);
 

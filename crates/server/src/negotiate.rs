@@ -89,7 +89,24 @@ fn ranges(accept: Option<&str>) -> Vec<Range<'_>> {
         let (types, quality) = parse_range(item);
         Range { types, version: version_in(item), quality }
     };
-    accept.split(',').map(range).collect()
+    parts(accept, ',').map(range).collect()
+}
+
+/// The parts of a header's value between separators that are in no quoted string (RFC 9110,
+/// 5.6.4).
+fn parts(value: &str, separator: char) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    value.split(move |c: char| {
+        if std::mem::take(&mut is_escaped) {
+            return false;
+        }
+        match c {
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => return c == separator && !is_quoted,
+        }
+        false
+    })
 }
 
 /// The format and its media type, or `None` when nothing on offer is acceptable (406).
@@ -136,39 +153,38 @@ fn label(choice: &Choice, ranges: &[Range<'_>]) -> Option<&'static str> {
 }
 
 /// The quality of a type for an answer with terms of a version. One for which it is not acceptable
-/// rules newer ones out.
+/// rules newer ones out, but for those that a range names.
 fn quality_of_version(name: &str, version: RdfVersion, ranges: &[Range<'_>]) -> f32 {
-    let mut quality = 0.0;
-    for version in RdfVersion::ALL.into_iter().filter(|older| *older <= version) {
-        quality = quality_at(name, version, ranges);
-        if quality == 0.0 {
-            return 0.0;
-        }
+    let (quality, is_named) = quality_at(name, version, ranges);
+    let mut older = RdfVersion::ALL.into_iter().filter(|older| *older < version);
+    match is_named || older.all(|older| quality_at(name, older, ranges).0 > 0.0) {
+        true => quality,
+        false => 0.0,
     }
-    quality
 }
 
-fn quality_at(name: &str, version: RdfVersion, ranges: &[Range<'_>]) -> f32 {
+/// The quality of a type for a version, whatever others say, and whether a range has named it.
+fn quality_at(name: &str, version: RdfVersion, ranges: &[Range<'_>]) -> (f32, bool) {
     for specificity in [3, 2, 1] {
         let of_these = || ranges.iter().filter(|range| specificity_of(range.types, name) == specificity);
         if of_these().any(|range| range.version == Some(version) && range.quality == 0.0) {
-            return 0.0;
+            return (0.0, false);
         }
         let knows = |range: &&Range<'_>| range.version >= Some(version) && range.quality > 0.0;
         let quality = |range: &Range<'_>| range.quality;
         let named = of_these().filter(knows).map(quality).reduce(f32::max);
         let any = || of_these().filter(|range| range.version.is_none()).map(quality).next_back();
         if let Some(quality) = named.or_else(any) {
-            return quality;
+            return (quality, named.is_some());
         }
     }
-    0.0
+    (0.0, false)
 }
 
 /// The version that a range names with the parameter `version`; `None` also for one that is not
 /// known.
 fn version_in(item: &str) -> Option<RdfVersion> {
-    let named = item.split(';').skip(1).find_map(|parameter| {
+    let named = parts(item, ';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("version").then(|| value.trim().trim_matches('"'))
     })?;
@@ -180,7 +196,7 @@ pub const JSON: &str = "application/json";
 
 /// Whether a client would rather see JSON than text, of what is on offer as both.
 pub fn wants_json(accept: Option<&str>) -> bool {
-    let ranges: Vec<(&str, f32)> = accept.unwrap_or_default().split(',').map(parse_range).collect();
+    let ranges: Vec<(&str, f32)> = parts(accept.unwrap_or_default(), ',').map(parse_range).collect();
     quality_of(JSON, &ranges) > quality_of("text/plain", &ranges)
 }
 
@@ -189,7 +205,7 @@ const PROBLEM: &str = "application/problem+json";
 
 /// The media type of a failure for a client that would rather see a problem than text.
 pub fn problem_type(accept: Option<&str>) -> Option<&'static str> {
-    let ranges: Vec<(&str, f32)> = accept.unwrap_or_default().split(',').map(parse_range).collect();
+    let ranges: Vec<(&str, f32)> = parts(accept.unwrap_or_default(), ',').map(parse_range).collect();
     let [problem, json, text] = [PROBLEM, JSON, "text/plain"].map(|name| quality_of(name, &ranges));
     match () {
         () if problem > text && problem >= json => Some(PROBLEM),
@@ -205,9 +221,9 @@ pub fn offered(answer: Answer) -> String {
 
 /// A range and its quality.
 pub fn parse_range(item: &str) -> (&str, f32) {
-    let mut parts = item.split(';').map(str::trim);
-    let range = parts.next().unwrap_or("");
-    let quality = parts
+    let mut parameters = parts(item, ';').map(str::trim);
+    let range = parameters.next().unwrap_or("");
+    let quality = parameters
         .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
         .and_then(|q| q.parse::<f32>().ok())
         .unwrap_or(1.0);
@@ -333,11 +349,31 @@ mod tests {
             [("application/ld+json", basic, None), (triples, newest, None)]
         );
         assert_eq!(chosen("*/*;version=1.1"), [(triples, classic, None)]);
+        // one that is named is taken, whatever older ones are
+        assert_eq!(
+            chosen("text/turtle;version=1.1;q=0, text/turtle;version=1.2"),
+            [(turtle, newest, Some("1.2"))]
+        );
+        assert_eq!(chosen("text/turtle;version=1.1;q=0, text/turtle"), []);
+    }
+
+    #[test]
+    fn separators_in_quotes_separate_nothing() {
+        let quoted = "text/turtle;title=\"a, text/csv;q=1; \\\", b\";q=0.5, application/trig;version=\"1.1\"";
+        let ranges = ranges(Some(quoted));
+        let of: Vec<_> = ranges.iter().map(|range| (range.types, range.version, range.quality)).collect();
+        assert_eq!(
+            of,
+            [("text/turtle", None, 0.5), ("application/trig", Some(RdfVersion::Classic), 1.0)],
+            "{quoted}"
+        );
+        assert!(!wants_json(Some("text/plain;title=\"a, application/json\"")));
+        assert_eq!(problem_type(Some("text/plain;title=\"a, application/problem+json\"")), None);
     }
 
     /// The quality of a type for an answer of a version, said another way: the ranges that match
-    /// it are sorted by how narrow they are.
-    fn wanted(name: &str, version: usize, items: &[(String, Option<usize>, f32)]) -> f32 {
+    /// it are sorted by how narrow they are. And whether the narrowest names a version.
+    fn wanted(name: &str, version: usize, items: &[(String, Option<usize>, f32)]) -> (f32, bool) {
         let mut matching: Vec<(usize, bool, f32)> = Vec::new();
         for (types, of, quality) in items {
             let narrow = match types.as_str() {
@@ -364,10 +400,11 @@ mod tests {
             }
         }
         let Some(narrowest) = matching.iter().map(|(narrow, named, _)| (*narrow, *named)).max() else {
-            return 0.0;
+            return (0.0, false);
         };
         let best = matching.iter().filter(|(narrow, named, _)| (*narrow, *named) == narrowest).map(|m| m.2);
-        if best.clone().any(|quality| quality == 0.0) { 0.0 } else { best.fold(0.0, f32::max) }
+        let quality = if best.clone().any(|quality| quality == 0.0) { 0.0 } else { best.fold(0.0, f32::max) };
+        (quality, narrowest.1)
     }
 
     #[test]
@@ -408,15 +445,20 @@ mod tests {
             let choices = choices(Some(&accept), answer);
             retried += usize::from(choices.len() > 1);
             assert!(choices.is_sorted_by(|a, b| a.version < b.version), "{accept}: {choices:?}");
-            for (level, version) in RdfVersion::ALL.into_iter().enumerate() {
+            let first_at = |level: usize| {
                 let quality = |(format, name): &(ResultFormat, &str)| {
                     let says = level < 2 || *format != ResultFormat::JsonLd;
-                    let mut all = (0..=level).map(|level| wanted(name, level, &items));
-                    if says && all.all(|quality| quality > 0.0) { wanted(name, level, &items) } else { 0.0 }
+                    let (quality, is_named) = wanted(name, level, &items);
+                    let mut older = (0..level).map(|level| wanted(name, level, &items).0);
+                    let may = says && (is_named || older.all(|quality| quality > 0.0));
+                    if may { quality } else { 0.0 }
                 };
                 let best = all.iter().map(quality).fold(0.0, f32::max);
-                let first =
-                    all.iter().find(|offer| best > 0.0 && quality(offer) == best).map(|offer| offer.1);
+                all.iter().find(|offer| best > 0.0 && quality(offer) == best).map(|offer| offer.1)
+            };
+            for (level, version) in RdfVersion::ALL.into_iter().enumerate() {
+                // of a newer version, where that of the answer's own is not acceptable
+                let first = (level..RdfVersion::ALL.len()).find_map(first_at);
                 let chosen = choices.iter().find(|choice| choice.version >= version);
                 assert_eq!(
                     chosen.map(|choice| choice.media_type),

@@ -18,7 +18,6 @@ mod change;
 mod context;
 mod dump;
 mod graphs;
-mod load_endpoints;
 mod protocol;
 mod query;
 mod router;

@@ -31,6 +31,7 @@ mod template;
 mod tests;
 mod view;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ use oxsdatatypes::DateTime;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_database::meters::Activity;
-use snowmelt_database::{Account, Reservation, WaitSign};
+use snowmelt_database::{Account, Reservation, WaitFor, WaitSign};
 use snowmelt_graph::{GraphDatabase, GraphView, Namespaces, Session, Term};
 use snowmelt_syntax::tree::Query;
 use snowmelt_syntax::{ParseOptions, Shape};
@@ -66,7 +67,7 @@ use view::{Views, VisibleGraphs, names_graphs};
 
 pub use describe::DescribeForm;
 pub use explanation::{Assumptions, Explanation, Measured, Outcome, PlanEstimate, PlanStep, Residence};
-pub use query_text::QueryText;
+pub use query_text::{QueryText, may_ask_endpoints};
 pub use reads::PlanCosts;
 pub use result::{QueryKind, QueryMemory, QueryResult, TermRows, Written};
 
@@ -126,7 +127,8 @@ pub struct QueryOptions {
     pub remote: Option<Arc<dyn RemoteEndpoints>>,
     /// How long those are waited for in all; no limit when not given.
     pub remote_wait: Option<Arc<RemoteWait>>,
-    /// Its slot, which it lends while it waits for those; none: nothing waits for its end.
+    /// Its slot, which it lends while it waits for those or for memory; none: nothing waits for
+    /// its end.
     pub slot: Option<Arc<dyn QuerySlot>>,
     /// Functions of the program, by IRI.
     pub functions: Arc<CustomFunctions>,
@@ -176,6 +178,8 @@ pub(crate) struct TextDemand<'a> {
     pub wait: Option<Duration>,
     /// where the wait is shown
     pub sign: Option<&'a WaitSign>,
+    /// lent meanwhile
+    pub slot: Option<&'a dyn QuerySlot>,
 }
 
 /// A query ready to run: its template, its first worker, and its text's memory.
@@ -391,7 +395,8 @@ impl QueryEngine {
         let bytes = text.given().len();
         let least = self.shares(options).least;
         let (wait, sign) = (options.memory_wait, sign_of(&options.account));
-        let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign };
+        let slot = options.slot.as_deref();
+        let demand = TextDemand { kind: TextKind::Bounded, bytes, least, wait, sign, slot };
         let (reserved, (template, params, source)) = self.with_text_memory(&demand, limits, |most| {
             let session = self.db.session()?;
             let session = match &options.account {
@@ -436,7 +441,7 @@ impl QueryEngine {
         wanted: usize,
         limits: &Limits,
     ) -> Result<Option<TextMemory>, QueryError> {
-        let TextDemand { kind, bytes, least, wait, sign } = *demand;
+        let TextDemand { kind, bytes, least, wait, sign, slot } = *demand;
         if bytes <= SHORT_TEXT_BYTES {
             return Ok(None);
         }
@@ -444,10 +449,10 @@ impl QueryEngine {
         let room = TextRoom { total: budget.total(), pool, least };
         let bytes = text_bytes(kind, bytes, wanted, room)?;
         let wait = wait.unwrap_or(MEMORY_WAIT);
-        let waits = self.memory_waiting(sign);
-        let sleep_ns = |ns| waits.sleep_ns(ns);
         let what = "the text of a query";
-        let mut reserved = self.texts.reserve(budget, what, bytes + least, wait, limits, &sleep_ns)?;
+        let mut reserved = self.waiting_for_memory(sign, slot, limits, |sleep_ns| {
+            Ok(self.texts.reserve(budget, what, bytes + least, wait, limits, sleep_ns)?)
+        })?;
         let least = (least > 0).then(|| reserved.split(least as u64));
         Ok(Some(TextMemory { budget: budget.clone(), reserved, least }))
     }
@@ -536,13 +541,43 @@ impl QueryEngine {
             return Ok(MemoryShare::with_least(shares, budget, least));
         }
         let wait = options.memory_wait.unwrap_or(MEMORY_WAIT);
-        let waits = self.memory_waiting(sign_of(&options.account));
-        Ok(MemoryShare::admit(shares, budget, &self.line, wait, limits, |ns| waits.sleep_ns(ns))?)
+        let (sign, slot) = (sign_of(&options.account), options.slot.as_deref());
+        self.waiting_for_memory(sign, slot, limits, |sleep_ns| {
+            Ok(MemoryShare::admit(shares, budget, &self.line, wait, limits, sleep_ns)?)
+        })
     }
 
-    /// The wait for memory of a request whose waits are shown at `sign`.
-    fn memory_waiting<'a>(&'a self, sign: Option<&'a WaitSign>) -> MemoryWait<'a> {
-        MemoryWait::new(&self.db.database().store().upper_waits().memory, self.db.database().clock(), sign)
+    /// Queries that may wait for endpoints at the same time, each with what it holds of memory
+    /// meanwhile. More of them should not begin.
+    pub fn most_waiting(&self) -> usize {
+        Shares::most_waiting(self.db.database().memory().total(), self.db.database().pool_bytes())
+    }
+
+    /// Calls `reserve` with what passes the time until there is memory. The wait is shown at
+    /// `sign`; the `slot` is lent meanwhile.
+    fn waiting_for_memory<T>(
+        &self,
+        sign: Option<&WaitSign>,
+        slot: Option<&dyn QuerySlot>,
+        limits: &Limits,
+        reserve: impl FnOnce(&dyn Fn(u64)) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        let database = self.db.database();
+        let waits = MemoryWait::new(&database.store().upper_waits().memory, database.clock(), sign);
+        let is_lent = Cell::new(false);
+        let reserved = reserve(&|ns| {
+            is_lent.set(is_lent.get() || slot.is_some_and(QuerySlot::lend_for_memory));
+            waits.sleep_ns(ns);
+        })?;
+        drop(waits);
+        if let Some(slot) = slot.filter(|_| is_lent.get()) {
+            let _shown = sign.map(|sign| sign.show(WaitFor::Slot));
+            if !slot.take_again(&|| limits.check().is_ok()) {
+                limits.check()?;
+                return Err(QueryError::Cancelled);
+            }
+        }
+        Ok(reserved)
     }
 
     /// The template of a text, from the cache or new, and its parameters.

@@ -45,6 +45,7 @@ pub use bounds::TextLimits;
 pub use engine::{
     Assumptions, DescribeForm, Explanation, Measured, Outcome, PlanCosts, PlanEstimate, PlanStep,
     QueryEngine, QueryKind, QueryMemory, QueryOptions, QueryResult, QueryText, Residence, TermRows, Written,
+    may_ask_endpoints,
 };
 pub use error::{LoadRefusal, QueryError, SparqlLanguage};
 pub use exec::Batch;

@@ -32,20 +32,30 @@ pub trait RemoteEndpoints: fmt::Debug + Send + Sync {
     /// The same, for those endpoints alone whose addresses begin with one of these, too.
     fn narrowed(&self, prefixes: &[String]) -> Arc<dyn RemoteEndpoints>;
 
+    /// For a request that is itself within so many of others, which endpoints are told. None: they
+    /// are not.
+    fn at_depth(&self, _depth: u32) -> Option<Arc<dyn RemoteEndpoints>> {
+        None
+    }
+
     /// All that was asked so far, by endpoint.
     fn totals(&self) -> Vec<RemoteTotals>;
 }
 
 /// The slot of a query among those that a program runs at the same time.
 ///
-/// While a query waits for an endpoint it uses neither processor nor device, so others have its
-/// slot. What it has reserved of memory stays its own.
+/// While a query waits for an endpoint, or for memory, it uses neither processor nor device, so
+/// others have its slot.
 pub trait QuerySlot: fmt::Debug + Send + Sync {
     /// Lets others have it.
     fn lend(&self);
 
-    /// Takes it again, behind those that wait for one already. False: `go_on`, which is asked
-    /// some times a second, said no before there was one.
+    /// Lets others have it while its query waits for memory, until it is taken again. False: it is
+    /// kept, because many have lent theirs for that. Then, or a second time, it may be asked again.
+    fn lend_for_memory(&self) -> bool;
+
+    /// Takes it again, before those that have had none yet. False: `go_on`, which is asked some
+    /// times a second, said no before there was one.
     fn take_again(&self, go_on: &dyn Fn() -> bool) -> bool;
 }
 

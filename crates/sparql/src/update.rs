@@ -34,7 +34,7 @@ use crate::bounds::{Limits, TextKind, TextLimits, stopped};
 use crate::engine::{QueryEngine, TextDemand, sign_of};
 use crate::error::QueryError;
 use crate::functions::CustomFunctions;
-use crate::remote::{RemoteEndpoints, RemoteWait};
+use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
 use crate::text::syntax::with_update;
 
 pub use document::LoadPermission;
@@ -73,6 +73,9 @@ pub struct UpdateOptions {
     pub allow_load: Vec<LoadPermission>,
     /// Endpoints that SERVICE may ask, and places that LOAD may; none when not given.
     pub remote: Option<Arc<dyn RemoteEndpoints>>,
+    /// Its slot, which it lends while a LOAD waits for its document; none: nothing waits for its
+    /// end.
+    pub slot: Option<Arc<dyn QuerySlot>>,
     /// How long SERVICE may wait for endpoints in all, which keeps other updates waiting; no limit
     /// when not given.
     pub remote_wait: Option<Duration>,
@@ -210,7 +213,7 @@ impl QueryEngine {
         then: impl FnOnce(Vec<UpdateOperation>) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
         let sign = sign_of(&options.account);
-        let demand = TextDemand { kind, bytes: text.len(), least: 0, wait: None, sign };
+        let demand = TextDemand { kind, bytes: text.len(), least: 0, wait: None, sign, slot: None };
         // It is called once: before that, only too little memory ends an attempt.
         let mut then = Some(then);
         let done = self.with_text_memory(&demand, limits, |most| {

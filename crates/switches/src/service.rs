@@ -137,6 +137,10 @@ impl RemoteEndpoints for HttpEndpoints {
         Arc::new(Self(self.0.narrowed(prefixes)))
     }
 
+    fn at_depth(&self, depth: u32) -> Option<Arc<dyn RemoteEndpoints>> {
+        Some(Arc::new(Self(self.0.at_depth(depth))))
+    }
+
     fn totals(&self) -> Vec<RemoteTotals> {
         let totals = self.0.meters().into_iter().map(|meter| RemoteTotals {
             endpoint: meter.endpoint,

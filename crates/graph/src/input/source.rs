@@ -42,8 +42,10 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// 3.1.1.1.2). A few bytes can ask for 2 GiB.
 const OWN_WINDOW_LOG: u32 = 31;
 const SENT_WINDOW_LOG: u32 = 23;
-/// Bytes examined to detect compression and format.
-const SNIFF_BYTES: u64 = 64 << 10;
+/// Bytes examined to detect compression and format; less where the format is known, since each
+/// request that waits for a slot to parse in holds them.
+const SNIFF_BYTES: usize = 64 << 10;
+const KNOWN_SNIFF_BYTES: usize = 4 << 10;
 
 /// One input of a load.
 pub enum Source {
@@ -136,8 +138,9 @@ impl Source {
             Source::Reader { read, .. } => read,
         };
         let counted = Counted { read, bytes: Arc::clone(read_bytes) };
+        let sniffed = if format.is_some() { KNOWN_SNIFF_BYTES } else { SNIFF_BYTES };
         let window_log = if is_ours { OWN_WINDOW_LOG } else { SENT_WINDOW_LOG };
-        let (read, mut text_head) = decompress(counted, window_log).map_err(failed)?;
+        let (read, mut text_head) = decompress(counted, window_log, sniffed).map_err(failed)?;
         if text_head.starts_with(BYTE_ORDER_MARK) {
             text_head.drain(..BYTE_ORDER_MARK.len());
         }
@@ -257,10 +260,20 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// The first bytes of a text, taken out of it.
+fn head_of(read: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(bytes);
+    read.take(bytes as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// The decompressed text of an input, and its first bytes, already removed from it.
-fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Result<(Text<'a>, Vec<u8>)> {
-    let mut head = Vec::with_capacity(SNIFF_BYTES as usize);
-    read.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
+fn decompress<'a>(
+    mut read: impl Read + Send + 'a,
+    window_log: u32,
+    sniffed: usize,
+) -> io::Result<(Text<'a>, Vec<u8>)> {
+    let head = head_of(&mut read, sniffed)?;
     let gzip = head.starts_with(&GZIP);
     let zstd = head.starts_with(&ZSTD);
     if !gzip && !zstd {
@@ -274,8 +287,7 @@ fn decompress<'a>(mut read: impl Read + Send + 'a, window_log: u32) -> io::Resul
         decoder.window_log_max(window_log)?;
         Box::new(decoder)
     };
-    let mut head = Vec::with_capacity(SNIFF_BYTES as usize);
-    text.by_ref().take(SNIFF_BYTES).read_to_end(&mut head)?;
+    let head = head_of(&mut text, sniffed)?;
     Ok((text, head))
 }
 

@@ -28,8 +28,8 @@ impl Transaction {
 }
 
 impl GraphDatabase {
-    /// Moves pages towards the begin of the files until there is no free space in front of them;
-    /// after each transaction, `moved` receives the number of pages so far. Ends with
+    /// Checkpoints, then moves pages towards the begin of the files until there is no free space in
+    /// front of them; after each transaction, `moved` receives the number of pages so far. Ends with
     /// [`GraphError::Stopped`](crate::GraphError::Stopped) if `moved` asks for it, and during a
     /// wait if the waiter gives up.
     ///
@@ -41,6 +41,8 @@ impl GraphDatabase {
         waiter: &Waiter<'_>,
     ) -> Result<Consolidated> {
         let (mut sum, mut so_far) = (Consolidated::default(), Consolidation::default());
+        // Extents that are empty since the last one are free after it.
+        self.database().store().checkpoint_while(waiter.go_on)?;
         loop {
             let mut txn = self.begin_for(waiter)?.ok_or(GraphError::Stopped)?;
             txn.txn.trees().use_reserve();

@@ -23,7 +23,6 @@ use std::sync::Arc;
 use snowmelt_store::{Account, Charge, TempSpace, WaitFor};
 
 use crate::database::GraphDatabase;
-use crate::database::parse_slots::ParseSlot;
 use crate::error::Result;
 use crate::input::cancelled;
 use crate::input::document::parse_document;
@@ -100,21 +99,6 @@ impl Staged {
         self.add_told(document, read, cancel, &mut |parsed| progress.add(parsed.rows.len() as u64))
     }
 
-    /// Waits for a slot to parse in.
-    ///
-    /// # Errors
-    /// Fails if cancelled.
-    pub(crate) fn slot(&self, cancel: &dyn Interrupt) -> Result<ParseSlot, LoadError> {
-        let database = self.database.database();
-        let sign = self.account.as_ref().map(|account| account.sign());
-        let waits = || {
-            let metered = database.parsing_waits().wait(database.clock());
-            (sign.map(|sign| sign.show(WaitFor::Parsing)), metered)
-        };
-        let slot = self.database.parsing.take(database.memory().total(), waits, cancel);
-        slot.ok_or(LoadError::Cancelled)
-    }
-
     /// Parses a document to its end; `told` receives each chunk.
     ///
     /// # Errors
@@ -126,20 +110,14 @@ impl Staged {
         cancel: &dyn Interrupt,
         told: &mut dyn FnMut(&mut Parsed),
     ) -> Result<(), LoadError> {
-        let slot = self.slot(cancel)?;
-        self.add_in(&slot, document, read, cancel, told)
-    }
-
-    /// As [`Staged::add_told`], in a slot that the caller holds.
-    pub(crate) fn add_in(
-        &mut self,
-        _slot: &ParseSlot,
-        document: &Document<'_>,
-        read: impl std::io::Read,
-        cancel: &dyn Interrupt,
-        told: &mut dyn FnMut(&mut Parsed),
-    ) -> Result<(), LoadError> {
         let database = self.database.clone();
+        let sign = self.account.as_ref().map(|account| account.sign());
+        let waits = || {
+            let metered = database.database().parsing_waits().wait(database.database().clock());
+            (sign.map(|sign| sign.show(WaitFor::Parsing)), metered)
+        };
+        let turn = database.parsing.take(database.database().memory().total(), waits, cancel);
+        let _turn = turn.ok_or(LoadError::Cancelled)?;
         let mut options =
             document.options(database.database().longest_string_bytes(), database.database().memory())?;
         // Smaller chunks: while they are inserted, other work needs memory, too.

@@ -14,7 +14,6 @@ use crate::error::{GraphError, Result};
 use crate::index::Index;
 use crate::input::bounded::BoundedText;
 use crate::input::error::LoadError;
-use crate::input::intern::Parsed;
 use crate::input::source::Source;
 use crate::interrupt::Interrupt;
 use crate::progress::{ChangePhase, ChangeProgress, ChangeWatch};
@@ -177,8 +176,6 @@ impl GraphDatabase {
         let ChangeWatch { interrupt, progress } = watch;
         progress.enter(ChangePhase::Parsing);
         let mut staged = Staged::new(self, account);
-        // before the first is opened: the look at its begin takes memory, too
-        let slot = staged.slot(interrupt)?;
         for GraphDocument { source, format, contexts } in documents {
             let input = source.open(format, &Arc::default(), interrupt)?;
             let document = Document {
@@ -190,8 +187,7 @@ impl GraphDatabase {
                 reading: DocumentReading { contexts, ..DocumentReading::default() },
             };
             let read = BoundedText::new(input.read, into.most_bytes.unwrap_or(u64::MAX));
-            let told = &mut |parsed: &mut Parsed| progress.add(parsed.rows.len() as u64);
-            staged.add_in(&slot, &document, read, interrupt, told)?;
+            staged.add(&document, read, interrupt, progress)?;
         }
         Ok(staged)
     }

@@ -35,6 +35,11 @@ impl Admission {
         self.take(&self.changes, "changes", "--changes").await
     }
 
+    /// A place for a query that may wait for endpoints, before it begins.
+    pub async fn waiting_place(&self, places: &Slots) -> Result<Slot, Failure> {
+        self.take(places, "queries that ask endpoints", "--memory").await
+    }
+
     async fn take(&self, slots: &Slots, what: &'static str, switch: &'static str) -> Result<Slot, Failure> {
         let busy = || Why::Busy { what, all: slots.all(), switch, wait: self.wait };
         slots.take(self.wait).await.ok_or_else(|| busy().into())

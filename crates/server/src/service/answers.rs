@@ -12,6 +12,7 @@ use snowmelt_graph::Namespaces;
 use crate::body::{ACTIVITY, AnswerBody, Begun, activity_value};
 use crate::coding::CODINGS;
 use crate::dataset::folder::DatasetError;
+use crate::freshness::VARIES;
 use crate::negotiate::{self, Answer};
 use crate::page;
 use crate::refusal::Refusal;
@@ -156,6 +157,8 @@ impl Why {
                     StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                         told.with(header::ACCEPT_ENCODING, header::HeaderValue::from_static(CODINGS))
                     }
+                    // for caches: another Accept may have an answer
+                    StatusCode::NOT_ACCEPTABLE => told.with(header::VARY, VARIES),
                     _ => told,
                 }
             }

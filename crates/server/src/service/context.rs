@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode};
+use snowmelt_base::service_depth;
 use snowmelt_database::{Account, Priority};
 use snowmelt_graph::{GraphView, Namespaces};
 use snowmelt_sparql::RemoteEndpoints;
@@ -60,6 +61,8 @@ pub struct DatasetRequest<'a> {
     pub account: Option<Arc<Account>>,
     /// graphs that are there for the user; none: all
     pub view: Option<Arc<GraphView>>,
+    /// requests of other servers that it is within
+    pub depth: u32,
 }
 
 impl Context {
@@ -98,16 +101,37 @@ impl Context {
         [asked, of_user, self.limits.timeout].into_iter().flatten().min()
     }
 
-    /// The endpoints that a user's requests may ask.
-    pub fn endpoints(&self, user: &User) -> Option<Arc<dyn RemoteEndpoints>> {
+    /// The endpoints that a request may ask.
+    pub fn endpoints(&self, request: &DatasetRequest<'_>) -> Option<Arc<dyn RemoteEndpoints>> {
         let remote = self.remote.as_ref()?;
-        let services = user.token.as_ref().and_then(|token| token.services.as_ref());
-        Some(services.map_or_else(|| Arc::clone(remote), |services| remote.narrowed(services)))
+        let services = request.client.user.token.as_ref().and_then(|token| token.services.as_ref());
+        let remote = services.map_or_else(|| Arc::clone(remote), |services| remote.narrowed(services));
+        Some(remote.at_depth(request.depth).unwrap_or(remote))
     }
 
     /// The threads that the request wants, as far as the server allows.
     pub fn threads(&self, asked: &ProtocolRequest) -> usize {
         asked.threads.unwrap_or(usize::MAX).min(self.limits.threads)
+    }
+}
+
+/// The depth of a request within others, refused where it is too deep.
+pub fn depth_of(headers: &HeaderMap) -> Result<u32, Refusal> {
+    let Some(value) = headers.get(service_depth::HEADER) else { return Ok(0) };
+    let digits = value.to_str().ok().filter(|text| !text.is_empty());
+    let digits = digits
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        .ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, "Snowmelt-Service-Depth is not a number"))?;
+    match digits.parse() {
+        Ok(depth) if depth <= service_depth::MOST => Ok(depth),
+        _ => {
+            let message = format!(
+                "the request is within more than {} others of SERVICE or LOAD \
+                 (Snowmelt-Service-Depth): endpoints ask each other in a circle",
+                service_depth::MOST
+            );
+            Err(Refusal::new(StatusCode::LOOP_DETECTED, message))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use hyper::{HeaderMap, StatusCode, header};
 use snowmelt_database::Account;
 use snowmelt_graph::Namespaces;
 use snowmelt_sparql::{
-    QueryError, QueryKind, QueryOptions, QuerySlot, QueryText, ResultFormat, prefixes_for,
+    QueryError, QueryKind, QueryOptions, QuerySlot, QueryText, ResultFormat, may_ask_endpoints, prefixes_for,
 };
 use tokio::sync::oneshot;
 
@@ -41,6 +41,9 @@ pub struct QueryRun {
     text: QueryText<'static>,
     options: QueryOptions,
     wanted: Wanted,
+    /// its place among those that may wait for endpoints
+    #[expect(dead_code, reason = "held for its drop")]
+    place: Option<Slot>,
 }
 
 /// A query that runs.
@@ -72,7 +75,13 @@ impl Queries {
         request: &DatasetRequest<'_>,
         account: Arc<Account>,
     ) -> Answered {
-        let mut slot = self.context.admission.query().await?;
+        let admission = &self.context.admission;
+        let may_wait = self.context.endpoints(request).is_some() && may_ask_endpoints(&query.text);
+        let place = match may_wait {
+            true => Some(admission.waiting_place(request.dataset.waiting_places(request.depth)).await?),
+            false => None,
+        };
+        let mut slot = admission.query().await?;
         let running =
             self.context.running.enter(RequestKind::Query, &request.dataset.name, &query.text, &account);
         let account = Some(account);
@@ -83,13 +92,13 @@ impl Queries {
         let thread = Thread::choose(&request.dataset.engine, &query, &text, &options);
         let explain = query.explain;
         let (dataset, logs) = (Arc::clone(&request.dataset), Arc::clone(&self.context.logs));
-        let run = QueryRun { dataset, logs, text, options, wanted };
+        let run = QueryRun { dataset, logs, text, options, wanted, place };
         if thread == Thread::Connection {
             let answer = |head_sender| run.answer(Thread::Connection, slot, head_sender);
             if let Some(head) = self.attempts.attempt(answer)? {
                 return Ok(begun(head?, running));
             }
-            slot = self.context.admission.query().await?;
+            slot = admission.query().await?;
         }
         let (head_sender, answer_head) = oneshot::channel();
         tokio::task::spawn_blocking(move || match explain {
@@ -145,7 +154,7 @@ impl Queries {
             default_graphs: query.default_graphs.clone(),
             named_graphs: query.named_graphs.clone(),
             view: request.view.clone(),
-            remote: self.context.endpoints(user),
+            remote: self.context.endpoints(request),
             triples_are_distinct: query.triples_are_distinct,
             describe: style.describe,
             prefixes: if style.assume_prefixes { Arc::new(request.prefixes()) } else { Arc::default() },
@@ -160,7 +169,7 @@ impl QueryRun {
     pub fn answer(&self, thread: Thread, slot: Slot, head: oneshot::Sender<Head>) {
         let slot = Arc::new(slot);
         let options = &*match thread {
-            Thread::Own => self.lending(&slot),
+            Thread::Own => Cow::Owned(self.lending(&slot)),
             Thread::Connection => thread.options(&self.options),
         };
         let mut begun = BegunQuery { thread, options, begun: Instant::now(), at: 0 };
@@ -241,13 +250,10 @@ impl QueryRun {
         }
     }
 
-    /// The options of the query, with a slot that it lends while it waits for endpoints.
-    fn lending(&self, slot: &Arc<Slot>) -> Cow<'_, QueryOptions> {
-        if self.options.remote.is_none() {
-            return Cow::Borrowed(&self.options);
-        }
+    /// The options of the query, with a slot that it lends while it waits for endpoints or memory.
+    fn lending(&self, slot: &Arc<Slot>) -> QueryOptions {
         let slot: Arc<dyn QuerySlot> = Arc::new(LentSlot(Arc::clone(slot)));
-        Cow::Owned(QueryOptions { slot: Some(slot), ..self.options.clone() })
+        QueryOptions { slot: Some(slot), ..self.options.clone() }
     }
 
     /// The prefixes kept with the database: they tell of all its graphs.
@@ -272,7 +278,7 @@ impl QueryRun {
     /// wanted.
     fn explained(&self, explain: Explain, slot: &Arc<Slot>) -> Head {
         let Self { dataset, text, wanted, .. } = self;
-        let options = &*self.lending(slot);
+        let options = &self.lending(slot);
         let text = text.given();
         let plan = match explain {
             Explain::Plan => dataset.engine.explanation(text, options),

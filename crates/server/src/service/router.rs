@@ -8,7 +8,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode};
 
 use super::answers::{Failure, Why};
-use super::context::{Client, Context, DatasetRequest};
+use super::context::{Client, Context, DatasetRequest, depth_of};
 use crate::ServerConfig;
 use crate::audience::Audience;
 use crate::connections::Connection;
@@ -80,10 +80,11 @@ impl Router {
         if !resource.is_of_dataset() || is_of_all {
             return Ok(Route::Server(resource, client));
         }
+        let depth = depth_of(&head.headers)?;
         let dataset = self.dataset(split.dataset, &client.user).await?;
         let account = client.name().map(|name| self.users.account(name));
         let view = client.user.view();
-        Ok(Route::Dataset(resource, DatasetRequest { client, dataset, account, view }))
+        Ok(Route::Dataset(resource, DatasetRequest { client, dataset, account, view, depth }))
     }
 
     /// The dataset of a request, opened if it is not.

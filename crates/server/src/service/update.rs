@@ -1,7 +1,6 @@
 //! Updates: one request is one transaction, answered once it is durable.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use hyper::StatusCode;
@@ -9,12 +8,11 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use snowmelt_database::Priority;
 use snowmelt_graph::Changed;
-use snowmelt_sparql::{LoadPermission, RemoteEndpoints, UpdateOptions, Updated};
+use snowmelt_sparql::{LoadPermission, QuerySlot, UpdateOptions, Updated};
 
 use super::answers::{Answered, internal, lost, response, with_account, with_activity};
 use super::change::{Changes, ListedChange};
 use super::context::{Context, DatasetRequest};
-use super::load_endpoints::LoadEndpoints;
 use crate::body::AnswerBody;
 use crate::cors::Wish;
 use crate::durations::RequestKind;
@@ -147,16 +145,7 @@ impl Updates {
     ) -> UpdateOptions {
         let user = &request.client.user;
         let task = &listed.running.task;
-        let remote = self.context.endpoints(user).map(|endpoints| {
-            Arc::new(LoadEndpoints {
-                endpoints,
-                slot: LentSlot(Arc::clone(slot)),
-                engine: Arc::clone(&request.dataset.engine),
-                account: Arc::clone(&listed.account),
-                progress: Arc::clone(&task.progress),
-                has_turn: AtomicBool::new(false),
-            }) as Arc<dyn RemoteEndpoints>
-        });
+        let lent: Arc<dyn QuerySlot> = Arc::new(LentSlot(Arc::clone(slot)));
         UpdateOptions {
             base: Some(base),
             timeout: self.context.timeout(update, user),
@@ -167,7 +156,8 @@ impl Updates {
             using_graphs: update.default_graphs.clone(),
             using_named_graphs: update.named_graphs.clone(),
             allow_load: self.allow_load.clone(),
-            remote,
+            remote: self.context.endpoints(request),
+            slot: Some(lent),
             remote_wait: self.context.limits.remote_wait,
             most_document_bytes: Some(self.context.limits.document_bytes),
             contexts: self.changes.contexts().clone(),

@@ -32,7 +32,32 @@ impl<'a> QueryText<'a> {
     }
 }
 
+/// Whether a text may have a SERVICE: it has the word, or an escape that may stand for it. A long
+/// one is not looked through.
+pub fn may_ask_endpoints(text: &str) -> bool {
+    const WORD: &[u8] = b"service";
+    const LONG_BYTES: usize = 64 << 10;
+    let bytes = text.as_bytes();
+    bytes.len() > LONG_BYTES
+        || bytes.windows(2).any(|part| part == b"\\u" || part == b"\\U")
+        || bytes.windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
+}
+
 /// Whether no constant is the property that is a path, on which the algebra depends.
 fn has_no_path(shape: &Shape) -> bool {
     !shape.params.iter().any(|term| matches!(term, Term::Iri(iri) if **iri == *LIST_MEMBER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_may_ask_endpoints() {
+        for text in ["ASK { SERVICE <http://e/> {} }", "ASK{seRvice ?e{}}", "ASK { \\u0053ERVICE ?e {} }"] {
+            assert!(may_ask_endpoints(text), "{text}");
+        }
+        assert!(!may_ask_endpoints("SELECT * { ?s ?p 'a serv\\tice' }") && !may_ask_endpoints("ASK {}"));
+        assert!(may_ask_endpoints(&" ".repeat(1 << 20)));
+    }
 }

@@ -15,7 +15,8 @@
 //!
 //! Without an input there is one question, for all that the endpoint has.
 //!
-//! A query with nothing to do until an endpoint answers lends its slot ([`EndpointWait`]).
+//! A query with nothing to do until an endpoint answers lends its slot and the memory it does not
+//! use ([`EndpointWait`]).
 
 mod pace;
 mod question;
@@ -290,11 +291,11 @@ fn next_part(answer: &mut Asked, run: &Run) -> std::result::Result<RemotePart, R
 
 /// The next part of an answer of which nothing has come for a moment.
 fn await_part(answer: &mut Asked, run: &Run) -> Result<std::result::Result<RemotePart, RemoteFault>> {
-    let wait = EndpointWait::begin(run);
+    let mut wait = EndpointWait::begin(run);
     loop {
         run.check()?;
         match next_part(answer, run) {
-            Ok(RemotePart::Waiting) => {}
+            Ok(RemotePart::Waiting) => wait.goes_on(),
             part => {
                 wait.end()?;
                 return Ok(part);

@@ -3,21 +3,24 @@
 //! A server that fetches whatever address a client names is a way into the network behind it. So
 //! documents elsewhere are had as endpoints are asked: by their allowed prefixes, and not from
 //! private addresses. A document is parsed before the turn of the writer, so that others change
-//! the database meanwhile, however long it is.
+//! the database meanwhile, however long it is. One of another machine has come whole before it is
+//! parsed, because turns to parse are few; until then the update lends its slot. Not with the turn
+//! of the writers, which all that hold slots may be waiting for: the slot would then never come.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use oxrdfio::RdfFormat;
+use snowmelt_database::{Account, WaitFor};
 use snowmelt_graph::load::{Source, format_of_media_type};
-use snowmelt_graph::{ChangeWatch, Changed, GraphDocument, StageInto, Staged};
+use snowmelt_graph::{ChangePhase, ChangeWatch, Changed, GraphDocument, StageInto, Staged};
 use snowmelt_syntax::tree::{Operation, UpdateOperation};
 
 use super::{UpdateOptions, UpdateRun};
 use crate::bounds::{Limits, document_failed};
 use crate::engine::QueryEngine;
 use crate::error::{LoadRefusal, QueryError};
-use crate::remote::RemoteFault;
+use crate::remote::{QuerySlot, RemoteFault};
 
 /// A directory that LOAD may read from, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,22 +81,33 @@ impl QueryEngine {
         options: &UpdateOptions,
         limits: &Limits,
     ) -> Result<Result<Staged, QueryError>, QueryError> {
-        match self.stage_load(source, graph, options, limits) {
+        let slot = options.slot.as_deref();
+        match self.stage_load(source, graph, options, limits, slot) {
             Err(error) if !is_of_source(&error) => Err(error),
             staged => Ok(staged),
         }
     }
 
-    /// Parses the document of a LOAD.
+    /// Parses the document of a LOAD. The slot is lent until one of another machine has come.
     fn stage_load(
         &self,
         source: &str,
         graph: Option<&str>,
         options: &UpdateOptions,
         limits: &Limits,
+        slot: Option<&dyn QuerySlot>,
     ) -> Result<Staged, QueryError> {
         let (document, format, moved_to) = match is_elsewhere(source) {
-            true => remote_document(source, options, limits)?,
+            true => {
+                let document = lending(slot, options, limits, || {
+                    let database = self.graph().database();
+                    let _metered = database.endpoint_waits().wait(database.clock());
+                    let sign = options.account.as_deref().map(Account::sign);
+                    let _shown = sign.map(|sign| sign.show(WaitFor::Endpoint));
+                    self.remote_document(source, options, limits)
+                });
+                document?
+            }
             false => (Source::File(permitted_path(source, options)?), None, None),
         };
         // RFC 3986, 5.1.3: the address that has answered at last
@@ -106,6 +120,54 @@ impl QueryEngine {
         let staged = self.graph().stage(vec![document], into, options.account.as_ref(), watch);
         staged.map_err(|error| document_failed(limits, error))
     }
+
+    /// A document of another machine, which has come whole, its format, and where redirects have
+    /// led to.
+    fn remote_document(
+        &self,
+        source: &str,
+        options: &UpdateOptions,
+        limits: &Limits,
+    ) -> Result<(Source, Option<RdfFormat>, Option<String>), QueryError> {
+        let failed = |fault| QueryError::LoadFailed { source_iri: source.to_owned(), fault };
+        if options.view.is_some() {
+            // Its quads may be of any graph.
+            return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
+        }
+        let remote = options.remote.as_ref().ok_or_else(|| failed(RemoteFault::none_allowed()))?;
+        let own = limits.clone();
+        let document = remote.document(source, Box::new(move || own.check().is_ok()));
+        limits.check()?;
+        let document = document.map_err(failed)?;
+        // many servers call whatever they do not know plain text
+        let media_type = document.media_type.as_deref().filter(|of| *of != "text/plain");
+        let by_type = media_type.and_then(format_of_media_type);
+        let moved_to = document.moved_to;
+        let format = by_type.or_else(|| format_by_name(moved_to.as_deref().unwrap_or(source)));
+        let (most_bytes, name) = (options.most_document_bytes, source.to_owned());
+        let watch = ChangeWatch { interrupt: limits, progress: &options.progress };
+        let spooled = self.graph().spool(name, document.read, most_bytes, watch);
+        Ok((spooled.map_err(|error| document_failed(limits, error))?, format, moved_to))
+    }
+}
+
+/// Calls `wait` without the slot, which is taken again after it.
+fn lending<T>(
+    slot: Option<&dyn QuerySlot>,
+    options: &UpdateOptions,
+    limits: &Limits,
+    wait: impl FnOnce() -> Result<T, QueryError>,
+) -> Result<T, QueryError> {
+    let Some(slot) = slot else { return wait() };
+    slot.lend();
+    let waited = wait();
+    options.progress.enter(ChangePhase::Waiting);
+    let _shown = options.account.as_deref().map(|account| account.sign().show(WaitFor::Slot));
+    if !slot.take_again(&|| limits.check().is_ok()) {
+        limits.check()?;
+        return Err(QueryError::Cancelled);
+    }
+    waited
 }
 
 /// Whether a document, or its place, is at fault: SILENT passes over that.
@@ -121,31 +183,6 @@ pub(super) fn is_of_source(error: &QueryError) -> bool {
 fn is_elsewhere(place: &str) -> bool {
     let scheme = place.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
-}
-
-/// A document of another machine, its format, and where redirects have led to.
-fn remote_document(
-    source: &str,
-    options: &UpdateOptions,
-    limits: &Limits,
-) -> Result<(Source, Option<RdfFormat>, Option<String>), QueryError> {
-    let failed = |fault| QueryError::LoadFailed { source_iri: source.to_owned(), fault };
-    if options.view.is_some() {
-        // Its quads may be of any graph.
-        return Err(QueryError::Forbidden { what: "LOAD".to_owned() });
-    }
-    let remote = options.remote.as_ref().ok_or_else(|| failed(RemoteFault::none_allowed()))?;
-    let own = limits.clone();
-    let document = remote.document(source, Box::new(move || own.check().is_ok()));
-    limits.check()?;
-    let document = document.map_err(failed)?;
-    // many servers call whatever they do not know plain text
-    let media_type = document.media_type.as_deref().filter(|of| *of != "text/plain");
-    let by_type = media_type.and_then(format_of_media_type);
-    let moved_to = document.moved_to;
-    let format = by_type.or_else(|| format_by_name(moved_to.as_deref().unwrap_or(source)));
-    let name = source.to_owned();
-    Ok((Source::Reader { name, read: document.read }, format, moved_to))
 }
 
 /// The format by the end of an address.
@@ -181,7 +218,7 @@ impl UpdateRun<'_> {
     pub(super) fn load(&mut self, source: &str, into: Option<&str>) -> Result<Changed, QueryError> {
         let staged = match self.loads.pop_front() {
             Some(staged) => staged?,
-            None => self.engine.stage_load(source, into, self.options, &self.limits)?,
+            None => self.engine.stage_load(source, into, self.options, &self.limits, None)?,
         };
         let changed = self.txn.insert_staged(staged, &self.limits, &self.options.progress);
         changed.map_err(|error| document_failed(&self.limits, error))
