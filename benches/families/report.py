@@ -12,6 +12,8 @@ import math
 import statistics
 import sys
 
+import answers
+
 # A family is lost if the best other engine is ahead by more than both.
 LOST_MS, LOST_TIMES = 10, 1.25
 MIB = 2**20
@@ -30,12 +32,13 @@ class Outcome:
         self.name, self.ours, self.figures = entry["name"], ours, entry["engines"]
         self.titles = titles
         self.times = {n: min(f["wall_ms"]) for n, f in self.figures.items() if "error" not in f}
-        self.answers = {n: (f["rows"], f["digest"]) for n, f in self.figures.items() if n in self.times}
-        groups = {}
+        self.answers = {n: f for n, f in self.figures.items() if n in self.times}
+        groups = []
         for name, answer in self.answers.items():
-            groups.setdefault(answer, []).append(name)
-        most = max(groups.values(), key=len, default=[])
-        agreed = len(groups) > 1 and len(most) > 1 and sum(len(g) == len(most) for g in groups.values()) == 1
+            like = next((g for g in groups if answers.alike(self.answers[g[0]], answer)), None)
+            like.append(name) if like else groups.append([name])
+        most = max(groups, key=len, default=[])
+        agreed = len(groups) > 1 and len(most) > 1 and sum(len(g) == len(most) for g in groups) == 1
         self.alone = [n for n in self.times if agreed and n not in most]
         self.differ = len(groups) > 1
         self.counts = {n: t for n, t in self.times.items() if n not in self.alone}
@@ -80,12 +83,11 @@ class Outcome:
             return "; ".join(said + ["alone" if self.answers else "none"])
         if not self.differ:
             return "; ".join(said + ["yes"])
-        against = self.ours if self.ours in self.answers and self.ours not in self.alone else \
-            next((n for n in self.counts), self.ours)
+        known = self.answers[self.ours if self.ours in self.counts else next(iter(self.counts))]
         for name, answer in self.answers.items():
-            if answer != self.answers[against]:
-                rows = "%d rows, not %d" % (answer[0], self.answers[against][0])
-                said.append("%s: %s" % (self.titles[name], "other values" if answer[0] == self.answers[against][0] else rows))
+            if not answers.alike(known, answer):
+                rows = (answer["rows"], known["rows"])
+                said.append("%s: %s" % (self.titles[name], "other values" if rows[0] == rows[1] else "%d rows, not %d" % rows))
         return "; ".join(said)
 
 
@@ -169,7 +171,7 @@ def details(results):
         out += ["* %s: %s fails: %s" % (outcome.name, outcome.titles[n], why) for n, why in failures]
         if outcome.differ:
             out += ["* %s: %s has %d rows, like %s" % (
-                outcome.name, outcome.titles[n], outcome.answers[n][0], json.dumps(outcome.figures[n]["example"][:2], ensure_ascii=False)[:200])
+                outcome.name, outcome.titles[n], outcome.answers[n]["rows"], json.dumps(outcome.figures[n]["example"][:2], ensure_ascii=False)[:200])
                 for n in outcome.answers]
     skipped = ["* %s: not run, %s" % (f["name"], f["skipped"]) for f in results["families"] if "skipped" in f]
     return ["What fails and what differs:", "", *out, *skipped] if out or skipped else []

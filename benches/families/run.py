@@ -102,10 +102,11 @@ def ask_once(engine, family, text, settings, figures):
 
 def compare(figures, rows, any_rows):
     """Notes what an answer has, and whether that is new."""
-    told = {"rows": len(rows), "digest": None if any_rows else answers.digest(rows)}
-    if any(figures.get(key, value) != value for key, value in told.items()):
+    told = answers.told([] if any_rows else rows)
+    told["rows"] = len(rows)
+    if "rows" in figures and not answers.alike(figures, told):
         figures["unsteady"] = True
-    figures.update(told, example=sorted(rows)[:3])
+    figures.update(told, example=sorted(rows, key=str)[:3])
 
 
 def measure(family, text, there, settings):
