@@ -139,7 +139,7 @@ fn a_second_one_changes_no_size() {
                 world.range = 3000;
                 let quads = world.quads(3000);
                 world.insert(quads);
-                // What a reader still sees is free only after a checkpoint that follows its end.
+                // Pages that a reader still sees are free only after a checkpoint at its end.
                 let reader = (round % 4 > 1).then(|| world.database.session().unwrap());
                 match round % 2 {
                     0 => world.delete(2500),
