@@ -24,6 +24,7 @@ use snowmelt_store::{
 
 use crate::database::GraphDatabase;
 use crate::database::state::{Carried, GraphState};
+use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::triple::AnyIndex;
@@ -118,6 +119,18 @@ impl Session {
     /// Pages of an index, and the expected share of leaf accesses that miss memory.
     pub fn expected_absent(&self, index: impl Into<AnyIndex>) -> (u64, f64) {
         self.state.any_index(index.into()).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
+    }
+
+    /// Strings of the dictionary, their pages, and the expected share of accesses that miss memory.
+    pub fn expected_absent_strings(&self) -> (u64, u64, f64) {
+        let (mut strings, mut pages, mut absent) = (0, 0, 0.0);
+        for tree in Tree::ALL.into_iter().filter_map(|tree| self.state.strings(tree)) {
+            let (of_tree, share) = self.reader.expected_absent(tree.id());
+            strings += tree.len();
+            pages += of_tree;
+            absent += share * of_tree as f64;
+        }
+        (strings, pages, if pages == 0 { 0.0 } else { absent / pages as f64 })
     }
 
     /// Times of reading pages that are not in memory.

@@ -10,10 +10,13 @@
 
 mod access;
 mod batch;
+mod bound;
 mod build;
 mod checked;
+mod count_values;
 mod distinct;
 mod extend;
+mod fold;
 mod group;
 mod hash;
 mod leaf;

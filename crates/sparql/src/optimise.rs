@@ -13,6 +13,7 @@
 mod access;
 mod device_time;
 mod estimate;
+mod fold;
 mod greedy;
 mod guess;
 mod lower;
@@ -23,7 +24,7 @@ mod star;
 
 use snowmelt_graph::{AnyIndex, CompareOp, TermId};
 
-use crate::algebra::{Algebra, Const, Var};
+use crate::algebra::{Algebra, Const, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Cost, GraphScope, Plan, Reads};
@@ -89,6 +90,8 @@ pub(crate) struct Costs {
     pub scan_row: f64,
     /// a row put into or looked up in a hash table
     pub hash_row: f64,
+    /// a text of the dictionary, read in its order, and a function of it
+    pub text: f64,
     /// an operator's start
     pub operator: f64,
     /// index rows on a page
@@ -112,6 +115,7 @@ impl Default for Costs {
             row: 0.01,
             scan_row: 0.003,
             hash_row: 0.03,
+            text: 0.3,
             operator: 0.5,
             rows_per_page: 700.0,
             block: 0.12,
@@ -167,6 +171,7 @@ pub(crate) fn plan(
         compared: false,
         estimates: Estimates::default(),
         contexts: Vec::new(),
+        weights: VarSet::default(),
         limits,
     };
     let mut root = planner.root(output)?;
@@ -190,6 +195,8 @@ struct Planner<'a> {
     /// the contexts around: the variable of their row numbers, their columns, what to expect of
     /// them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
+    /// variables of columns that hold weights ([`crate::plan::Copies::Weigh`])
+    weights: VarSet,
     /// when to stop
     limits: &'a Limits,
 }
@@ -198,5 +205,12 @@ impl Planner<'_> {
     fn fresh(&mut self) -> Var {
         self.fresh += 1;
         Var(self.fresh - 1)
+    }
+
+    /// A variable for a column of weights.
+    fn fresh_weight(&mut self) -> Var {
+        let weight = self.fresh();
+        self.weights.insert(weight);
+        weight
     }
 }

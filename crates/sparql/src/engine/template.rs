@@ -54,7 +54,7 @@ pub(crate) struct Template {
     /// counts that decide which plan is right
     probes: Vec<CountedPrefix>,
     /// indexes whose residency decides it, too
-    visited: Vec<AnyIndex>,
+    visited: reads::VisitedTrees,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
@@ -180,7 +180,7 @@ impl Template {
             text_bytes,
             has_grown: has_grown(text_bytes, &query.measure),
             probes: Vec::new(),
-            visited: reads::visited(&algebra.root),
+            visited: reads::VisitedTrees::of(&algebra),
             algebra: Arc::new(algebra),
             fixed,
             scope,

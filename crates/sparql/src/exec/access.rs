@@ -6,7 +6,7 @@ use super::Run;
 use crate::algebra::Const;
 use crate::algebra::consts::GroundTerm;
 use crate::exec::Batch;
-use crate::plan::{Access, Src, Test};
+use crate::plan::{Access, Copies, Src, Test};
 use crate::value::parse_literal;
 
 /// The source of a part of a key.
@@ -33,6 +33,8 @@ pub(super) struct ResolvedVisit {
     pub checks: Vec<Check>,
     pub new: Vec<usize>,
     pub merge_graphs: bool,
+    /// whether rows that are equal in what is put out come as one
+    pub copies: Copies,
     /// bit per column after the key: whether it is read
     pub wanted: u8,
     /// columns after the key
@@ -85,6 +87,7 @@ impl ResolvedVisit {
             checks,
             new,
             merge_graphs: access.merge_graphs,
+            copies: access.copies,
             wanted,
             width,
         })
@@ -123,6 +126,35 @@ impl ResolvedVisit {
         self.checks.iter().any(|c| matches!(c, Check::Col(..)))
     }
 
+    /// The rows that begin a run of rows that are equal in what is put out, and how long each run
+    /// is. `same_key(a, b)`: whether two rows have one key.
+    pub fn fold(
+        &self,
+        cols: &[Vec<u64>],
+        selected: Option<Vec<u32>>,
+        rows: usize,
+        same_key: impl Fn(u32, u32) -> bool,
+    ) -> Runs {
+        let mut runs = Runs::default();
+        let equal = |a: u32, b: u32| {
+            same_key(a, b) && self.new.iter().all(|c| cols[*c][a as usize] == cols[*c][b as usize])
+        };
+        match selected {
+            None => (0..rows as u32).for_each(|r| runs.add(r, equal)),
+            Some(list) => list.into_iter().for_each(|r| runs.add(r, equal)),
+        }
+        debug_assert_eq!(runs.firsts.len(), runs.lengths.len(), "each run has a length");
+        runs
+    }
+
+    /// Whether all rows with one value in the first column pass the checks, or none.
+    pub fn checks_first_column(&self) -> bool {
+        self.checks.iter().all(|check| match check {
+            Check::Is(c, _) | Check::Named(c) | Check::OneOf(c, _) => *c == 0,
+            Check::Col(..) | Check::Same(..) => false,
+        })
+    }
+
     /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether
     /// two rows have one key.
     pub fn merge(
@@ -147,6 +179,26 @@ impl ResolvedVisit {
             }
         }
         Some(kept)
+    }
+}
+
+/// Runs of rows that are equal in what is put out.
+#[derive(Default)]
+pub(super) struct Runs {
+    pub firsts: Vec<u32>,
+    pub lengths: Vec<u64>,
+}
+
+impl Runs {
+    #[inline]
+    fn add(&mut self, row: u32, equal: impl Fn(u32, u32) -> bool) {
+        match (self.firsts.last(), self.lengths.last_mut()) {
+            (Some(first), Some(length)) if equal(*first, row) => *length += 1,
+            _ => {
+                self.firsts.push(row);
+                self.lengths.push(1);
+            }
+        }
     }
 }
 

@@ -5,8 +5,10 @@ use snowmelt_graph::AnyIndex;
 
 use super::access::{Key, ResolvedVisit};
 use super::checked::Checked;
+use super::count_values::CountValues;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
+use super::fold::Fold;
 use super::group::{Group, GroupColumn};
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
@@ -25,7 +27,7 @@ use super::{Boxed, Result, Run};
 use crate::algebra::Expression;
 use crate::exec::Batch;
 use crate::expr::Expr;
-use crate::plan::{Op, PlanNode, Src, children};
+use crate::plan::{Copies, Op, PlanNode, Src, children};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
@@ -90,6 +92,14 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             let expr = run.compile(expr, &input.vars)?;
             Box::new(Extend { input: next(), expr, keep: keep.clone(), stored: *stored })
         }
+        Op::Fold { keys, weights, .. } => Box::new(Fold {
+            input: next(),
+            keys: keys.iter().map(|c| *c as usize).collect(),
+            weights: weights.iter().map(|c| *c as usize).collect(),
+            rows_in: 0,
+            rows_out: 0,
+        }),
+        Op::CountValues { .. } => Box::new(CountValues { input: next(), done: false }),
         Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,
         Op::Slice { offset, limit, per, .. } if !per.is_empty() => {
             Box::new(SliceBy::new(next(), *offset, *limit, per, run.memory.held()))
@@ -103,7 +113,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
 
 /// A look-up: its conditions see all new columns, also those that are not put out.
 fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
-    let Op::Lookup { input: _, access, keep, conditions, new, emit, star } = op else {
+    let Op::Lookup { input: _, access, finds, keep, conditions, new, emit, star } = op else {
         unreachable!("{op:?} is no look-up");
     };
     let visit = ResolvedVisit::resolve(access, run);
@@ -113,8 +123,10 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(Box::new(LookupJoin {
         input,
         visit,
+        finds: *finds,
         keep,
         emit,
+        weighs: access.copies == Copies::Weigh,
         conditions,
         star,
         chunk: run.query.batch.first.max(1),
@@ -122,6 +134,7 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         current: None,
         under_way: None,
         found: None,
+        matched: Vec::new(),
     }))
 }
 
@@ -203,7 +216,7 @@ fn join(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Result<Boxed
 /// Operators that take their whole input before they give a row: the input may be forked.
 fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Group { input: of, keys, visible, aggregates, stored } => {
+        Op::Group { input: of, keys, visible, weights, aggregates, stored } => {
             let mut list = Vec::with_capacity(aggregates.len());
             for a in aggregates {
                 let argument = a.argument.as_ref().map(|argument| run.compile(argument, &of.vars));
@@ -215,6 +228,7 @@ fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
                 input,
                 keys,
                 visible: visible.iter().map(|c| *c as usize).collect(),
+                weights: weights.iter().map(|c| *c as usize).collect(),
                 aggregates: list,
                 stored: *stored,
                 state: super::group::GroupStage::Begin,

@@ -83,7 +83,9 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     while threads > 1 && (held.is_tight(threads * each) || held.set(threads * each, "threads").is_err()) {
         threads -= 1;
     }
-    let parts = match SharedScan::begin(access.index, &key, run)? {
+    // a shared scan reads all
+    let shared = if access.leaps() { None } else { SharedScan::begin(access.index, &key, run)? };
+    let parts = match shared {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
             assert!(run.part.is_none(), "the part before has been taken by its scan");
@@ -117,13 +119,16 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
 fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
     match &node.op {
         Op::Scan { access } => {
-            let whole = access.bounds.is_empty() && !access.default_graph && !access.merge_graphs;
+            let is_counted = access.leaps() && access.new.is_empty();
+            let whole =
+                access.bounds.is_empty() && !access.default_graph && !access.merge_graphs && !is_counted;
             (whole && access.key.len() < access.index.arity()).then_some((node, access))
         }
         Op::Lookup { input, .. }
         | Op::Filter { input, .. }
         | Op::Extend { input, .. }
         | Op::Project { input, .. }
+        | Op::Fold { input, .. }
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread

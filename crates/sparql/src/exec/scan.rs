@@ -11,7 +11,7 @@ use super::run::Part;
 use super::shared::{SharedNote, SharedScan};
 use super::{Operator, Result, Run};
 use crate::exec::Batch;
-use crate::plan::Access;
+use crate::plan::{Access, Copies};
 
 pub(super) struct IndexScan {
     visit: Option<ResolvedVisit>,
@@ -25,7 +25,15 @@ pub(super) struct IndexScan {
     rows: usize,
     /// the row before, where graphs are merged
     last: Option<Vec<u64>>,
+    /// the range that is scanned
+    range: Option<(u64, u64)>,
+    /// the value in the first column of the last row read of it, and how many rows have it
+    run: Option<(u64, u64)>,
 }
+
+/// A run of equal rows that is worth a leap to its end: about as many are read while the next
+/// value is found and the rows before it are counted.
+const LEAP_ROWS: u64 = 512;
 
 impl IndexScan {
     pub fn new(access: &Access, run: &mut Run) -> Self {
@@ -58,6 +66,8 @@ impl IndexScan {
             shared,
             rows: run.query.batch.first,
             last: None,
+            range: None,
+            run: None,
         }
     }
 
@@ -84,6 +94,7 @@ impl IndexScan {
             if self.current.is_none() {
                 let Some(range) = self.left.pop_front() else { return Ok(false) };
                 self.current = Some(run.source.scan(visit.index, &self.key, range));
+                (self.range, self.run) = (range, None);
             }
             let scan = self.current.as_mut().expect("just set");
             if run.source.scan_next(scan, columns, self.rows)? {
@@ -111,7 +122,12 @@ impl IndexScan {
                 self.last = Some(tuple(*r));
             }
         }
-        let batch = match selected {
+        let mut lengths = None;
+        if visit.copies != Copies::Count {
+            let runs = visit.fold(&cols, selected, rows, |_, _| true);
+            (selected, lengths) = (Some(runs.firsts), Some(runs.lengths));
+        }
+        let mut batch = match selected {
             None => {
                 let taken = visit.new.iter().map(|c| ids(std::mem::take(&mut cols[*c]))).collect();
                 Batch { cols: taken, rows }
@@ -120,15 +136,80 @@ impl IndexScan {
                 Batch { cols: visit.new.iter().map(|c| ids_at(&cols[*c], &list)).collect(), rows: list.len() }
             }
         };
+        if let (Copies::Weigh, Some(lengths)) = (visit.copies, lengths) {
+            batch.cols.push(ids(lengths));
+        }
         batch.check();
         (batch.rows > 0).then_some(batch)
+    }
+
+    /// Whether rows are only counted: nothing is put out of them and nothing asked.
+    fn only_counts(visit: &ResolvedVisit) -> bool {
+        visit.copies != Copies::Count && visit.new.is_empty() && visit.checks.is_empty()
+    }
+
+    /// The rows of the next ranges as one row, by the counts of the index's inner nodes.
+    fn count(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let visit = self.visit.as_ref().expect("asked for with a visit");
+        while let Some(range) = self.left.pop_front() {
+            run.check()?;
+            let rows = run.source.count(visit.index, &self.key, range)?;
+            if rows > 0 {
+                let weight = (visit.copies == Copies::Weigh).then(|| vec![TermId(rows)]);
+                return Ok(Some(Batch { cols: weight.into_iter().collect(), rows: 1 }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// After rows of one value in the first column: if there have been many, the scan goes on behind
+    /// the last of them. The value, and the number of rows that it passes over.
+    fn leap(&mut self, columns: &Columns, run: &mut Run) -> Result<Option<(u64, u64)>> {
+        let visit = self.visit.as_ref().expect("asked for with a visit");
+        if self.shared.is_some() || visit.new != [0] || !visit.checks_first_column() {
+            return Ok(None);
+        }
+        let first = &columns.cols[self.key.len()];
+        let Some(value) = first.last() else { return Ok(None) };
+        let begin = first.partition_point(|v| v < value);
+        let before = self.run.filter(|(of, _)| begin == 0 && of == value).map_or(0, |(_, rows)| rows);
+        let read = before + (first.len() - begin) as u64;
+        self.run = Some((*value, read));
+        if read < LEAP_ROWS {
+            return Ok(None);
+        }
+        let mut key = self.key.clone();
+        key.push(TermId(*value));
+        let all = run.source.count(visit.index, &key, None)?;
+        let end = self.range.map_or(u64::MAX, |(_, end)| end);
+        let next = value.checked_add(1).filter(|next| *next <= end);
+        self.current = None;
+        if let Some(next) = next {
+            self.left.push_front(Some((next, end)));
+        }
+        self.rows = run.query.batch.first.max(LEAP_ROWS as usize);
+        Ok(Some((*value, all.saturating_sub(read))))
+    }
+}
+
+/// Adds rows to the last run of a batch that has weights, if it is of that value.
+fn lengthen(batch: &mut Batch, value: u64, rows: u64) {
+    if let [values, weights] = &mut batch.cols[..]
+        && values.last() == Some(&TermId(value))
+        && let Some(weight) = weights.last_mut()
+    {
+        weight.0 += rows;
     }
 }
 
 impl Operator for IndexScan {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         let Some(visit) = &self.visit else { return Ok(None) };
+        if Self::only_counts(visit) {
+            return self.count(run);
+        }
         let (arity, skip, wanted) = (visit.index.arity(), self.key.len(), visit.wanted);
+        let folds = visit.copies;
         loop {
             run.check()?;
             let mut columns = Columns::with_wanted(arity, wanted << skip);
@@ -136,7 +217,11 @@ impl Operator for IndexScan {
                 return Ok(None);
             }
             self.rows = (self.rows * 4).min(run.query.batch.most);
-            if let Some(batch) = self.finish(columns) {
+            let passed = if folds == Copies::Count { None } else { self.leap(&columns, run)? };
+            if let Some(mut batch) = self.finish(columns) {
+                if let (Some((value, rows)), Copies::Weigh) = (passed, folds) {
+                    lengthen(&mut batch, value, rows);
+                }
                 return Ok(Some(batch));
             }
         }

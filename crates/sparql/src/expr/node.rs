@@ -4,6 +4,7 @@ use snowmelt_graph::TermId;
 
 use super::kernel::Order;
 use super::members::Members;
+use super::texts::TextPart;
 use crate::functions::{CustomFunction, Func, TextPattern};
 use crate::value::{Arithmetic, Cast};
 
@@ -56,6 +57,10 @@ pub(crate) enum ExprNode {
     Call(Func, Vec<ExprNode>),
     /// a function of the program
     Custom(CustomFunction, Vec<ExprNode>),
+    /// an expression on the text of one variable's terms
+    Texts(Box<TextPart>),
+    /// a key that equal values share, an inline integer
+    Key(Box<ExprNode>),
     /// BNODE of a string: one blank node per solution and string
     NamedBlank(u32, Box<ExprNode>),
 }
@@ -77,6 +82,7 @@ impl ExprNode {
             | ExprNode::LangMatches(..)
             | ExprNode::Cast(Cast::Boolean, _) => true,
             ExprNode::Static(func, ..) | ExprNode::Call(func, _) => func.is_boolean(),
+            ExprNode::Texts(part) => part.node.is_boolean(),
             _ => false,
         }
     }

@@ -22,7 +22,7 @@ use snowmelt_graph::{AnyIndex, Column, Index, TermId, TripleIndex};
 use super::Reads;
 use super::device_time::Reach;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
-use crate::plan::{Access, Bounds, GraphScope, Src, Test, columns_of};
+use crate::plan::{Access, Bounds, Copies, GraphScope, Src, Test, columns_of};
 
 /// One visit before its columns are numbered: the key's columns, and the variables it binds.
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ impl CountedPattern {
 
 /// A pattern's slot in a column of the indexes, as [`columns_of`] names them; `None`: the default
 /// graph.
-fn slot(p: &Pattern, column: Column) -> Option<Slot> {
+pub(super) fn slot(p: &Pattern, column: Column) -> Option<Slot> {
     match column {
         Column::Subject => Some(p.s),
         Column::Predicate => Some(p.p),
@@ -164,6 +164,7 @@ impl Visit {
             tests: Vec::new(),
             new: Vec::new(),
             merge_graphs: false,
+            copies: Copies::Count,
         };
         let mut new: Vec<Var> = Vec::new();
         let mut seen: Vec<(Var, u8)> = Vec::new();

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use snowmelt_graph::Column;
 
-use super::{Access, JoinKind, Op, PathGraph, PlanNode, Src, Test, children, columns_of};
+use super::{Access, Copies, Finds, JoinKind, Op, PathGraph, PlanNode, Src, Test, children, columns_of};
 use crate::algebra::{ExistsKind, Var};
 
 /// Asserts it of a plan of `nodes` operators.
@@ -39,10 +39,10 @@ fn assert_columns(node: &PlanNode) {
         Op::Unit => gives(0),
         Op::Scan { access } => {
             assert_access(id, access, 0);
-            gives(access.new.len());
+            gives(access.width());
         }
         Op::Context { cols, .. } => gives(cols.len()),
-        Op::Lookup { input, access, keep, new, emit, star, .. } => {
+        Op::Lookup { input, access, finds, keep, new, emit, star, .. } => {
             within(keep, input);
             let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
             within(&keys.collect::<Vec<_>>(), input);
@@ -50,7 +50,15 @@ fn assert_columns(node: &PlanNode) {
             assert!(access.bounds.is_empty(), "look-up {id} has the bounds of a scan");
             assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
             assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
-            gives(keep.len() + emit.len());
+            match finds {
+                Finds::Rows | Finds::Optional => {
+                    gives(keep.len() + emit.len() + access.width() - access.new.len());
+                }
+                Finds::Whether(kind) => {
+                    assert!(emit.is_empty(), "look-up {id} puts out what it only asks about");
+                    gives(keep.len() + marks(JoinKind::Exists(*kind)));
+                }
+            }
         }
         Op::Hash { left, right, on, apart, kind, keep_left, keep_right, .. } => {
             within(&firsts(on), left);
@@ -80,10 +88,20 @@ fn assert_columns(node: &PlanNode) {
                 gives(from.len());
             }
         }
-        Op::Group { input, keys, visible, aggregates, .. } => {
+        Op::Group { input, keys, visible, weights, aggregates, .. } => {
             within(keys, input);
             within(visible, input);
+            within(weights, input);
             gives(keys.len() + aggregates.len());
+        }
+        Op::Fold { input, keys, weights } => {
+            within(keys, input);
+            within(weights, input);
+            gives(keys.len() + 1);
+        }
+        Op::CountValues { input } => {
+            assert_eq!(input.vars.len(), 1, "operator {id} counts values of one column");
+            gives(1);
         }
         Op::Project { input, cols } => {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
@@ -140,6 +158,10 @@ fn assert_access(id: usize, access: &Access, input_columns: usize) {
     assert!(!access.default_graph || of_graph(behind.first()), "operator {id} takes a column for the graph");
     assert!(!access.merge_graphs || of_graph(behind.last()), "operator {id} merges no graphs");
     assert!(access.bounds.is_empty() || !behind.is_empty(), "operator {id} has bounds on no column");
+    let is_prefix = access.new.iter().zip(0..).all(|(c, place)| *c == place);
+    assert!(access.copies == Copies::Count || is_prefix, "operator {id} folds rows that are apart");
+    let is_single = access.copies == Copies::Count || !access.merge_graphs;
+    assert!(is_single, "operator {id} merges graphs and folds rows");
 }
 
 /// Asserts that a column holds the same variable in an operator as in the operator's input.
@@ -168,6 +190,7 @@ fn assert_variables(node: &PlanNode) {
         | Op::Nothing
         | Op::Scan { .. }
         | Op::Values { .. }
+        | Op::CountValues { .. }
         | Op::GraphNames { .. } => {}
         Op::Lookup { input, keep, new, emit, .. } => {
             kept(keep, input, 0);
@@ -195,7 +218,7 @@ fn assert_variables(node: &PlanNode) {
             let named = new.iter().map(|(name, _)| service.names[usize::from(*name)].1);
             assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
         }
-        Op::Group { input, keys, .. } => kept(keys, input, 0),
+        Op::Group { input, keys, .. } | Op::Fold { input, keys, .. } => kept(keys, input, 0),
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),
         Op::Distinct { input, .. } | Op::Slice { input, .. } => {

@@ -1,0 +1,179 @@
+//! Rows that are equal in what is wanted are read and counted as one: counts of look-ups and of
+//! rows scanned, not times; and weights agree with the rows they stand for.
+
+use std::path::PathBuf;
+
+use snowmelt_database::meters::Activity;
+use snowmelt_database::{Account, OpenOptions};
+use snowmelt_graph::GraphDatabase;
+use snowmelt_sparql::{QueryEngine, QueryOptions, UpdateOptions};
+
+const THINGS: usize = 20_000;
+const KINDS: usize = 10;
+const TAGS: usize = 100;
+/// of a thing: its kind, label, number and two tags
+const QUADS: usize = 5 * THINGS;
+
+/// Things of few kinds, each with a label, a number and two of the tags; some are liked.
+fn data(graph: &str) -> String {
+    let mut data = String::new();
+    for i in 0..THINGS {
+        data.push_str(&format!(
+            "<e:x{i}> a <e:k{}> ; <e:label> \"thing {}\" ; <e:number> {} ; <e:tag> <e:t{}>, <e:t{}> . ",
+            i % KINDS,
+            i / 2,
+            i % 1000,
+            i % TAGS,
+            (i + 1 + i / TAGS % 7) % TAGS,
+        ));
+    }
+    for i in 0..200 {
+        data.push_str(&format!("<e:x{}> <e:likes> <e:x{}> . ", i * 50, i));
+    }
+    if graph.is_empty() { data } else { format!("GRAPH <{graph}> {{ {data} }}") }
+}
+
+fn engine(graphs: &[&str]) -> (tempfile::TempDir, PathBuf, QueryEngine) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let options = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
+    let engine = QueryEngine::new(GraphDatabase::create(&path, &[], &options).unwrap());
+    for graph in graphs {
+        let text = format!("INSERT DATA {{ {} }}", data(graph));
+        engine.update(&text, &UpdateOptions::default()).unwrap();
+    }
+    (dir, path, engine)
+}
+
+/// Rows, with look-ups and rows scanned.
+fn ask(engine: &QueryEngine, text: &str) -> (Vec<String>, usize, usize) {
+    let account = Account::alone();
+    let options = QueryOptions { account: Some(account.clone()), threads: 1, ..QueryOptions::default() };
+    let mut rows = Vec::new();
+    let found = engine.query(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    found.for_each(|row| rows.push(format!("{row:?}"))).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let Activity { rnd, seq, .. } = account.activity();
+    (rows, rnd as usize, seq as usize)
+}
+
+/// The one value of an answer.
+fn value(engine: &QueryEngine, text: &str) -> String {
+    let (rows, ..) = ask(engine, text);
+    assert_eq!(rows.len(), 1, "{text}: {rows:?}");
+    rows[0].clone()
+}
+
+#[test]
+fn aggregates_read_no_more_than_they_must() {
+    let (_dir, _path, engine) = engine(&[""]);
+    // text, rows, most look-ups, most rows scanned
+    let cases = [
+        ("all rows", "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", 1, 20, 10),
+        ("of a predicate", "SELECT (COUNT(?o) AS ?n) { ?s <e:tag> ?o }", 1, 20, 10),
+        ("predicates", "SELECT DISTINCT ?p { ?s ?p ?o }", 5, 100, 10_000),
+        ("by predicate", "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p", 5, 100, 10_000),
+        ("by few objects", "SELECT ?k (COUNT(*) AS ?n) { ?s a ?k } GROUP BY ?k", KINDS, 100, 10_000),
+        ("few objects", "SELECT DISTINCT ?k { ?s a ?k }", KINDS, 100, 10_000),
+        ("subjects", "SELECT (COUNT(DISTINCT ?s) AS ?n) { ?s ?p ?o }", 1, 20, QUADS),
+        ("objects", "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o }", 1, 20, QUADS / 2),
+        (
+            "pairs by a tag: degrees are summed, not multiplied out",
+            "SELECT (COUNT(*) AS ?n) { ?a <e:tag> ?t . ?b <e:tag> ?t }",
+            1,
+            200,
+            5 * THINGS,
+        ),
+        (
+            "a few without something, of which there is much",
+            "SELECT (COUNT(*) AS ?n) { ?a <e:likes> ?b MINUS { ?a <e:tag> <e:t0> } }",
+            1,
+            500,
+            2_000,
+        ),
+        (
+            "a few with something, of which there is much",
+            "SELECT (COUNT(*) AS ?n) { ?a <e:likes> ?b FILTER EXISTS { ?b <e:label> ?l } }",
+            1,
+            700,
+            2_000,
+        ),
+        (
+            "an optional part that only multiplies",
+            "SELECT (COUNT(*) AS ?n) { ?a <e:likes> ?b OPTIONAL { ?a <e:tag> ?t } }",
+            1,
+            700,
+            2_000,
+        ),
+    ];
+    for (name, text, count, most_rnd, most_seq) in cases {
+        let (rows, rnd, seq) = ask(&engine, text);
+        println!("{name}: {} rows, {rnd} look-ups, {seq} rows scanned", rows.len());
+        assert_eq!(rows.len(), count, "{name}: {text}");
+        assert!(rnd <= most_rnd && seq <= most_seq, "{name}: {rnd} look-ups, {seq} rows scanned");
+    }
+}
+
+/// What a weight stands for is what comes row by row, where each column is wanted.
+#[test]
+fn weights_are_the_number_of_rows() {
+    let graphs: [&[&str]; 3] = [&[""], &["", "e:g1"], &["e:g1", "e:g2"]];
+    for graphs in graphs {
+        let (_dir, _path, engine) = engine(graphs);
+        // a pattern, and what is grouped by and added up in it
+        let patterns = [
+            ("?s ?p ?o", "?p", "1"),
+            ("?s a ?k . ?s <e:tag> ?t", "?k", "1"),
+            ("?s <e:tag> ?t . ?s <e:number> ?n", "?t", "?n"),
+            ("?a <e:likes> ?b . ?b <e:tag> ?t . ?c <e:tag> ?t", "?b", "1"),
+            ("?a <e:likes> ?b OPTIONAL { ?b <e:tag> ?t }", "?b", "1"),
+            ("{ ?s <e:tag> ?t } UNION { ?s <e:likes> ?t }", "?s", "1"),
+            ("?s <e:number> ?n OPTIONAL { ?s <e:likes> ?b . ?b <e:tag> ?t }", "?n", "?n"),
+            ("?s <e:tag> ?t MINUS { ?s a <e:k3> }", "?t", "1"),
+            ("?s <e:tag> ?t FILTER NOT EXISTS { ?s <e:number> ?n FILTER(?n > 500) }", "?t", "1"),
+            ("GRAPH ?g { ?s <e:tag> ?t }", "?t", "1"),
+            ("GRAPH ?g { ?s ?p ?o }", "?g", "1"),
+        ];
+        for (pattern, by, term) in patterns {
+            let folded = format!(
+                "SELECT (SUM(?count) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?count) (SUM({term}) AS ?x) \
+                 {{ {pattern} }} GROUP BY {by} }}"
+            );
+            // GROUP_CONCAT takes its rows one by one
+            let apart = format!(
+                "SELECT (SUM(?count) AS ?rows) (SUM(?x) AS ?sum) {{ SELECT {by} (COUNT(*) AS ?count) (SUM({term}) AS ?x) \
+                 (GROUP_CONCAT(\"\") AS ?c) {{ {pattern} }} GROUP BY {by} }}"
+            );
+            assert_eq!(value(&engine, &folded), value(&engine, &apart), "{graphs:?}: {pattern}");
+        }
+    }
+}
+
+/// The same solutions whether copies are merged early or late.
+#[test]
+fn distinct_values_are_those_of_all_rows() {
+    let graphs: [&[&str]; 3] = [&[""], &["", "e:g1"], &["e:g1", "e:g2"]];
+    for graphs in graphs {
+        let (_dir, _path, engine) = engine(graphs);
+        let cases = [
+            ("?s ?p ?o", "?s"),
+            ("?s ?p ?o", "?p"),
+            ("?s ?p ?o", "?o"),
+            ("?s ?p ?o", "?s ?p"),
+            ("?s ?p ?o", "?p ?o"),
+            ("<e:x7> ?p ?o", "?p"),
+            ("?s ?p <e:t7>", "?p"),
+            ("?s <e:tag> ?t", "?t"),
+            ("GRAPH ?g { ?s ?p ?o }", "?g"),
+            ("GRAPH ?g { ?s ?p ?o }", "?g ?s"),
+            ("GRAPH <e:g1> { ?s ?p ?o }", "?s"),
+            ("?a <e:likes> ?b . ?b ?p ?o", "?p"),
+        ];
+        for (pattern, of) in cases {
+            let folded = format!("SELECT (COUNT(*) AS ?n) {{ SELECT DISTINCT {of} {{ {pattern} }} }}");
+            let apart = format!(
+                "SELECT (COUNT(*) AS ?n) {{ SELECT {of} (GROUP_CONCAT(\"\") AS ?c) {{ {pattern} }} GROUP BY {of} }}"
+            );
+            assert_eq!(value(&engine, &folded), value(&engine, &apart), "{graphs:?}: {of} of {pattern}");
+        }
+    }
+}
