@@ -26,6 +26,10 @@ fn fixture() -> Fixture {
         for friend in 1..4 {
             text += &format!("<e:p{i}> <e:knows> <e:p{}> .\n", (i * 7 + friend * 13) % PEOPLE);
         }
+        text += &format!("<e:p{i}> <e:kind> <e:k{}> .\n", i % 7);
+        if i < 300 {
+            text += &format!("<e:p{i}> <e:motto> \"The motto of number {i}\" .\n");
+        }
         if i % 100 == 0 {
             text += &format!("<e:p{i}> <e:rare> <e:yes> .\n");
             text += &format!("<e:place{i}> <e:title> \"the NAME of number {i}\" .\n");
@@ -119,7 +123,7 @@ fn a_text_of_many_rows_is_read_once() {
     let f = fixture();
     // 9000 rows with 3000 names, of which a batch has each once
     let query = "SELECT (COUNT(*) AS ?c) { ?a <e:knows> ?b . ?b <e:name> ?n FILTER(STRLEN(?n) > 1) }";
-    let without = "SELECT (COUNT(*) AS ?c) { ?a <e:knows> ?b . ?b <e:name> ?n FILTER(?n != 1) }";
+    let without = "SELECT (COUNT(*) AS ?c) { ?a <e:knows> ?b . ?b <e:name> ?n FILTER(isLITERAL(?n)) }";
     let texts = looked_up(&f, query) - looked_up(&f, without);
     assert!((PEOPLE as u64..=2 * PEOPLE as u64).contains(&texts), "{texts} texts are read");
 }
@@ -136,4 +140,52 @@ fn the_greatest_of_long_texts_is_found_in_little_memory() {
         let rows = f.rows(query);
         assert!(rows.len() == 1 && rows[0].contains(expected), "{query}: {rows:?}");
     }
+}
+
+/// Places in the plan of the condition on texts and of the first look-up, the root being 0.
+fn condition_and_lookup(f: &Fixture, query: &str) -> (usize, usize) {
+    let plan = f.engine.explanation(query, &QueryOptions::default()).unwrap();
+    let place = |is_it: &dyn Fn(&str, &str) -> bool| {
+        let found = plan.steps.iter().position(|step| is_it(&step.operator, &step.detail));
+        found.unwrap_or_else(|| panic!("{query}:\n{plan}"))
+    };
+    (place(&|_, detail| detail.contains("CONTAINS")), place(&|operator, _| operator == "lookup"))
+}
+
+#[test]
+fn a_condition_on_texts_waits_for_a_join_that_drops_terms() {
+    let f = fixture();
+    // 300 mottos, of which a seventh are of the kind
+    let (condition, lookup) = condition_and_lookup(
+        &f,
+        "SELECT * { ?a <e:motto> ?m ; <e:kind> <e:k3> FILTER(CONTAINS(?m, \"7\")) }",
+    );
+    assert!(condition < lookup, "asked above the join");
+    // three friends each
+    let (condition, lookup) =
+        condition_and_lookup(&f, "SELECT * { ?a <e:motto> ?m ; <e:knows> ?b FILTER(CONTAINS(?m, \"7\")) }");
+    assert!(condition > lookup, "asked below the join");
+}
+
+#[test]
+fn conditions_on_texts_come_last() {
+    let f = fixture();
+    let query =
+        "SELECT * { ?a <e:name> ?n FILTER(CONTAINS(?n, \"7\")) FILTER(isLITERAL(?n)) FILTER(?n != 3) }";
+    let plan = f.engine.explanation(query, &QueryOptions::default()).unwrap();
+    let filter = plan.steps.iter().find(|step| step.operator == "filter").unwrap();
+    assert!(filter.detail.rfind("CONTAINS") > filter.detail.find("ISLITERAL"), "{plan}");
+    assert!(filter.detail.rfind("CONTAINS") > filter.detail.find(" = "), "{plan}");
+}
+
+#[test]
+fn conditions_on_many_texts_cost_more_than_on_numbers() {
+    let f = fixture();
+    let cost = |condition: &str| {
+        let query = format!("SELECT * {{ ?a <e:name> ?n FILTER({condition}) }}");
+        let plan = f.engine.explanation(&query, &QueryOptions::default()).unwrap();
+        plan.steps[0].estimate.cpu_us
+    };
+    let (texts, ids) = (cost("CONTAINS(?n, \"7\")"), cost("isLITERAL(?n)"));
+    assert!(texts - ids > 0.1 * PEOPLE as f64, "{texts} and {ids} microseconds");
 }

@@ -183,7 +183,12 @@ impl<'b> Eval<'_, 'b> {
     }
 
     fn is_a(&mut self, what: IsA, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
-        self.map(a, rows, |id| is_a_by_kind(what, id), |terms, id| is_a(what, &terms.value(id)?))
+        self.map(
+            a,
+            rows,
+            |id| is_a_by_kind(what, id),
+            |terms, id| terms.value(id).map(|value| from_boolean(what.holds(&value))),
+        )
     }
 
     fn cast(&mut self, to: Cast, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
@@ -252,15 +257,5 @@ fn is_a_by_kind(what: IsA, id: TermId) -> std::result::Result<TermId, Slow> {
             TermKind::Value | TermKind::Text => return Err(Slow),
             _ => false,
         },
-    }))
-}
-
-pub(super) fn is_a(what: IsA, v: &Value<'_>) -> Option<TermId> {
-    Some(from_boolean(match what {
-        IsA::Iri => matches!(v, Value::Iri(_)),
-        IsA::Blank => matches!(v, Value::Blank(_)),
-        IsA::Literal => v.is_literal(),
-        IsA::Triple => matches!(v, Value::Triple(_)),
-        IsA::Numeric => v.is_numeric(),
     }))
 }

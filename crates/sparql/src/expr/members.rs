@@ -7,7 +7,7 @@
 //! 3. Where none is equal, the answer is an error if one comparison would be one: by the kinds of
 //!    the members, and for moments of which only one has a time zone by comparing them.
 //!
-//! What is left of the list, variables and triple terms, is compared one by one.
+//! The rest of the list, variables and triple terms, is compared one by one.
 
 use hashbrown::HashTable;
 use rustc_hash::FxHashSet;
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(seen.len(), 3, "some are in, some not, some err");
     }
 
-    /// What an id says without its value is what the value says.
+    /// An id says without its value the same as the value.
     #[test]
     fn ids_answer_as_values_do() {
         let all = of_all_kinds();

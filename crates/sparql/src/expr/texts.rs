@@ -19,7 +19,7 @@ mod tests;
 use snowmelt_graph::{TermId, TermKind, TermRef, TermSink};
 
 use super::Expr;
-use super::node::ExprNode;
+use super::node::{ExprNode, TextPart};
 use crate::value::{TermError, TermStore, Terms, Value};
 use node::TextNode;
 
@@ -63,14 +63,6 @@ pub(super) fn mark(mut root: ExprNode) -> ExprNode {
     let depends = mark_parts(&mut root);
     mark_one(&mut root, depends);
     root
-}
-
-/// A part of an expression that depends on the texts of one variable.
-#[derive(Debug)]
-pub(crate) struct TextPart {
-    pub slot: usize,
-    pub node: ExprNode,
-    constants: Vec<TermId>,
 }
 
 fn mark_one(node: &mut ExprNode, reads: DependsOn) {
@@ -227,8 +219,8 @@ impl Expr {
 }
 
 impl TextColumn<'_> {
-    /// Calls `f` for each distinct stored term of a batch. The rows for which it was not called have
-    /// other ids, or too few: None where these are all rows.
+    /// Calls `f` for each distinct stored term of a batch. Gives the rows with other ids; None
+    /// where those with stored terms are few, and it was not called at all.
     pub fn of_each(
         self,
         terms: &mut Terms,

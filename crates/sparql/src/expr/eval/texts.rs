@@ -4,7 +4,7 @@
 use snowmelt_graph::TermId;
 
 use super::{Col, Eval, Result, picked};
-use crate::expr::texts::TextPart;
+use crate::expr::node::TextPart;
 
 impl<'b> Eval<'_, 'b> {
     pub(super) fn of_texts(&mut self, part: &TextPart, selected: Option<&[u32]>) -> Result<Col<'b>> {

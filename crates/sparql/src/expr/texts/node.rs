@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use snowmelt_graph::{TermId, TermRef, from_boolean};
 
 use super::searched::{Folded, LetterCase, Searched};
-use crate::expr::eval::is_a;
 use crate::expr::kernel::{self, Order, TRUE};
 use crate::expr::members::Members;
 use crate::expr::node::{ExprNode, IsA};
@@ -204,7 +203,7 @@ impl<'e> TextNode<'e> {
                 let (a, b) = (pair[0].value(term, terms)?, pair[1].value(term, terms)?);
                 value::holds(&a, &b, |ordering| order.holds(ordering))
             }
-            Self::IsA(what, a) => is_a(*what, &a.value(term, terms)?).map(|id| id == TRUE),
+            Self::IsA(what, a) => Some(what.holds(&a.value(term, terms)?)),
             Self::In(a, list) => {
                 let a = a.value(term, terms)?;
                 list.iter().fold(Some(false), |any, item| {

@@ -78,8 +78,19 @@ mod tests {
 
     #[test]
     fn a_folded_search_finds_what_the_folded_text_contains() {
-        let texts =
-            ["", "a", "Abc", "xABCx", "the QUICK brown", "Kelvin \u{212A} and ß", "İstanbul", "aab", "AAAB"];
+        let texts = [
+            "",
+            "a",
+            "Abc",
+            "xABCx",
+            "the QUICK brown",
+            "Kelvin \u{212A} and ß",
+            "İstanbul",
+            "abd aBx",
+            "Quack",
+            "aab",
+            "AAAB",
+        ];
         let parts = ["a", "abc", "quick", "k", "i", "ss", "aab", "ABC", "SS", "K", " ", "zz"];
         let mut made = 0;
         for part in parts {

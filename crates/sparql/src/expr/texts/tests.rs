@@ -45,15 +45,18 @@ impl CountingStore {
 impl TermStore for CountingStore {
     fn resolve(&mut self, terms: &[TermRef<'_>]) -> Result<Vec<Option<TermId>>, GraphError> {
         self.resolved += terms.len();
-        Ok(terms.iter().map(TermId::inline).collect())
+        let stored = |term: &TermRef<'_>| {
+            let place = self.texts.iter().position(|(text, tag)| *term == term_of(text, *tag))?;
+            Some(self.id(place))
+        };
+        Ok(terms.iter().map(|term| TermId::inline(term).or_else(|| stored(term))).collect())
     }
 
     fn decode(&mut self, ids: &[TermId], sink: &mut dyn TermSink) -> Result<(), GraphError> {
         for (place, id) in ids.iter().enumerate() {
             self.read += 1;
             let (text, tag) = &self.texts[id.number() as usize];
-            let term = tag.map_or(TermRef::string(text), |tag| TermRef::tagged(text, tag));
-            if !sink.take(place, term) {
+            if !sink.take(place, term_of(text, *tag)) {
                 break;
             }
         }
@@ -77,6 +80,10 @@ impl TermStore for CountingStore {
     }
 }
 
+fn term_of<'t>(text: &'t str, tag: Option<&'t str>) -> TermRef<'t> {
+    tag.map_or(TermRef::string(text), |tag| TermRef::tagged(text, tag))
+}
+
 fn terms(room: usize) -> Terms {
     let now = "2011-01-10T14:45:13".parse().unwrap();
     let bounds = TermBounds { room, ..TermBounds::for_test(Limits::default()) };
@@ -93,10 +100,12 @@ fn str_of_x() -> Expression {
     call(Function::Str, vec![X])
 }
 
-fn compiled(expression: &Expression, terms: &mut Terms) -> Expr {
+fn compiled(expression: &Expression, terms: &mut Terms, store: &mut CountingStore) -> Expr {
     let (patterns, functions) = (&mut Patterns::default(), CustomFunctions::default());
     let slot = |v: Var| Some(v.0 as usize);
-    compile(expression, &slot, &[], terms, &mut CountingStore::default(), patterns, &functions).unwrap()
+    let expr = compile(expression, &slot, &[], terms, store, patterns, &functions).unwrap();
+    store.resolved = 0;
+    expr
 }
 
 fn contains(text: Expression, part: &str) -> Expression {
@@ -114,7 +123,7 @@ fn a_text_is_read_once_for_all_rows_and_not_kept() {
     ] {
         let mut store = CountingStore::numbered(50, 100);
         let mut terms = terms(usize::MAX);
-        let expr = compiled(&condition, &mut terms);
+        let expr = compiled(&condition, &mut terms, &mut store);
         let cols = [store.column(1000)];
         let passed = expr.filter(&mut terms, &mut store, &cols, 1000).unwrap();
         assert_eq!(passed.len(), 100, "5 of 50 texts, 20 times: {expr:?}");
@@ -130,7 +139,7 @@ fn a_condition_on_another_variable_goes_another_way() {
     let of_both = call(Function::Contains, vec![X, call(Function::Str, vec![y])]);
     let mut store = CountingStore::numbered(50, 100);
     let mut terms = terms(usize::MAX);
-    let expr = compiled(&of_both, &mut terms);
+    let expr = compiled(&of_both, &mut terms, &mut store);
     let cols = [store.column(1000), store.column(1000)];
     let passed = expr.filter(&mut terms, &mut store, &cols, 1000).unwrap();
     assert_eq!(passed.len(), 1000, "a text contains itself");
@@ -142,7 +151,7 @@ fn plain_strings_equal_others_by_their_ids() {
     let mut terms = terms(usize::MAX);
     let pair = [str_of_x(), Expression::literal("not there")];
     let equal = Expression::Binary(crate::algebra::BinaryOperator::Equal, Box::new(pair));
-    let expr = compiled(&equal, &mut terms);
+    let expr = compiled(&equal, &mut terms, &mut store);
     let cols = [store.column(1000)];
     assert!(expr.filter(&mut terms, &mut store, &cols, 1000).unwrap().is_empty());
     assert_eq!(store.read, 25, "those with a language");
@@ -153,7 +162,7 @@ fn a_list_is_searched_without_looking_its_texts_up() {
     let mut store = CountingStore::numbered(500, 100);
     let mut terms = terms(usize::MAX);
     let list = (0..200).map(|n| Expression::literal(store.texts[2 * n].0.as_str())).collect();
-    let expr = compiled(&Expression::In(Box::new(str_of_x()), list), &mut terms);
+    let expr = compiled(&Expression::In(Box::new(str_of_x()), list), &mut terms, &mut store);
     let cols = [store.column(1000)];
     let passed = expr.filter(&mut terms, &mut store, &cols, 1000).unwrap();
     assert_eq!(passed.len(), 400, "200 of 500 texts, twice");
@@ -165,13 +174,13 @@ fn a_list_is_searched_without_looking_its_texts_up() {
 fn results_without_room_are_made_in_parts() {
     let mut store = CountingStore::numbered(400, 1000);
     let mut terms = terms(64 << 10);
-    let expr = compiled(&call(Function::UCase, vec![str_of_x()]), &mut terms);
+    let expr = compiled(&call(Function::UCase, vec![str_of_x()]), &mut terms, &mut store);
     let cols = [store.column(400)];
     let ids = expr.eval_column(&mut terms, &mut store, &cols, 400).unwrap();
     assert!(store.read > 400 && ids.iter().all(|id| !id.is_undef()));
     for (id, of) in ids.into_iter().zip(&cols[0]) {
         terms.begin_batch();
-        terms.prefetch(&mut store, [id]).unwrap();
+        terms.prefetch_whole(&mut store, [id]).unwrap();
         let expected = store.texts[of.number() as usize].0.to_uppercase();
         assert_eq!(terms.value(id).unwrap().text(), expected);
     }
@@ -184,7 +193,7 @@ fn the_best_text_alone_is_kept() {
             let mut store = CountingStore::numbered(1000, 1000);
             // far less than the texts
             let mut terms = terms(64 << 10);
-            let expr = compiled(&expression, &mut terms);
+            let expr = compiled(&expression, &mut terms, &mut store);
             let mut aggregate = Aggregate::new(&function, false);
             aggregate.resize(1);
             let cols = [store.column(1000)];
@@ -206,7 +215,7 @@ fn an_error_of_one_text_is_the_groups() {
     let mut store = CountingStore::numbered(100, 10);
     let mut terms = terms(usize::MAX);
     // of a text with a language only
-    let expr = compiled(&call(Function::StrLang, vec![X, Expression::literal("de")]), &mut terms);
+    let expr = compiled(&call(Function::StrLang, vec![X, Expression::literal("de")]), &mut terms, &mut store);
     for (groups, unbound) in
         [(vec![0; 100], vec![true]), ((0..100).map(|n| n % 2).collect(), vec![false, true])]
     {
@@ -225,8 +234,8 @@ fn reading_ends_when_the_query_has_to() {
     let cancel = Arc::new(AtomicBool::new(false));
     let limits = Limits { cancel: Some(cancel.clone()), ..Limits::default() };
     let mut terms = terms(usize::MAX).guarded(TermBounds::for_test(limits));
-    let expr = compiled(&contains(X, "no"), &mut terms);
     let mut store = CountingStore::numbered(1000, 100_000);
+    let expr = compiled(&contains(X, "no"), &mut terms, &mut store);
     cancel.store(true, Ordering::Relaxed);
     let cols = [store.column(1000)];
     let ended = expr.filter(&mut terms, &mut store, &cols, 1000);

@@ -21,8 +21,6 @@ struct JoinPart {
     vars: VarSet,
     /// new columns
     keys: Vec<(Var, Expression)>,
-    /// parts with the same number are connected
-    number: usize,
 }
 
 impl<'a> Planner<'a> {
@@ -48,15 +46,13 @@ impl<'a> Planner<'a> {
         for sides in equalities {
             let of_sides = sides.map(|side| part_of(&parts, &side.vars()));
             let [Some(a), Some(b)] = of_sides else { continue };
-            let (kept, gone) = (parts[a].number, parts[b].number);
-            if kept == gone {
+            if a == b {
                 continue;
             }
             let key = self.fresh();
             for (part, side) in [a, b].into_iter().zip(sides) {
                 parts[part].keys.push((key, Expression::Key(Box::new(side.clone()))));
             }
-            parts.iter_mut().filter(|part| part.number == gone).for_each(|part| part.number = kept);
             is_keyed = true;
         }
         if !is_keyed {
@@ -97,7 +93,7 @@ fn filtered(node: Node, conditions: Vec<Expression>) -> Node {
 fn parts(nodes: &[Node], scopes: Vec<VarSet>) -> Vec<JoinPart> {
     let mut parts: Vec<JoinPart> = Vec::new();
     for (node, vars) in nodes.iter().zip(scopes) {
-        let mut part = JoinPart { nodes: Vec::new(), vars: vars.clone(), keys: Vec::new(), number: 0 };
+        let mut part = JoinPart { nodes: Vec::new(), vars: vars.clone(), keys: Vec::new() };
         // the order of the text is kept
         for connected in parts.extract_if(.., |other| other.vars.intersects(&vars)) {
             part.nodes.extend(connected.nodes);
@@ -106,7 +102,6 @@ fn parts(nodes: &[Node], scopes: Vec<VarSet>) -> Vec<JoinPart> {
         part.nodes.push(node.clone());
         parts.push(part);
     }
-    (0..parts.len()).for_each(|number| parts[number].number = number);
     parts
 }
 

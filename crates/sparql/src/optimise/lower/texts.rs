@@ -20,8 +20,8 @@ impl<'a> Planner<'a> {
         Cost { cpu: texts * self.costs.text, io: device_time::texts(&self.costs.reads, texts) }
     }
 
-    /// Numbers that aggregates take from texts become columns below the group: there several threads
-    /// may work them out.
+    /// Numbers that aggregates take from texts become columns below the group: there several
+    /// threads may work them out.
     pub(super) fn texts_below(&mut self, built: Subplan, aggregates: &mut [AggregateExpression]) -> Subplan {
         let is_number = |e: &Expression| {
             join_key::kind(e, &|_| None) == Some(Keyed::Integer)
@@ -61,7 +61,8 @@ impl<'a> Planner<'a> {
         Ok(waiting)
     }
 
-    /// What is bound, and what to expect, after each step; conditions on texts are left out.
+    /// Variables that are bound, and rows to expect, after each step; conditions on texts are left
+    /// out.
     fn estimates_of_steps(
         &mut self,
         nodes: &'a [Node],
