@@ -13,7 +13,6 @@
 mod access;
 mod device_time;
 mod estimate;
-mod fold;
 mod greedy;
 mod guess;
 mod lower;

@@ -142,7 +142,7 @@ impl JoinKind {
     }
 }
 
-/// What a look-up puts out of the index rows that it finds for an input row.
+/// Output of a look-up for an input row and the index rows that it finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Finds {
     /// the input row with each

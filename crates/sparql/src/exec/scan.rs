@@ -162,8 +162,8 @@ impl IndexScan {
         Ok(None)
     }
 
-    /// After rows of one value in the first column: if there have been many, the scan goes on behind
-    /// the last of them. The value, and the number of rows that it passes over.
+    /// After rows of one value in the first column: if there have been many, the scan goes on
+    /// behind the last of them. The value, and the number of rows that it passes over.
     fn leap(&mut self, columns: &Columns, run: &mut Run) -> Result<Option<(u64, u64)>> {
         let visit = self.visit.as_ref().expect("asked for with a visit");
         if self.shared.is_some() || visit.new != [0] || !visit.checks_first_column() {

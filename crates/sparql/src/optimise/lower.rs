@@ -22,6 +22,7 @@
 
 mod block;
 mod correlated;
+mod fold;
 mod found;
 mod hash;
 mod join;

@@ -42,24 +42,7 @@ fn assert_columns(node: &PlanNode) {
             gives(access.width());
         }
         Op::Context { cols, .. } => gives(cols.len()),
-        Op::Lookup { input, access, finds, keep, new, emit, star, .. } => {
-            within(keep, input);
-            let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
-            within(&keys.collect::<Vec<_>>(), input);
-            assert_access(id, access, input.vars.len());
-            assert!(access.bounds.is_empty(), "look-up {id} has the bounds of a scan");
-            assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
-            assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
-            match finds {
-                Finds::Rows | Finds::Optional => {
-                    gives(keep.len() + emit.len() + access.width() - access.new.len());
-                }
-                Finds::Whether(kind) => {
-                    assert!(emit.is_empty(), "look-up {id} puts out what it only asks about");
-                    gives(keep.len() + marks(JoinKind::Exists(*kind)));
-                }
-            }
-        }
+        Op::Lookup { .. } => gives(assert_lookup(id, &node.op)),
         Op::Hash { left, right, on, apart, kind, keep_left, keep_right, .. } => {
             within(&firsts(on), left);
             within(&on.iter().map(|c| c.1).collect::<Vec<_>>(), right);
@@ -112,6 +95,28 @@ fn assert_columns(node: &PlanNode) {
             within(keep, input);
             let graph = usize::from(*graph == PathGraph::Each);
             assert!((keep.len()..=keep.len() + 2 + graph).contains(&columns), "path {id} has too many ends");
+        }
+    }
+}
+
+/// Asserts that a look-up reads columns that its input and its index have, and puts out some of
+/// them; the number of its columns.
+fn assert_lookup(id: usize, op: &Op) -> usize {
+    let Op::Lookup { input, access, finds, keep, new, emit, star, .. } = op else {
+        unreachable!("a look-up")
+    };
+    assert_within(id, keep, input);
+    let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
+    assert_within(id, &keys.collect::<Vec<_>>(), input);
+    assert_access(id, access, input.vars.len());
+    assert!(access.bounds.is_empty(), "look-up {id} has the bounds of a scan");
+    assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
+    assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
+    match finds {
+        Finds::Rows | Finds::Optional => keep.len() + emit.len() + access.width() - access.new.len(),
+        Finds::Whether(kind) => {
+            assert!(emit.is_empty(), "look-up {id} puts out what it only asks about");
+            keep.len() + marks(JoinKind::Exists(*kind))
         }
     }
 }

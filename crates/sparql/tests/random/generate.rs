@@ -169,8 +169,8 @@ impl Generator {
             2 => format!("SUM({distinct}{arg})"),
             3 => format!("AVG({distinct}{arg})"),
             // Of mixed types any may come first: numbers have one order.
-            4 if self.chance(50) => format!("MIN({distinct}xsd:double({arg}))"),
-            5 if self.chance(50) => format!("MAX({distinct}xsd:double({arg}))"),
+            4 if self.choice.chance(50) => format!("MIN({distinct}xsd:double({arg}))"),
+            5 if self.choice.chance(50) => format!("MAX({distinct}xsd:double({arg}))"),
             4 => format!("MIN({distinct}COALESCE({}, \"b\"))", self.text()),
             5 => format!("MAX({distinct}COALESCE(STR({}), \"b\"))", self.plain()),
             _ => format!("COUNT({distinct}COALESCE({arg}, 0))"),
@@ -362,7 +362,7 @@ impl Generator {
     /// A string without language.
     fn text(&mut self) -> String {
         let text = format!("STR({})", self.plain());
-        match self.rng.random_range(0..6) {
+        match self.choice.within(0..6) {
             0 => format!("LCASE({text})"),
             1 => format!("STRBEFORE({text}, \" \")"),
             2 => format!("STRAFTER({text}, \"a\")"),
@@ -373,7 +373,7 @@ impl Generator {
 
     /// An equality of texts, which may join two sides, a search, or a long list.
     fn text_condition(&mut self) -> String {
-        match self.rng.random_range(0..8) {
+        match self.choice.within(0..8) {
             0..=2 => format!("{} = {}", self.text(), self.text()),
             3 => format!("{} = {}", self.plain(), self.text()),
             4 => format!("CONTAINS({}, \"b\") || STRLEN({}) > 20", self.text(), self.text()),
@@ -381,8 +381,8 @@ impl Generator {
             _ => {
                 let mut list: Vec<String> = (0..9).map(|_| self.literal().to_string()).collect();
                 list.push(self.resource().to_string());
-                let not = self.pick(&["", "NOT "]);
-                let value = if self.chance(50) { self.text() } else { self.plain() };
+                let not = self.choice.pick(&["", "NOT "]);
+                let value = if self.choice.chance(50) { self.text() } else { self.plain() };
                 format!("{value} {not}IN ({})", list.join(", "))
             }
         }

@@ -2,11 +2,11 @@
 
 use snowmelt_graph::{Column, Index};
 
+use super::fold::{folded_visit, folds};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
-use crate::optimise::fold::{folded_visit, folds};
 use crate::optimise::guess::NAMED_GRAPHS;
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
@@ -102,7 +102,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What to expect of a scan, and how many rows of the index it reads: over long runs of equal
+    /// Estimate of a scan, and how many rows of the index it reads: over long runs of equal
     /// rows it leaps.
     fn of_folded(&self, access: &Access, vars: &[Var], mut estimate: Estimate) -> (Estimate, f64) {
         let all = estimate.rows;

@@ -16,9 +16,9 @@
 
 use snowmelt_graph::{Column, Index};
 
-use super::access::{Visit, slot};
-use super::lower::Want;
+use super::Want;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
+use crate::optimise::access::{Visit, slot};
 use crate::plan::{Copies, GraphScope};
 
 /// The visit to one index that gives what is wanted of a pattern folded, when `bound` is known
