@@ -23,6 +23,7 @@ use snowmelt_store::{
 };
 
 use crate::database::GraphDatabase;
+use crate::database::classes::IdClass;
 use crate::database::state::{Carried, GraphState};
 use crate::dict::Tree;
 use crate::error::Result;
@@ -156,6 +157,11 @@ impl Session {
         // must not hide graphs.
         let plain = !self.any(Index::Gs, TermId::DEFAULT_GRAPH.0 + 1..=u64::MAX)?;
         Ok(*self.state.plain.get_or_init(|| plain))
+    }
+
+    /// The classes that ids of stored terms fall into, ascending.
+    pub fn id_classes(&self) -> Vec<IdClass> {
+        self.state.id_classes()
     }
 
     /// Language and datatype of a literal, as far as its id carries them; no I/O.

@@ -19,6 +19,7 @@ mod extend;
 mod fold;
 mod group;
 mod hash;
+pub(crate) mod id_ranges;
 mod leaf;
 mod lookup;
 mod mask;
@@ -39,7 +40,6 @@ mod union;
 
 use crate::error::QueryError;
 
-pub(crate) use access::compared;
 pub use batch::Batch;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;

@@ -16,12 +16,13 @@
 mod columns;
 mod cost;
 mod inputs;
+pub(crate) mod ranged;
 mod reads;
 mod sound;
 
 use std::sync::Arc;
 
-use snowmelt_graph::{AnyIndex, CompareOp, TermId};
+use snowmelt_graph::{AnyIndex, TermId};
 
 use crate::algebra::{
     AggregateExpression, Const, ExistsKind, Expression, PropertyPath, Service, SortKey, Var, VarSet,
@@ -78,8 +79,16 @@ pub(crate) enum Test {
     OneOf(Vec<Const>),
 }
 
-/// Comparisons of the column after the key with constants; all must hold.
-pub(crate) type Bounds = Vec<(CompareOp, Const)>;
+/// Conditions on a variable that is a column of a scanned index: only the ranges of ids that may
+/// satisfy them are read.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Bounds {
+    /// all hold of each row that is put out; see [`ranged::ranged`]
+    pub conditions: Vec<Expression>,
+    pub var: Var,
+    /// the column behind the key, or the one after that, where each value of the former is visited
+    pub column: u8,
+}
 
 /// Whether it matters how often a row comes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -101,8 +110,8 @@ pub(crate) struct Access {
     pub key: Vec<Src>,
     /// the column after the key is the graph, and only the default graph is wanted
     pub default_graph: bool,
-    /// only for scans; the filter stays behind it, so this may let too much pass
-    pub bounds: Bounds,
+    /// only for scans
+    pub bounds: Option<Bounds>,
     /// on the columns after the key, counted from 0
     pub tests: Vec<(u8, Test)>,
     /// the columns after the key that are put out
@@ -120,9 +129,20 @@ impl Access {
         self.new.len() + usize::from(self.copies == Copies::Weigh)
     }
 
+    /// Whether a scan only counts rows, as far as its conditions are sure.
+    pub fn counts(&self) -> bool {
+        let of_each = self.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        let is_known = self.new.is_empty() || (of_each && self.new == [0]);
+        self.copies != Copies::Count && self.tests.is_empty() && is_known
+    }
+
     /// Whether a scan passes over equal rows without reading them all.
     pub fn leaps(&self) -> bool {
-        self.copies != Copies::Count && self.new.len() < 2 && self.tests.iter().all(|(c, _)| *c == 0)
+        let one_by_one = self.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        self.copies != Copies::Count
+            && self.new.len() < 2
+            && self.tests.iter().all(|(c, _)| *c == 0)
+            && !one_by_one
     }
 }
 

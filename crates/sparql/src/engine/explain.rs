@@ -173,7 +173,10 @@ impl Teller<'_> {
     fn access(&self, access: &Access, input: &[Var]) -> String {
         let name = index_name(access.index);
         let key: Vec<String> = access.key.iter().map(|k| self.src(*k, input, Iris::Short)).collect();
-        let bounds = if access.bounds.is_empty() { "" } else { " in bounds" };
+        let bounds = match &access.bounds {
+            Some(bounds) => format!(" if {}", self.conditions(&bounds.conditions)),
+            None => String::new(),
+        };
         format!("{name}[{}]{bounds}", key.join(" "))
     }
 

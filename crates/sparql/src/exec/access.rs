@@ -1,13 +1,10 @@
 //! A visit to an index with this query's constants: what scans and look-ups have in common.
 
-use snowmelt_graph::{AnyIndex, CompareOp, CompareValue, TermId, id_ranges_for_comparison};
+use snowmelt_graph::{AnyIndex, TermId};
 
 use super::Run;
-use crate::algebra::Const;
-use crate::algebra::consts::GroundTerm;
 use crate::exec::Batch;
 use crate::plan::{Access, Copies, Src, Test};
-use crate::value::parse_literal;
 
 /// The source of a part of a key.
 #[derive(Clone, Copy)]
@@ -200,51 +197,6 @@ impl Runs {
             }
         }
     }
-}
-
-/// The id ranges of a scan under bounds, ascending; `None`: the bounds say nothing.
-pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u64, u64)>> {
-    let mut all: Option<Vec<(u64, u64)>> = None;
-    for (op, c) in bounds {
-        let Some(list) = compared(*op, &run.query.constant_term(*c)) else { continue };
-        all = Some(match all {
-            None => list,
-            Some(before) => intersect(&before, &list),
-        });
-    }
-    all
-}
-
-/// A constant as ids are compared with it: of a number its value, whatever its form and size.
-fn constant(literal: &oxrdf::Literal) -> Option<CompareValue<'static>> {
-    if let Some(id) = TermId::inline(&literal.as_ref().into()) {
-        return id.inline_value()?.into();
-    }
-    parse_literal(literal.value(), literal.language(), literal.datatype().as_str()).as_compared()
-}
-
-/// The ids that may satisfy a comparison with a constant.
-pub(crate) fn compared(op: CompareOp, term: &GroundTerm) -> Option<Vec<(u64, u64)>> {
-    let GroundTerm::Literal(literal) = term else { return None };
-    let ranges = id_ranges_for_comparison(op, constant(literal)?);
-    let mut list: Vec<(u64, u64)> =
-        ranges.exact.iter().chain(&ranges.check).map(|r| (*r.start(), *r.end())).collect();
-    list.sort_unstable();
-    Some(list)
-}
-
-fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut out = Vec::new();
-    for x in a {
-        for y in b {
-            let (low, high) = (x.0.max(y.0), x.1.min(y.1));
-            if low <= high {
-                out.push((low, high));
-            }
-        }
-    }
-    out.sort_unstable();
-    out
 }
 
 /// Ids from the numbers of an index.

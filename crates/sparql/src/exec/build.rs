@@ -66,7 +66,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
         Op::Unit => Box::new(Given::new(Batch::unit())),
         Op::Nothing => Box::new(Given::new(Batch::empty(node.vars.len()))),
         Op::Scan { access } => {
-            let scan = IndexScan::new(access, run);
+            let scan = IndexScan::new(access, run)?;
             // a star around a constant: all its leaves are announced before the first is read
             run.constant_keys.extend(scan.constant_key());
             if let Some(profile) = &mut run.profile {

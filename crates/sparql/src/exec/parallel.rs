@@ -84,7 +84,11 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         threads -= 1;
     }
     // a shared scan reads all
-    let shared = if access.leaps() { None } else { SharedScan::begin(access.index, &key, run)? };
+    let shared = if access.leaps() || access.bounds.is_some() {
+        None
+    } else {
+        SharedScan::begin(access.index, &key, run)?
+    };
     let parts = match shared {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
@@ -119,9 +123,7 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
 fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
     match &node.op {
         Op::Scan { access } => {
-            let is_counted = access.leaps() && access.new.is_empty();
-            let whole =
-                access.bounds.is_empty() && !access.default_graph && !access.merge_graphs && !is_counted;
+            let whole = !access.default_graph && !access.merge_graphs && !access.counts();
             (whole && access.key.len() < access.index.arity()).then_some((node, access))
         }
         Op::Lookup { input, .. }

@@ -109,7 +109,7 @@ fn assert_lookup(id: usize, op: &Op) -> usize {
     let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
     assert_within(id, &keys.collect::<Vec<_>>(), input);
     assert_access(id, access, input.vars.len());
-    assert!(access.bounds.is_empty(), "look-up {id} has the bounds of a scan");
+    assert!(access.bounds.is_none(), "look-up {id} has the bounds of a scan");
     assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
     assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
     match finds {
@@ -162,7 +162,8 @@ fn assert_access(id: usize, access: &Access, input_columns: usize) {
     let of_graph = |column: Option<&Column>| column == Some(&Column::Graph);
     assert!(!access.default_graph || of_graph(behind.first()), "operator {id} takes a column for the graph");
     assert!(!access.merge_graphs || of_graph(behind.last()), "operator {id} merges no graphs");
-    assert!(access.bounds.is_empty() || !behind.is_empty(), "operator {id} has bounds on no column");
+    let is_bounded = access.bounds.as_ref().is_none_or(|bounds| is_behind(bounds.column));
+    assert!(is_bounded, "operator {id} has bounds on no column");
     let is_prefix = access.new.iter().zip(0..).all(|(c, place)| *c == place);
     assert!(access.copies == Copies::Count || is_prefix, "operator {id} folds rows that are apart");
     let is_single = access.copies == Copies::Count || !access.merge_graphs;

@@ -172,7 +172,7 @@ fn counts_values_in_order(aggregates: &[AggregateExpression], input: &Subplan) -
         return false;
     };
     let is_alone = matches!(argument, Some(Expression::Var(v)) if input.node.vars == [*v]);
-    let in_order = |access: &Access| access.copies == Copies::Merge && access.bounds.is_empty();
+    let in_order = |access: &Access| access.copies == Copies::Merge && access.bounds.is_none();
     is_alone && matches!(&input.node.op, Op::Scan { access } if in_order(access))
 }
 

@@ -38,13 +38,13 @@ pub(super) fn folded_visit(p: &Pattern, want: &Want, bound: &VarSet, scope: &Gra
     };
     let whole = [Index::Psog, Index::Posg];
     pairs.iter().chain(&whole).find_map(|index| {
-        let visit = visit(p, *index, bound)?;
+        let visit = whole_visit(p, *index, bound)?;
         folds(&visit, &want.vars, bound).then_some(visit)
     })
 }
 
 /// Whether no variable stands in two places of a pattern.
-fn are_apart(p: &Pattern) -> bool {
+pub(super) fn are_apart(p: &Pattern) -> bool {
     let mut seen = VarSet::default();
     let places = [Some(p.s), Some(p.p), Some(p.o), p.graph_slot()];
     places.into_iter().flatten().filter_map(Slot::var).all(|v| {
@@ -55,7 +55,7 @@ fn are_apart(p: &Pattern) -> bool {
 }
 
 /// The visit to an index by what is known, if its key is all that is known.
-fn visit(p: &Pattern, index: Index, bound: &VarSet) -> Option<Visit> {
+pub(super) fn whole_visit(p: &Pattern, index: Index, bound: &VarSet) -> Option<Visit> {
     let known =
         |column: Column| slot(p, column).is_some_and(|slot| slot.var().is_none_or(|v| bound.contains(v)));
     let columns = index.columns();

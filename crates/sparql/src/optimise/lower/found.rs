@@ -50,8 +50,7 @@ impl Planner<'_> {
         let Some(visit) = self.one_visit(&left, right, &want.with(&reads)) else { return Ok(Err(left)) };
         let pattern = self.pattern(right.pattern)?;
         let wanted = want.with(&reads);
-        let Some((mut access, new)) = visit.number(&left.node.vars, &wanted.vars, &self.scope, Vec::new())
-        else {
+        let Some((mut access, new)) = visit.number(&left.node.vars, &wanted.vars, &self.scope, None) else {
             return Ok(Ok(self.unmatched(left, JoinKind::Left, &want.vars)));
         };
         let keep = left.kept(&want.vars);
@@ -77,8 +76,7 @@ impl Planner<'_> {
     ) -> Result<std::result::Result<Subplan, Subplan>> {
         let inside = Want::new(self.reads(&right.conditions), Copies::Merge);
         let Some(visit) = self.one_visit(&left, right, &inside) else { return Ok(Err(left)) };
-        let Some((mut access, mut new)) =
-            visit.number(&left.node.vars, &inside.vars, &self.scope, Vec::new())
+        let Some((mut access, mut new)) = visit.number(&left.node.vars, &inside.vars, &self.scope, None)
         else {
             return Ok(Ok(self.unmatched(left, JoinKind::Exists(kind), &want.vars)));
         };
@@ -100,7 +98,7 @@ impl Planner<'_> {
         let bound = left.vars();
         let folded = self.folded(right.pattern, want, &bound);
         folded.or_else(|| {
-            let mut list = visits(right.pattern, &bound, false);
+            let mut list = visits(right.pattern, &bound);
             if list.len() == 1 { list.pop() } else { None }
         })
     }

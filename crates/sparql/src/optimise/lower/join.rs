@@ -254,7 +254,7 @@ impl<'a> Planner<'a> {
         let live = want.vars.union(later).union(&self.reads(open));
         let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&scope.certain);
         // conditions that nothing to come can change
-        let (ready, wait): (Vec<Expression>, Vec<Expression>) =
+        let (mut ready, wait): (Vec<Expression>, Vec<Expression>) =
             std::mem::take(open).into_iter().partition(|c| {
                 let vars = c.vars();
                 vars.iter().all(|v| certain.contains(v) || !later.contains(v))
@@ -262,7 +262,10 @@ impl<'a> Planner<'a> {
             });
         *open = wait;
         let mut built = match node {
-            Node::Pattern(p) => self.pattern_step(p, current, &want.with_only(live.clone()), &ready)?,
+            Node::Pattern(p) => {
+                let live = want.vars.union(later).union(&self.reads(open));
+                self.pattern_step(p, current, &want.with_only(live), &mut ready, nodes)?
+            }
             Node::Path { .. } => self.path_step(node, current, &live)?,
             Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
             Node::Context { row, vars } => self.context(*row, vars, current, &live),

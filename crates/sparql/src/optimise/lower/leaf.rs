@@ -1,14 +1,15 @@
 //! One step of a join: a pattern by look-ups or a scan, a path, the names of graphs.
 
-use snowmelt_graph::{Column, Index};
+use snowmelt_graph::Index;
 
-use super::fold::{folded_visit, folds};
+use super::fold::{are_apart, folded_visit, folds, whole_visit};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
 use crate::optimise::guess::NAMED_GRAPHS;
 use crate::optimise::{Estimate, Planner};
+use crate::plan::ranged::ranged;
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
 
 /// Rows of an index that are read as fast as a leap over equal ones finds the next.
@@ -20,11 +21,13 @@ impl<'a> Planner<'a> {
         p: &Pattern,
         current: Option<Subplan>,
         want: &Want,
-        ready: &[Expression],
+        ready: &mut Vec<Expression>,
+        nodes: &[Node],
     ) -> Result<Subplan> {
-        let want = &want.with(&self.reads(ready));
         let estimate = self.pattern(p)?;
-        let Some(current) = current else { return self.scan(p, want, estimate, ready) };
+        let Some(current) = current else { return self.scan(p, want, estimate, ready, nodes) };
+        let want_all = want;
+        let want = &want.with(&self.reads(ready));
         let shared = current.vars().intersection(&p.vars());
         let joined = current.estimate.join(&estimate);
         let reach = self.reach(p, &current.vars())?;
@@ -39,26 +42,34 @@ impl<'a> Planner<'a> {
             || !shared.is_subset(&current.certain)
             || (apart + device_time::handicap(&self.costs.reads) < lookup && !seeded(&current.node))
         {
-            let scan = self.scan(p, &want.with(&shared), estimate, ready)?;
+            let scan = self.scan(p, &want_all.with(&shared), estimate, ready, nodes)?;
             return Ok(self.hash(current, scan, JoinKind::Inner, &want.vars));
         }
         self.lookups(p, current, want, joined)
     }
 
+    /// A scan of a pattern, by ranges where conditions have them; these are no longer among those
+    /// that are ready.
     fn scan(
         &mut self,
         p: &Pattern,
         want: &Want,
-        estimate: Estimate,
-        ready: &[Expression],
+        mut estimate: Estimate,
+        ready: &mut Vec<Expression>,
+        nodes: &[Node],
     ) -> Result<Subplan> {
-        let bounds = self.bounds(p, ready);
-        let list = match self.folded(p, want, &VarSet::default()) {
-            Some(visit) => vec![visit],
-            None => visits(p, &VarSet::default(), !bounds.is_empty()),
+        let bounds = self.bounds(p, want, estimate.rows, ready);
+        for condition in bounds.iter().flat_map(|bounds| &bounds.conditions) {
+            estimate.rows *= self.selectivity(condition, nodes)?;
+        }
+        let want = &want.with(&self.reads(ready));
+        let list = match (&bounds, self.folded(p, want, &VarSet::default())) {
+            (Some(_), _) => {
+                vec![whole_visit(p, Index::Posg, &VarSet::default()).expect("POSG has all columns")]
+            }
+            (None, Some(visit)) => vec![visit],
+            (None, None) => visits(p, &VarSet::default()),
         };
-        let ends = list[0].rest.first() == Some(&Column::Object) && !list[0].key.is_empty();
-        let bounds = if ends { bounds } else { Vec::new() };
         let later = list[1..].iter().fold(want.vars.clone(), |a, v| a.union(&key_vars(v)));
         let Some((mut access, mut vars)) = list[0].number(&[], &later, &self.scope, bounds) else {
             return Ok(self.nothing());
@@ -104,17 +115,23 @@ impl<'a> Planner<'a> {
 
     /// Estimate of a scan, and how many rows of the index it reads: over long runs of equal
     /// rows it leaps.
-    fn of_folded(&self, access: &Access, vars: &[Var], mut estimate: Estimate) -> (Estimate, f64) {
+    fn of_folded(&mut self, access: &Access, vars: &[Var], mut estimate: Estimate) -> (Estimate, f64) {
         let all = estimate.rows;
+        let is_stepped = access.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        let steps = if is_stepped { self.statistics.totals().predicates * ROWS_PER_LEAP } else { 0.0 };
         if access.copies == Copies::Count {
-            return (estimate, all);
+            return (estimate, all + steps);
         }
         let given = &vars[..access.new.len()];
         estimate.rows = match given {
             [] => all.min(1.0),
             _ => estimate.combinations(&given.iter().copied().collect()).max(all.min(1.0)),
         };
-        let read = if access.leaps() { all.min(estimate.rows * ROWS_PER_LEAP) } else { all };
+        let read = match access {
+            access if access.counts() => all.min(estimate.rows * ROWS_PER_LEAP).max(steps),
+            access if access.leaps() => all.min(estimate.rows * ROWS_PER_LEAP),
+            _ => all + steps,
+        };
         (estimate, read)
     }
 
@@ -145,24 +162,34 @@ impl<'a> Planner<'a> {
         Ok(CountedPattern { pattern: p.clone(), of_predicate, rows })
     }
 
-    /// Comparisons with constants on a pattern's object, for a scan in object order.
-    fn bounds(&self, p: &Pattern, ready: &[Expression]) -> Bounds {
-        let (Slot::Const(_), Slot::Var(o), Slot::Var(s)) = (p.p, p.o, p.s) else { return Vec::new() };
-        if s == o {
-            return Vec::new();
+    /// The conditions on a pattern's object that a scan in object order takes as ranges: they are
+    /// taken out of those that are ready.
+    fn bounds(&mut self, p: &Pattern, want: &Want, rows: f64, ready: &mut Vec<Expression>) -> Option<Bounds> {
+        let (Slot::Var(o), Slot::Var(s)) = (p.o, p.s) else { return None };
+        if p.triple_term().is_some() || !are_apart(p) {
+            return None;
         }
-        ready
-            .iter()
-            .filter_map(|c| self.comparison(c))
-            .filter(|(v, _, _)| *v == o)
-            .map(|(_, op, c)| (op, c))
-            .collect()
+        let column = match (p.p, p.g) {
+            (Slot::Const(_), _) => 0,
+            (_, GraphSlot::Named(Slot::Const(_))) => return None,
+            _ if self.statistics.totals().predicates * ROWS_PER_LEAP > rows => return None,
+            _ => 1,
+        };
+        // of ranges that leave little out, what counts is the order of the subjects
+        let in_order = want.vars.contains(s) || ready.iter().any(|c| c.vars().contains(s));
+        let is_bound = |c: &mut Expression| {
+            let vars = c.vars();
+            let is_alone = vars.contains(o) && vars.iter().all(|v| v == o);
+            is_alone && ranged(c, o).is_some_and(|ranged| !in_order || ranged.compares(o))
+        };
+        let conditions: Vec<Expression> = ready.extract_if(.., is_bound).collect();
+        (!conditions.is_empty()).then_some(Bounds { conditions, var: o, column })
     }
 
     fn lookups(&mut self, p: &Pattern, current: Subplan, want: &Want, joined: Estimate) -> Result<Subplan> {
         let list = match self.folded(p, want, &current.vars()) {
             Some(visit) => vec![visit],
-            None => visits(p, &current.vars(), false),
+            None => visits(p, &current.vars()),
         };
         let (rows, mut built) = (current.estimate.rows, current);
         for (i, visit) in list.iter().enumerate() {
@@ -192,7 +219,7 @@ impl<'a> Planner<'a> {
         let live = &want.vars;
         let wanted = later.iter().fold(live.clone(), |a, v| a.union(&key_vars(v)).union(&v.pattern.vars()));
         let wanted = if later.is_empty() { live.clone() } else { wanted };
-        let Some((mut access, new)) = visit.number(&input.node.vars, &wanted, &self.scope, Vec::new()) else {
+        let Some((mut access, new)) = visit.number(&input.node.vars, &wanted, &self.scope, None) else {
             return Ok(None);
         };
         let keep = input.kept(&wanted);
