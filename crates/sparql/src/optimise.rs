@@ -155,6 +155,7 @@ pub(crate) fn plan(
     statistics: &mut dyn Statistics,
     scope: GraphScope,
     output: &[Var],
+    copies_differ: bool,
     reads: Reads,
     limits: &Limits,
 ) -> Result<Plan, QueryError> {
@@ -171,6 +172,7 @@ pub(crate) fn plan(
         estimates: Estimates::default(),
         contexts: Vec::new(),
         weights: VarSet::default(),
+        copies_differ,
         limits,
     };
     let mut root = planner.root(output)?;
@@ -196,6 +198,8 @@ struct Planner<'a> {
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
     /// variables of columns that hold weights ([`crate::plan::Copies::Weigh`])
     weights: VarSet,
+    /// some expression gives another result for each solution: none may stand for several
+    copies_differ: bool,
     /// when to stop
     limits: &'a Limits,
 }

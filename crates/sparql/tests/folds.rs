@@ -178,3 +178,63 @@ fn distinct_values_are_those_of_all_rows() {
         }
     }
 }
+
+/// Calls that give another result each time are made for each solution.
+#[test]
+fn each_solution_has_its_own_random_value() {
+    let (_dir, _path, engine) = engine(&[""]);
+    let by_row = "SELECT (COUNT(*) AS ?n) { SELECT DISTINCT ?u";
+    let cases = [
+        (format!("{by_row} {{ ?s a ?k BIND(UUID() AS ?u) }} }}"), THINGS),
+        (format!("{by_row} {{ ?s a ?k BIND(BNODE() AS ?u) }} }}"), THINGS),
+        (format!("{by_row} {{ {{ SELECT ?k {{ ?s a ?k }} }} BIND(STRUUID() AS ?u) }} }}"), THINGS),
+        (format!("{by_row} {{ ?a <e:likes> ?b OPTIONAL {{ ?a <e:tag> ?t }} BIND(UUID() AS ?u) }} }}"), 400),
+        (
+            "SELECT (COUNT(DISTINCT ?u) AS ?n) { ?s a ?k BIND(CONCAT(STR(?k), STRUUID()) AS ?u) }".into(),
+            THINGS,
+        ),
+        ("SELECT (COUNT(DISTINCT CONCAT(STR(?l), STRUUID())) AS ?n) { ?s <e:label> ?l }".into(), THINGS),
+        (
+            "SELECT (COUNT(*) AS ?n) { SELECT (COUNT(*) AS ?k) { ?s a ?o } GROUP BY (UUID() AS ?u) }".into(),
+            THINGS,
+        ),
+    ];
+    for (text, count) in cases {
+        assert!(value(&engine, &text).contains(&format!("\"{count}\"")), "{text}: {}", value(&engine, &text));
+    }
+    // of 20,000 rows each is taken by a throw of its own: runs of equal ones would be far off
+    for text in [
+        "SELECT (COUNT(*) AS ?n) { ?s a ?k FILTER(RAND() < 0.5) }",
+        "SELECT (SUM(IF(RAND() < 0.5, 1, 0)) AS ?n) { ?s a ?k }",
+        "SELECT (COUNT(*) AS ?n) { ?s a ?k FILTER EXISTS { ?s <e:label> ?l FILTER(RAND() < 0.5) } }",
+    ] {
+        let found = value(&engine, text);
+        let digits: String =
+            found.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+        let found: usize = digits.parse().unwrap();
+        assert!(found.abs_diff(THINGS / 2) < THINGS / 20, "{text}: {found}");
+    }
+}
+
+/// Rows of which nothing is put out come as one, however many batches they are read in: joined to
+/// others, each batch of them would multiply these.
+#[test]
+fn rows_without_columns_come_as_one() {
+    let (_dir, _path, engine) = engine(&[""]);
+    // a graph beside the default one is a test of each row
+    engine.update("INSERT DATA { GRAPH <e:g> { <e:a> <e:b> <e:c> } }", &UpdateOptions::default()).unwrap();
+    for (text, of) in [
+        (
+            "SELECT ?s (COUNT(*) AS ?n) { ?s a <e:k1> . ?x <e:tag> ?y . ?z <e:label> ?l } GROUP BY ?s",
+            "× rows",
+        ),
+        ("SELECT ?s (COUNT(DISTINCT ?o) AS ?n) { ?s <e:likes> ?o . ?x <e:tag> ?y } GROUP BY ?s", "once"),
+    ] {
+        let options = QueryOptions { threads: 1, ..QueryOptions::default() };
+        let plan = engine.analyze(text, &options).unwrap();
+        let scans: Vec<&str> =
+            plan.lines().filter(|line| line.contains("scan") && line.contains(&format!("→ {of}"))).collect();
+        assert!(!scans.is_empty(), "{plan}");
+        assert!(scans.iter().all(|line| line.contains("| rows 1 ")), "{plan}");
+    }
+}

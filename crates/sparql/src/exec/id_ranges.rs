@@ -102,7 +102,7 @@ pub(crate) fn compared(op: CompareOp, term: &GroundTerm) -> Option<Vec<IdRange>>
 
 /// Ids in both: surely, where they are in both surely.
 fn both(a: &[IdRange], b: &[IdRange]) -> IdRanges {
-    swept(a, b, |a, b| Some(a? && b?))
+    swept(a, b, |a, b| a.zip(b).map(|(a, b)| a && b))
 }
 
 /// Ids in either: surely, where they are in one surely.

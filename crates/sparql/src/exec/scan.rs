@@ -34,6 +34,8 @@ pub(super) struct IndexScan {
     last: Option<Vec<u64>>,
     /// the value in the first column of the last row read of it, and how many rows have it
     run: Option<(u64, u64)>,
+    /// whether the one row that says that there are rows was given out
+    is_over: bool,
 }
 
 /// A part of a scan: a range of the column after a key.
@@ -119,6 +121,7 @@ impl IndexScan {
             rows: run.query.batch.first,
             last: None,
             run: None,
+            is_over: false,
         })
     }
 
@@ -248,6 +251,54 @@ impl IndexScan {
         Ok(Some(Batch { cols: value.into_iter().chain(weight).map(|id| vec![id]).collect(), rows: 1 }))
     }
 
+    /// All rows as one, where nothing is put out of them: of batches of such rows, each would
+    /// meet all rows that are joined.
+    fn total(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let mut total: u64 = 0;
+        while let Some(batch) = self.next_batch(run)? {
+            for weight in batch.cols.iter().flatten() {
+                total = total.saturating_add(weight.0);
+            }
+        }
+        Ok((total > 0).then(|| Batch::from_cols(vec![vec![TermId(total)]])))
+    }
+
+    /// One row, if there is any.
+    fn whether_any(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return Ok(None);
+        }
+        Ok(self.next_batch(run)?.map(|_| Batch::unit()))
+    }
+
+    fn next_batch(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        let visit = self.visit.as_ref().expect("asked for with a visit");
+        let (arity, skip, wanted, folds) = (visit.index.arity(), self.key.len(), visit.wanted, visit.copies);
+        loop {
+            run.check()?;
+            let Some(scan) = &mut self.current else {
+                match self.advance(run)? {
+                    Next::Counted(batch) => return Ok(Some(batch)),
+                    Next::End => return Ok(None),
+                    Next::Scanned | Next::Empty => continue,
+                }
+            };
+            let mut columns = Columns::with_wanted(arity, wanted << skip);
+            if !run.source.scan_next(scan, &mut columns, self.rows)? {
+                self.current = None;
+                continue;
+            }
+            self.rows = (self.rows * 4).min(run.query.batch.most);
+            let passed = if folds == Copies::Count { None } else { self.leap(&columns, run)? };
+            if let Some(mut batch) = self.finish(columns, run)? {
+                if let (Some((value, rows)), Copies::Weigh) = (passed, folds) {
+                    lengthen(&mut batch, value, rows);
+                }
+                return Ok(Some(batch));
+            }
+        }
+    }
+
     /// After rows of one value in the first column: if there have been many, the scan goes on
     /// behind the last of them. The value, and the number of rows that it passes over.
     fn leap(&mut self, columns: &Columns, run: &mut Run) -> Result<Option<(u64, u64)>> {
@@ -298,29 +349,10 @@ fn lengthen(batch: &mut Batch, value: u64, rows: u64) {
 impl Operator for IndexScan {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         let Some(visit) = &self.visit else { return Ok(None) };
-        let (arity, skip, wanted, folds) = (visit.index.arity(), self.key.len(), visit.wanted, visit.copies);
-        loop {
-            run.check()?;
-            let Some(scan) = &mut self.current else {
-                match self.advance(run)? {
-                    Next::Counted(batch) => return Ok(Some(batch)),
-                    Next::End => return Ok(None),
-                    Next::Scanned | Next::Empty => continue,
-                }
-            };
-            let mut columns = Columns::with_wanted(arity, wanted << skip);
-            if !run.source.scan_next(scan, &mut columns, self.rows)? {
-                self.current = None;
-                continue;
-            }
-            self.rows = (self.rows * 4).min(run.query.batch.most);
-            let passed = if folds == Copies::Count { None } else { self.leap(&columns, run)? };
-            if let Some(mut batch) = self.finish(columns, run)? {
-                if let (Some((value, rows)), Copies::Weigh) = (passed, folds) {
-                    lengthen(&mut batch, value, rows);
-                }
-                return Ok(Some(batch));
-            }
+        match visit.copies {
+            Copies::Weigh if visit.new.is_empty() => self.total(run),
+            Copies::Merge if visit.new.is_empty() => self.whether_any(run),
+            _ => self.next_batch(run),
         }
     }
 
@@ -332,5 +364,6 @@ impl Operator for IndexScan {
         }
         self.current = None;
         self.last = None;
+        self.is_over = false;
     }
 }

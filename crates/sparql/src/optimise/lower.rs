@@ -163,6 +163,7 @@ impl<'a> Planner<'a> {
                 | Node::Group { .. }
         );
         self.limits.check()?;
+        let want = &Want { copies: self.copies(want.copies), ..want.clone() };
         let (before, contexts) = (self.compared, self.contexts.len());
         self.compared |= !passes;
         let built = self.lower_node(node, input, want);
@@ -235,6 +236,11 @@ impl<'a> Planner<'a> {
                 None => self.block(node, want),
             },
         }
+    }
+
+    /// Demands on the copies of a row, where `copies` is enough for the operators above.
+    fn copies(&self, copies: Copies) -> Copies {
+        if self.copies_differ { Copies::Count } else { copies }
     }
 
     /// Plans the node on its own and joins.

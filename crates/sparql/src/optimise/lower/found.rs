@@ -74,7 +74,7 @@ impl Planner<'_> {
         kind: ExistsKind,
         want: &Want,
     ) -> Result<std::result::Result<Subplan, Subplan>> {
-        let inside = Want::new(self.reads(&right.conditions), Copies::Merge);
+        let inside = Want::new(self.reads(&right.conditions), self.copies(Copies::Merge));
         let Some(visit) = self.one_visit(&left, right, &inside) else { return Ok(Err(left)) };
         let Some((mut access, mut new)) = visit.number(&left.node.vars, &inside.vars, &self.scope, None)
         else {
