@@ -27,6 +27,7 @@ mod nested;
 mod parallel;
 mod path;
 mod profile;
+mod repeat;
 mod rows;
 mod run;
 mod scan;

@@ -279,6 +279,13 @@ pub(crate) enum Op {
         keys: Vec<u16>,
         weights: Vec<u16>,
     },
+    /// `keep` of the input, each row as often as the product of its weights, but up to `most` times
+    Repeat {
+        input: Box<PlanNode>,
+        keep: Vec<u16>,
+        weights: Vec<u16>,
+        most: u64,
+    },
     /// how many different values the one column of its input has, which come in order
     CountValues {
         input: Box<PlanNode>,

@@ -238,3 +238,36 @@ fn rows_without_columns_come_as_one() {
         assert!(scans.iter().all(|line| line.contains("| rows 1 ")), "{plan}");
     }
 }
+
+/// The best few rows are found among different ones, and come as often as they are there.
+#[test]
+fn the_best_rows_come_as_often_as_they_are_there() {
+    let (_dir, _path, engine) = engine(&["", "e:g"]);
+    for (tail, values) in [
+        ("DESC(?n) LIMIT 30", vec![(999, 20), (998, 10)]),
+        ("?n LIMIT 45", vec![(0, 20), (1, 20), (2, 5)]),
+        ("DESC(?n) OFFSET 15 LIMIT 30", vec![(999, 5), (998, 20), (997, 5)]),
+    ] {
+        let text = format!("SELECT ?n {{ ?s <e:number> ?n }} ORDER BY {tail}");
+        let (rows, rnd, seq) = ask(&engine, &text);
+        let wanted: Vec<usize> = values.iter().flat_map(|(n, times)| vec![*n; *times]).collect();
+        assert_eq!(rows.len(), wanted.len(), "{text}");
+        let fits = rows.iter().zip(&wanted).all(|(row, n)| row.contains(&format!("\"{n}\"")));
+        assert!(fits, "{text}: {rows:?}");
+        println!("{text}: {rnd} look-ups, {seq} rows scanned");
+        let plan = engine.explain(&text, &QueryOptions::default()).unwrap();
+        assert!(plan.contains("repeat"), "{plan}");
+    }
+}
+
+/// Two columns that must be equal are merged by the first of them.
+#[test]
+fn equal_columns_are_merged_by_the_subject() {
+    let (_dir, _path, engine) = engine(&[""]);
+    let update = "INSERT { ?s <e:copy> ?n } WHERE { ?s <e:number> ?n FILTER(?n < 700) }";
+    engine.update(update, &UpdateOptions::default()).unwrap();
+    let text = "SELECT (COUNT(*) AS ?n) { ?s <e:number> ?x ; <e:copy> ?x }";
+    assert!(value(&engine, text).contains("\"14000\""));
+    let (_, rnd, seq) = ask(&engine, text);
+    assert!(rnd < 200 && seq < 3 * THINGS, "{rnd} look-ups, {seq} rows scanned");
+}

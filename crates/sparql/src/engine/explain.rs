@@ -124,6 +124,7 @@ impl Teller<'_> {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("fold", format!("to {}", self.vars(&keys)))
             }
+            Op::Repeat { most, .. } => ("repeat", format!("up to {most} times")),
             Op::CountValues { input } => ("count values", format!("of {}", self.vars(&input.vars))),
             Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
             Op::Sort { keys, limit, .. } => match limit {

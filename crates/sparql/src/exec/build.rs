@@ -8,7 +8,7 @@ use super::checked::Checked;
 use super::count_values::CountValues;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
-use super::fold::Fold;
+use super::fold::{Fold, Sums};
 use super::group::{Group, GroupColumn};
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
@@ -17,6 +17,7 @@ use super::nested::{Nested, Pace};
 use super::parallel::build_input;
 use super::path::PathJoin;
 use super::profile::Profiled;
+use super::repeat::Repeat;
 use super::rows::Queue;
 use super::scan::IndexScan;
 use super::service::{ServiceJoin, ServiceSpec};
@@ -96,8 +97,16 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             input: next(),
             keys: keys.iter().map(|c| *c as usize).collect(),
             weights: weights.iter().map(|c| *c as usize).collect(),
-            rows_in: 0,
-            rows_out: 0,
+            sums: Sums::new(run.memory.held()),
+            queue: Queue::default(),
+            is_over: false,
+        }),
+        Op::Repeat { keep, weights, most, .. } => Box::new(Repeat {
+            input: next(),
+            keep: keep.clone(),
+            weights: weights.iter().map(|c| *c as usize).collect(),
+            most: *most,
+            queue: Queue::default(),
         }),
         Op::CountValues { .. } => Box::new(CountValues { input: next(), done: false }),
         Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,

@@ -189,16 +189,44 @@ impl LookupJoin {
     }
 
     fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
-        let mut sets: Vec<(AnyIndex, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
+        let mut sets: Vec<AnnouncedKeys> = Vec::with_capacity(self.star.len());
         for (index, key) in &self.star {
-            sets.push((*index, sort_keys(key, batch, false).1));
+            sets.push(match close_keys(*index, key, batch, run)? {
+                Some(keys) => keys,
+                None => AnnouncedKeys { index: *index, cols: sort_keys(key, batch, false).1, range: None },
+            });
         }
         let slices: Vec<Vec<&[u64]>> =
-            sets.iter().map(|(_, cols)| cols.iter().map(|c| &c[..]).collect()).collect();
+            sets.iter().map(|set| set.cols.iter().map(|c| &c[..]).collect()).collect();
         let lookups: Vec<(AnyIndex, Keys<'_>)> =
-            sets.iter().zip(&slices).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
+            sets.iter().zip(&slices).map(|(set, cols)| (set.index, Keys::new(cols, set.range))).collect();
         run.source.announce(&lookups)
     }
+}
+
+/// Keys whose leaves are about to be read.
+struct AnnouncedKeys {
+    index: AnyIndex,
+    cols: Vec<Vec<u64>>,
+    range: Option<(u64, u64)>,
+}
+
+/// The keys of a batch as one range of their last column, the only one that varies, where they lie
+/// so close to each other that most leaves between them are read: finding each of them again, for
+/// a leaf that hundreds share, would take longer than the look-ups.
+fn close_keys(index: AnyIndex, key: &[Key], batch: &Batch, run: &mut Run) -> Result<Option<AnnouncedKeys>> {
+    let Some((Key::Col(last), first)) = key.split_last() else { return Ok(None) };
+    let constants = first.iter().map(|k| if let Key::Is(id) = k { Some(*id) } else { None });
+    let Some(prefix) = constants.collect::<Option<Vec<TermId>>>() else { return Ok(None) };
+    let col = &batch.cols[*last];
+    let (Some(low), Some(high)) = (col.iter().min(), col.iter().max()) else { return Ok(None) };
+    if prefix.is_empty() {
+        return Ok(None);
+    }
+    let rows = run.source.count(index, &prefix, Some((low.0, high.0)))?;
+    let is_close = rows < ROWS_PER_KEY_COLD * batch.rows as u64;
+    let cols = prefix.iter().map(|id| vec![id.0]).collect();
+    Ok(is_close.then_some(AnnouncedKeys { index, cols, range: Some((low.0, high.0)) }))
 }
 
 /// The key's one varying column, if a merge of the chunk with the rows from its first to its last

@@ -131,6 +131,7 @@ fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
         | Op::Extend { input, .. }
         | Op::Project { input, .. }
         | Op::Fold { input, .. }
+        | Op::Repeat { input, .. }
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread

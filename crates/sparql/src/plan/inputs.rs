@@ -18,6 +18,7 @@ macro_rules! inputs {
             | Op::Extend { input, .. }
             | Op::Group { input, .. }
             | Op::Fold { input, .. }
+            | Op::Repeat { input, .. }
             | Op::CountValues { input }
             | Op::Distinct { input, .. }
             | Op::Sort { input, .. }

@@ -71,20 +71,8 @@ fn assert_columns(node: &PlanNode) {
                 gives(from.len());
             }
         }
-        Op::Group { input, keys, visible, weights, aggregates, .. } => {
-            within(keys, input);
-            within(visible, input);
-            within(weights, input);
-            gives(keys.len() + aggregates.len());
-        }
-        Op::Fold { input, keys, weights } => {
-            within(keys, input);
-            within(weights, input);
-            gives(keys.len() + 1);
-        }
-        Op::CountValues { input } => {
-            assert_eq!(input.vars.len(), 1, "operator {id} counts values of one column");
-            gives(1);
+        Op::Group { .. } | Op::Fold { .. } | Op::Repeat { .. } | Op::CountValues { .. } => {
+            gives(assert_weighed(id, &node.op));
         }
         Op::Project { input, cols } => {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
@@ -96,6 +84,31 @@ fn assert_columns(node: &PlanNode) {
             let graph = usize::from(*graph == PathGraph::Each);
             assert!((keep.len()..=keep.len() + 2 + graph).contains(&columns), "path {id} has too many ends");
         }
+    }
+}
+
+/// Asserts that an operator with weights, or in their place, reads columns that its input has; the
+/// number of its columns.
+fn assert_weighed(id: usize, op: &Op) -> usize {
+    let within = |cols: &[u16], input: &PlanNode| assert_within(id, cols, input);
+    match op {
+        Op::Group { input, keys, visible, weights, aggregates, .. } => {
+            [keys, visible, weights].into_iter().for_each(|cols| within(cols, input));
+            keys.len() + aggregates.len()
+        }
+        Op::Fold { input, keys, weights } => {
+            [keys, weights].into_iter().for_each(|cols| within(cols, input));
+            keys.len() + 1
+        }
+        Op::Repeat { input, keep, weights, .. } => {
+            [keep, weights].into_iter().for_each(|cols| within(cols, input));
+            keep.len()
+        }
+        Op::CountValues { input } => {
+            assert_eq!(input.vars.len(), 1, "operator {id} counts values of one column");
+            1
+        }
+        _ => unreachable!("an operator about weights"),
     }
 }
 
@@ -216,6 +229,7 @@ fn assert_variables(node: &PlanNode) {
         Op::Filter { input, keep, .. }
         | Op::Sort { input, keep, .. }
         | Op::Extend { input, keep, .. }
+        | Op::Repeat { input, keep, .. }
         | Op::Path { input, keep, .. } => kept(keep, input, 0),
         Op::Service { input, service, keep, new, .. } => {
             if let Some(input) = input {

@@ -8,6 +8,9 @@ use crate::plan::{Access, Copies, Op};
 /// Sorting a row costs as much as putting it into so many hash tables.
 const SORT_HASHES: f64 = 2.0;
 
+/// A LIMIT up to which equal rows are sorted as one.
+const MOST_REPEATED: u64 = 1000;
+
 impl<'a> Planner<'a> {
     /// An operator that takes its whole input before it gives a row, on its own.
     pub(super) fn block(&mut self, node: &'a Node, want: &Want) -> Result<Subplan> {
@@ -71,7 +74,13 @@ impl<'a> Planner<'a> {
         need: &VarSet,
     ) -> Result<Subplan> {
         let reads = keys.iter().fold(VarSet::default(), |a, k| a.union(&k.expr.vars()));
-        let built = self.lower(inner, None, &Want::new(need.union(&reads), Copies::Count))?;
+        // the best few rows are found among different ones
+        let most = limit.filter(|limit| *limit <= MOST_REPEATED);
+        let copies = if most.is_some() { Copies::Weigh } else { Copies::Count };
+        let mut built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
+        if let (Some(most), false) = (most, built.weights.is_empty()) {
+            built = self.repeated(built, most);
+        }
         let keep = built.cols(need);
         let vars = built.pick(&keep);
         let mut estimate = built.estimate.clone();
@@ -85,6 +94,17 @@ impl<'a> Planner<'a> {
             certain,
             cost,
         ))
+    }
+
+    /// Rows that stand for several, each as often as it counts, but no more than `most` times.
+    fn repeated(&mut self, built: Subplan, most: u64) -> Subplan {
+        let weights = built.cols(&built.weights);
+        let keep = built.cols(&built.vars().minus(&built.weights));
+        let vars = built.pick(&keep);
+        let (estimate, certain) = (built.estimate.clone(), built.certain.clone());
+        let cost = built.node.cost + estimate.rows * self.costs.row;
+        let op = Op::Repeat { input: Box::new(built.node), keep, weights, most };
+        self.make(op, vars, estimate, certain, cost)
     }
 
     fn group(

@@ -1,6 +1,6 @@
 //! One step of a join: a pattern by look-ups or a scan, a path, the names of graphs.
 
-use snowmelt_graph::Index;
+use snowmelt_graph::{Column, Index};
 
 use super::fold::{are_apart, folded_visit, folds, whole_visit};
 use super::{Result, Subplan, Want, seeded};
@@ -8,12 +8,18 @@ use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
 use crate::optimise::guess::NAMED_GRAPHS;
-use crate::optimise::{Estimate, Planner};
+use crate::optimise::{Estimate, Planner, PredicateStatistics};
 use crate::plan::ranged::ranged;
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
 
 /// Rows of an index that are read as fast as a leap over equal ones finds the next.
 const ROWS_PER_LEAP: f64 = 600.0;
+
+/// Rows from which on a look-up by one column, which can be a merge, beats one by two.
+const MERGED_ROWS: f64 = 1024.0;
+
+/// Objects of a subject, on average, of which all are read to find one.
+const FEW_OBJECTS: f64 = 2.0;
 
 impl<'a> Planner<'a> {
     pub(super) fn pattern_step(
@@ -191,6 +197,7 @@ impl<'a> Planner<'a> {
             Some(visit) => vec![visit],
             None => visits(p, &current.vars()),
         };
+        let list = self.by_subject(list, p, current.estimate.rows)?;
         let (rows, mut built) = (current.estimate.rows, current);
         for (i, visit) in list.iter().enumerate() {
             built = match self.lookup(visit, &list[i + 1..], built, want)? {
@@ -207,6 +214,23 @@ impl<'a> Planner<'a> {
         }
         built.node.rows = built.estimate.rows;
         Ok(built)
+    }
+
+    /// A visit by subject and object of many rows as one by subject, which can be a merge; the
+    /// object is a test then. Only where subjects have hardly more objects than one.
+    fn by_subject(&mut self, mut list: Vec<Visit>, p: &Pattern, rows: f64) -> Result<Vec<Visit>> {
+        let (Slot::Const(predicate), Slot::Var(_), Slot::Var(_)) = (p.p, p.s, p.o) else { return Ok(list) };
+        let [visit] = &mut list[..] else { return Ok(list) };
+        if rows < MERGED_ROWS || visit.index != Index::Psog.into() || visit.key.len() != 3 {
+            return Ok(list);
+        }
+        let Some(id) = self.statistics.id(predicate) else { return Ok(list) };
+        let PredicateStatistics { rows, subjects, .. } = self.statistics.predicate(id)?;
+        if rows <= FEW_OBJECTS * subjects {
+            visit.key.pop();
+            visit.rest.insert(0, Column::Object);
+        }
+        Ok(list)
     }
 
     fn lookup(
