@@ -12,7 +12,7 @@ use super::{Result, Run};
 use crate::algebra::consts::GroundTerm;
 use crate::algebra::{Expression, Var};
 use crate::plan::ranged::{Asks, Ranged, ranged};
-use crate::value::parse_literal;
+use crate::value::{is_numeric_datatype, parse_literal};
 
 /// Ids that may satisfy a condition, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,15 +63,27 @@ fn of_condition(condition: &Expression, var: Var, run: &mut Run) -> Result<IdRan
 /// The classes of ids for which a condition on the class holds.
 fn of_class(condition: &Expression, var: Var, asks: Asks, run: &mut Run) -> Result<IdRanges> {
     let classes = run.source.session.id_classes();
-    // the answer is that for the first id, which need not be of any term
+    let session = &run.source.session;
+    // a number may have no valid form; a class of which ids say nothing may be of numbers
+    let may_be_numbers = |class: &IdClass| {
+        let datatype = session.datatype_of(TermId(*class.ids.start()));
+        matches!(class.kind, TermKind::Value | TermKind::Text) && datatype.is_none_or(is_numeric_datatype)
+    };
     let is_answered = |class: &IdClass| {
-        let has_value = matches!(class.kind, TermKind::Value | TermKind::Text);
         let is_told = class.is_carried && class.kind != TermKind::Triple;
-        (is_told || !asks.annotation) && !(asks.is_numeric && has_value)
+        (is_told || !asks.annotation) && !(asks.is_numeric && may_be_numbers(class))
     };
     let (sure, unsure): (Vec<IdClass>, Vec<IdClass>) = classes.into_iter().partition(is_answered);
     let condition = run.compile(condition, &[var])?;
-    let firsts: Vec<TermId> = sure.iter().map(|class| TermId(*class.ids.start())).collect();
+    // The answer is that for the first id, which need not be of any term. Of one that is no number
+    // only its annotation counts, and no kind has its value looked at less than literals.
+    let first = |class: &IdClass| match TermId(*class.ids.start()) {
+        id if matches!(class.kind, TermKind::Value | TermKind::Text) => {
+            TermId::coded(TermKind::Literal, id.code(), id.number())
+        }
+        id => id,
+    };
+    let firsts: Vec<TermId> = sure.iter().map(first).collect();
     let pass = condition.filter(&mut run.terms, &mut run.source.session, &[firsts], sure.len())?;
     let range =
         |class: &IdClass, is_sure| IdRange { low: *class.ids.start(), high: *class.ids.end(), is_sure };
