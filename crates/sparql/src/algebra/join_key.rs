@@ -16,10 +16,10 @@ pub(crate) enum Keyed {
 }
 
 /// The two sides of a condition that holds only for values with the same key, if they are that.
-pub(crate) fn sides<'e>(
-    condition: &'e Expression,
+pub(crate) fn sides(
+    condition: &Expression,
     kind: impl Fn(&Expression) -> Option<Keyed>,
-) -> Option<[&'e Expression; 2]> {
+) -> Option<[&Expression; 2]> {
     let [a, b] = operands(condition)?;
     if !gives_the_same(a) || !gives_the_same(b) {
         return None;

@@ -39,10 +39,21 @@ impl Expression {
 
 fn takes_text(function: Function) -> bool {
     use Function as F;
-    match function {
-        F::Str | F::StrLen | F::SubStr | F::UCase | F::LCase | F::Concat | F::EncodeForUri => true,
-        F::Contains | F::StrStarts | F::StrEnds | F::StrBefore | F::StrAfter | F::Regex | F::Replace => true,
-        F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512 | F::StrLang | F::StrDt => true,
-        _ => false,
-    }
+    let takes_whole = matches!(
+        function,
+        F::Str
+            | F::StrLen
+            | F::SubStr
+            | F::UCase
+            | F::LCase
+            | F::Concat
+            | F::EncodeForUri
+            | F::StrLang
+            | F::StrDt
+    );
+    let searches = matches!(
+        function,
+        F::Contains | F::StrStarts | F::StrEnds | F::StrBefore | F::StrAfter | F::Regex | F::Replace
+    );
+    takes_whole || searches || matches!(function, F::Md5 | F::Sha1 | F::Sha256 | F::Sha384 | F::Sha512)
 }

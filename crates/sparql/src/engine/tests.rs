@@ -456,6 +456,48 @@ fn forked_pipelines_give_the_same() {
     assert!(matches!(rows(&f.engine, query, &late), Err(QueryError::Timeout(_))));
 }
 
+/// Threads group their parts, and the groups of the parts are grouped again: few rows come back.
+#[test]
+fn groups_of_parts_are_grouped_again() {
+    let f = forkable();
+    let pairs = "?a <e:v> ?o . ?b <e:v> ?o";
+    let text = "CONCAT(STR(?a), STR(?b))";
+    let with = |threads| QueryOptions { threads, ..QueryOptions::default() };
+    for query in [
+        format!(
+            "SELECT (MAX({text}) AS ?m) (COUNT(?x) AS ?n) (COUNT(*) AS ?c) {{ {pairs} OPTIONAL {{ ?a <e:none> ?x }} }}"
+        ),
+        format!(
+            "SELECT ?o (MIN({text}) AS ?m) (SUM(STRLEN({text})) AS ?s) (COUNT(?a) AS ?n) {{ {pairs} }} GROUP BY ?o"
+        ),
+        format!("SELECT ?o (MAX(DISTINCT {text}) AS ?m) (SUM(?a) AS ?failed) {{ {pairs} }} GROUP BY ?o"),
+        format!(
+            "SELECT (COUNT(*) AS ?n) (SUM(1) AS ?s) (MAX({text}) AS ?m) {{ {pairs} FILTER({text} = \"x\") }}"
+        ),
+        // of most parts no row is left
+        format!(
+            "SELECT (MAX({text}) AS ?m) (SAMPLE(?a) AS ?one) {{ {pairs} FILTER({text} = \"e:s7e:s7\") }}"
+        ),
+        format!("SELECT (SUM(IF({text} = \"e:s7e:s7\", ?a, 1)) AS ?failed) (COUNT(*) AS ?n) {{ {pairs} }}"),
+    ] {
+        let run = |threads| {
+            let mut result = f.engine.query(&query, &with(threads)).unwrap();
+            let mut rows = Vec::new();
+            while let Some(batch) = result.next_batch().unwrap() {
+                rows.extend((0..batch.rows).map(|r| batch.cols.iter().map(|c| c[r].0).collect::<Vec<u64>>()));
+            }
+            (rows.len(), result.activity())
+        };
+        let ((one, alone), (two, together)) = (run(1), run(2));
+        assert_eq!((alone.fork, together.fork), (0, 2), "{}", f.engine.explain(&query, &with(1)).unwrap());
+        assert!(one == two && together.messages < 40, "{one} and {two} rows, {} messages", together.messages);
+        let [mut one, mut two] = [1, 2].map(|threads| rows(&f.engine, &query, &with(threads)).unwrap());
+        one.sort();
+        two.sort();
+        assert_eq!(one, two, "{query}");
+    }
+}
+
 /// Without ORDER BY the rows of a plan's root come in any order: it is forked as well. What an
 /// operator did is what all threads together did.
 #[test]

@@ -27,6 +27,8 @@ pub(super) struct Group {
     pub aggregates: Vec<GroupColumn>,
     /// results may be compared with stored terms
     pub stored: bool,
+    /// of a part of the input: without rows there is no group
+    pub is_partial: bool,
     pub state: GroupStage,
     pub queue: Queue,
 }
@@ -139,7 +141,7 @@ impl Group {
 
     fn run_input(&mut self, run: &mut Run) -> Result<()> {
         let mut groups = self.groups(run);
-        if self.keys.is_empty() {
+        if self.keys.is_empty() && !self.is_partial {
             groups.one();
         }
         let mut files: Option<Partitions> = None;

@@ -206,25 +206,28 @@ impl<'e> TextNode<'e> {
             Self::IsA(what, a) => Some(what.holds(&a.value(term, terms)?)),
             Self::In(a, list) => {
                 let a = a.value(term, terms)?;
-                list.iter().fold(Some(false), |any, item| {
-                    either(any, item.value(term, terms).and_then(|item| value::equals(&a, &item)))
-                })
+                let is_item = |item: &Self| value::equals(&a, &item.value(term, terms)?);
+                any(list.iter().map(is_item))
             }
             Self::InSet(a, members) => as_truth(members.find_value(&a.value(term, terms)?)),
             Self::Not(a) => a.truth(term, terms).map(|truth| !truth),
-            Self::Or(list) => list.iter().fold(Some(false), |any, part| match any {
-                Some(true) => any,
-                any => either(any, part.truth(term, terms)),
-            }),
+            Self::Or(list) => any(list.iter().map(|part| part.truth(term, terms))),
             other => value::effective_boolean(&other.value(term, terms)?),
         }
     }
 }
 
-/// `||` of truth values: true wins over error.
-fn either(a: Option<bool>, b: Option<bool>) -> Option<bool> {
-    let id = |truth: Option<bool>| truth.map_or(TermId::UNDEF, from_boolean);
-    as_truth(kernel::or(id(a), id(b)))
+/// `||` of truth values: true wins over error. The first true one ends it.
+fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut any = Some(false);
+    for truth in truths {
+        match truth {
+            Some(true) => return truth,
+            Some(false) => {}
+            None => any = None,
+        }
+    }
+    any
 }
 
 fn as_truth(id: TermId) -> Option<bool> {
