@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use snowmelt_graph::{TermId, TermRef, from_boolean};
+use snowmelt_graph::{TermId, TermRef};
 
 use super::searched::{Folded, LetterCase, Searched};
-use crate::expr::kernel::{self, Order, TRUE};
+use crate::expr::kernel::{Order, TRUE};
 use crate::expr::members::Members;
 use crate::expr::node::{ExprNode, IsA};
 use crate::functions::{self, Func, TextPattern};
