@@ -187,8 +187,8 @@ mod tests {
         let list = |mut number: u32| {
             let mut ranges = Vec::new();
             for id in 0..6 {
-                if number % 3 > 0 {
-                    ranges.push(IdRange { low: id, high: id, is_sure: number % 3 == 2 });
+                if let state @ 1.. = number % 3 {
+                    ranges.push(IdRange { low: id, high: id, is_sure: state == 2 });
                 }
                 number /= 3;
             }
