@@ -1,6 +1,7 @@
 //! An open graph: a store, and the state of the graph as of its newest transactions.
 
 pub(crate) mod change_log;
+pub(crate) mod classes;
 pub(crate) mod generation;
 mod parse_slots;
 pub(crate) mod state;

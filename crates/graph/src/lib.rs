@@ -37,6 +37,7 @@ pub use snowmelt_store::{Columns, Keys, Levels, Matches, MergeKeys, Relocated, S
 
 pub use check::{CheckProgress, CheckReport};
 pub use compact::{CompactOptions, CompactStep, CompactTerms, Compacted, TermsCompacted};
+pub use database::classes::IdClass;
 pub use database::state::{Carried, GraphState};
 pub use database::{GraphDatabase, tree_names};
 pub use dict::{GraphFormat, GraphMeta, Tree};

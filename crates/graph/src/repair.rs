@@ -29,6 +29,7 @@ use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
 use crate::error::GraphError;
 use crate::index::Index;
+use crate::index::triple::AnyIndex;
 use crate::input::error::LoadError;
 use crate::load::LoadProgress;
 use crate::load::rebuild::{Rebuild, Rebuilt, TakeQuad};
@@ -107,12 +108,12 @@ impl GraphDatabase {
                 .push("psog and posg do not hold the same quads, and nothing tells which is right".into());
             return Ok(report);
         };
-        let indexes = to_rebuild(&found);
+        let indexes: Vec<AnyIndex> = to_rebuild(&found).into_iter().map(AnyIndex::from).collect();
         let rebuild =
             Rebuild { database: self, indexes: &indexes, memory_bytes, expected: state.quads(), cancel };
         let each = |take: &mut TakeQuad<'_>| each_quad(&mut session, &state, source, cancel, take);
         match rebuild.run(build, each, progress)? {
-            Rebuilt::All => report.rebuilt = indexes.into_iter().map(Index::name).collect(),
+            Rebuilt::All => report.rebuilt = indexes.into_iter().map(AnyIndex::name).collect(),
             Rebuilt::TooFew(there) => {
                 let missing = state.quads().saturating_sub(there);
                 report

@@ -23,7 +23,9 @@ use snowmelt_store::{
 };
 
 use crate::database::GraphDatabase;
+use crate::database::classes::IdClass;
 use crate::database::state::{Carried, GraphState};
+use crate::dict::Tree;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::triple::AnyIndex;
@@ -120,6 +122,18 @@ impl Session {
         self.state.any_index(index.into()).map_or((0, 0.0), |tree| self.reader.expected_absent(tree.id()))
     }
 
+    /// Strings of the dictionary, their pages, and the expected share of accesses that miss memory.
+    pub fn expected_absent_strings(&self) -> (u64, u64, f64) {
+        let (mut strings, mut pages, mut absent) = (0, 0, 0.0);
+        for tree in Tree::ALL.into_iter().filter_map(|tree| self.state.strings(tree)) {
+            let (of_tree, share) = self.reader.expected_absent(tree.id());
+            strings += tree.len();
+            pages += of_tree;
+            absent += share * of_tree as f64;
+        }
+        (strings, pages, if pages == 0 { 0.0 } else { absent / pages as f64 })
+    }
+
     /// Times of reading pages that are not in memory.
     pub fn page_times(&self) -> PageTimes {
         self.db.database().store().page_times()
@@ -143,6 +157,11 @@ impl Session {
         // must not hide graphs.
         let plain = !self.any(Index::Gs, TermId::DEFAULT_GRAPH.0 + 1..=u64::MAX)?;
         Ok(*self.state.plain.get_or_init(|| plain))
+    }
+
+    /// The classes that ids of stored terms fall into, ascending.
+    pub fn id_classes(&self) -> Vec<IdClass> {
+        self.state.id_classes()
     }
 
     /// Language and datatype of a literal, as far as its id carries them; no I/O.

@@ -70,7 +70,9 @@ pub(crate) fn refusal_of_text(error: &QueryError, prefixes: &Namespaces) -> Refu
         }
         QueryError::Load(error) if error.is_of_input() => StatusCode::BAD_REQUEST,
         QueryError::Store(GraphError::TooDeep { .. }) => StatusCode::BAD_REQUEST,
-        QueryError::TermTooLong { .. } | QueryError::Search { .. } => StatusCode::BAD_REQUEST,
+        QueryError::TermTooLong { .. } | QueryError::Search { .. } | QueryError::Count => {
+            StatusCode::BAD_REQUEST
+        }
         error if error.is_of_limits() => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };

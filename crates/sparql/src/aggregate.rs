@@ -11,6 +11,7 @@
 
 mod best;
 mod sum;
+mod texts;
 
 use rustc_hash::FxHashSet;
 use snowmelt_graph::{TermId, TermKind, TermRef};
@@ -30,6 +31,30 @@ pub struct Aggregate {
     distinct: Option<DistinctArguments>,
     /// of the texts in its groups: reserved before they grow, since one batch may hold many
     held: Held,
+}
+
+/// Rows for an aggregate: row i belongs to group `groups[i]`, its argument is `args[i]`, and it
+/// stands for `weights[i]` rows that are equal to it.
+#[derive(Clone, Copy)]
+pub struct AggregateRows<'r> {
+    /// Below the size last given to [`Aggregate::resize`].
+    pub groups: &'r [u32],
+    /// COUNT(*) ignores them.
+    pub args: &'r [TermId],
+    /// `None`: each row stands for itself.
+    pub weights: Option<&'r [u64]>,
+}
+
+impl AggregateRows<'_> {
+    /// A part of the rows: group, argument, weight.
+    fn part(&self, part: std::ops::Range<usize>) -> impl Iterator<Item = (usize, TermId, u64)> {
+        part.map(|row| (self.groups[row] as usize, self.args[row], self.weight(row)))
+    }
+
+    #[inline]
+    fn weight(&self, row: usize) -> u64 {
+        self.weights.map_or(1, |weights| weights[row])
+    }
 }
 
 /// Arguments seen of each group; ids are normalised to stored ones, so that equal terms are
@@ -147,31 +172,30 @@ impl Aggregate {
         }
     }
 
-    /// Takes in rows: row i belongs to group `groups[i]` (below the size last given to
-    /// [`Aggregate::resize`]) and its argument is `args[i]`, ignored by COUNT(*).
+    /// Takes in rows.
     pub fn update(
         &mut self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        groups: &[u32],
-        args: &[TermId],
+        rows: AggregateRows<'_>,
     ) -> Result<(), TermError> {
         assert!(!self.counts_distinct_rows(), "update_rows is for COUNT(DISTINCT *)");
         let Some(distinct) = &mut self.distinct else {
-            return self.state.update(terms, store, groups, args, &mut self.held);
+            return self.state.update(terms, store, rows, &mut self.held);
         };
-        let mut args = args.to_vec();
+        let mut args = rows.args.to_vec();
         terms.to_stored(store, &mut args)?;
         let mut new_groups = Vec::new();
         let mut new_args = Vec::new();
-        for (group, arg) in groups.iter().zip(args) {
+        for (group, arg) in rows.groups.iter().zip(args) {
             // Each error counts: the first one fails its group.
             if arg.is_undef() || distinct.values.insert((*group, arg)) {
                 new_groups.push(*group);
                 new_args.push(arg);
             }
         }
-        self.state.update(terms, store, &new_groups, &new_args, &mut self.held)
+        let rows = AggregateRows { groups: &new_groups, args: &new_args, weights: None };
+        self.state.update(terms, store, rows, &mut self.held)
     }
 
     /// COUNT(DISTINCT *): takes in whole solutions, `cols` being all visible variables.
@@ -209,7 +233,7 @@ impl Aggregate {
             GroupStates::Average { groups, .. } => {
                 groups.into_iter().map(|(total, count)| push(terms, total.average(count))).collect()
             }
-            GroupStates::Best { groups, .. } => groups.into_iter().map(Best::id).collect(),
+            GroupStates::Best { groups, .. } => groups.into_iter().map(|best| best.finish(terms)).collect(),
             GroupStates::Sample(ids) => ids,
             // each text is given away before the next one is kept
             GroupStates::Concat { groups, .. } => groups
@@ -237,48 +261,49 @@ impl GroupStates {
         &mut self,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        rows: &[u32],
-        args: &[TermId],
+        rows: AggregateRows<'_>,
         held: &mut Held,
     ) -> Result<(), TermError> {
+        let (all, args) = (0..rows.groups.len(), rows.args);
         match self {
-            GroupStates::Count { groups, all: true } => rows.iter().for_each(|g| groups[*g as usize] += 1),
-            GroupStates::Count { groups, all: false } => {
-                rows.iter().zip(args).for_each(|(g, a)| groups[*g as usize] += i64::from(!a.is_undef()));
-            }
-            GroupStates::Sum { groups, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
-                prefetch_numbers(terms, store, &args[part.clone()])?;
-                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                    *bytes += groups[*g as usize].add(*a, terms);
-                }
-                terms.fault()
-            })?,
-            GroupStates::Average { groups, bytes } => terms.in_parts(0..rows.len(), &mut |terms, part| {
-                prefetch_numbers(terms, store, &args[part.clone()])?;
-                for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                    let (total, count) = &mut groups[*g as usize];
-                    *bytes += total.add(*a, terms);
-                    *count += 1;
-                }
-                terms.fault()
-            })?,
-            GroupStates::Best { groups, max, bytes } => {
-                terms.in_parts(0..rows.len(), &mut |terms, part| {
-                    terms.prefetch(store, args[part.clone()].iter().copied())?;
-                    for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                        let best = &mut groups[*g as usize];
-                        *bytes -= best.bytes();
-                        best.update(*a, *max, terms);
-                        *bytes += best.bytes();
-                        if *bytes > held.bytes() {
-                            held.set(*bytes + AHEAD, "group")?;
-                        }
+            GroupStates::Count { groups, all: every } => {
+                for (row, g) in rows.groups.iter().enumerate() {
+                    if *every || !args[row].is_undef() {
+                        count(&mut groups[*g as usize], rows.weight(row))?;
                     }
-                    terms.fault()
-                })?
+                }
             }
+            GroupStates::Sum { groups, bytes } => terms.in_parts(all, &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                for (g, a, weight) in rows.part(part) {
+                    *bytes += groups[g].add_times(a, weight, terms);
+                }
+                terms.fault()
+            })?,
+            GroupStates::Average { groups, bytes } => terms.in_parts(all, &mut |terms, part| {
+                prefetch_numbers(terms, store, &args[part.clone()])?;
+                for (g, a, weight) in rows.part(part) {
+                    let (total, number) = &mut groups[g];
+                    *bytes += total.add_times(a, weight, terms);
+                    count(number, weight)?;
+                }
+                terms.fault()
+            })?,
+            GroupStates::Best { groups, max, bytes } => terms.in_parts(all, &mut |terms, part| {
+                terms.prefetch(store, args[part.clone()].iter().copied())?;
+                for (g, a, _) in rows.part(part) {
+                    let best = &mut groups[g];
+                    *bytes -= best.bytes();
+                    best.update(a, *max, terms);
+                    *bytes += best.bytes();
+                    if *bytes > held.bytes() {
+                        held.set(*bytes + AHEAD, "group")?;
+                    }
+                }
+                terms.fault()
+            })?,
             GroupStates::Sample(groups) => {
-                for (g, a) in rows.iter().zip(args) {
+                for (g, a) in rows.groups.iter().zip(args) {
                     let sample = &mut groups[*g as usize];
                     if sample.is_undef() {
                         *sample = *a;
@@ -286,10 +311,11 @@ impl GroupStates {
                 }
             }
             GroupStates::Concat { groups, separator } => {
-                terms.in_parts(0..rows.len(), &mut |terms, part| {
+                assert!(rows.weights.is_none(), "each text of a group comes");
+                terms.in_parts(all, &mut |terms, part| {
                     terms.prefetch(store, args[part.clone()].iter().copied())?;
-                    for (g, a) in rows[part.clone()].iter().zip(&args[part]) {
-                        groups[*g as usize].add(*a, separator, terms, held)?;
+                    for (g, a, _) in rows.part(part) {
+                        groups[g].add(a, separator, terms, held)?;
                         if terms.poll(0).is_none() {
                             return terms.fault();
                         }
@@ -300,6 +326,13 @@ impl GroupStates {
         }
         Ok(())
     }
+}
+
+/// Counts so many rows more.
+#[inline]
+fn count(number: &mut i64, rows: u64) -> Result<(), TermError> {
+    *number = i64::try_from(rows).ok().and_then(|rows| number.checked_add(rows)).ok_or(TermError::Count)?;
+    Ok(())
 }
 
 /// Only out-of-line numbers and local terms can count; nothing else is worth reading.

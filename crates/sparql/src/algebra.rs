@@ -12,11 +12,13 @@ pub(crate) mod bind;
 pub(crate) mod consts;
 mod existence;
 mod expr;
+pub(crate) mod join_key;
 mod mentions;
 pub(crate) mod names;
 mod path;
 mod scope;
 mod service;
+mod text_use;
 pub(crate) mod translate;
 mod vars;
 
@@ -32,7 +34,7 @@ pub(crate) use expr::{
     UnaryOperator,
 };
 pub(crate) use path::PropertyPath;
-pub(crate) use scope::Scope;
+pub(crate) use scope::{Scope, bound_by};
 pub(crate) use service::{Service, TextPiece};
 pub(crate) use vars::VarSet;
 
@@ -371,6 +373,12 @@ impl Algebra {
             found |= function == Called::Keyword(Function::BNode) && !args.is_empty();
         });
         found
+    }
+
+    /// Whether some condition or value needs texts of the dictionary.
+    pub fn needs_texts(&self) -> bool {
+        let expressions = self.root.all().into_iter().flat_map(Node::expressions);
+        expressions.into_iter().any(|expression| !expression.text_vars().is_empty())
     }
 
     /// Whether endpoints elsewhere have a part in its answer.

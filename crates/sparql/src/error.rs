@@ -137,6 +137,9 @@ pub enum QueryError {
         /// Size of the compiled pattern, rounded up.
         pattern_bytes: usize,
     },
+    /// A group of more solutions than can be counted.
+    #[error("a group has more than 2^63 solutions, which cannot be counted: count parts of it")]
+    Count,
     /// The texts of a batch do not fit into memory together, and it could not be done in parts.
     #[error("the texts of a batch take more memory than the limit of the query")]
     TooMuch,

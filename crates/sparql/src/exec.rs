@@ -10,12 +10,16 @@
 
 mod access;
 mod batch;
+mod bound;
 mod build;
 mod checked;
+mod count_values;
 mod distinct;
 mod extend;
+mod fold;
 mod group;
 mod hash;
+pub(crate) mod id_ranges;
 mod leaf;
 mod lookup;
 mod mask;
@@ -23,6 +27,7 @@ mod nested;
 mod parallel;
 mod path;
 mod profile;
+mod repeat;
 mod rows;
 mod run;
 mod scan;
@@ -36,7 +41,6 @@ mod union;
 
 use crate::error::QueryError;
 
-pub(crate) use access::compared;
 pub use batch::Batch;
 pub(crate) use build::build;
 pub(crate) use distinct::Distinct;

@@ -6,7 +6,9 @@
 //!    static patterns are compiled, casts of a literal's text are fused;
 //! 2. each node turns the columns of its arguments into one column of ids: numbers, booleans,
 //!    dates and short strings are computed on the ids themselves (`kernel`);
-//! 3. rows whose ids say too little go the long way (`eval`): one dictionary call for all of
+//! 3. what depends on the texts of one variable's terms is worked out while those are read, without
+//!    copying them (`texts`);
+//! 4. other rows whose ids say too little go the long way (`eval`): one dictionary call for all of
 //!    them, then values.
 //!
 //! An id is an id everywhere: unbound and error are both [`TermId::UNDEF`], which is all SPARQL
@@ -23,6 +25,7 @@ mod members;
 mod node;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use compile::CompileError;
 pub(crate) use compile::compile;

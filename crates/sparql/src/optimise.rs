@@ -23,7 +23,7 @@ mod star;
 
 use snowmelt_graph::{AnyIndex, CompareOp, TermId};
 
-use crate::algebra::{Algebra, Const, Var};
+use crate::algebra::{Algebra, Const, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Cost, GraphScope, Plan, Reads};
@@ -89,6 +89,8 @@ pub(crate) struct Costs {
     pub scan_row: f64,
     /// a row put into or looked up in a hash table
     pub hash_row: f64,
+    /// a text of the dictionary, read in its order, and a function of it
+    pub text: f64,
     /// an operator's start
     pub operator: f64,
     /// index rows on a page
@@ -112,6 +114,7 @@ impl Default for Costs {
             row: 0.01,
             scan_row: 0.003,
             hash_row: 0.03,
+            text: 0.3,
             operator: 0.5,
             rows_per_page: 700.0,
             block: 0.12,
@@ -152,6 +155,7 @@ pub(crate) fn plan(
     statistics: &mut dyn Statistics,
     scope: GraphScope,
     output: &[Var],
+    copies_differ: bool,
     reads: Reads,
     limits: &Limits,
 ) -> Result<Plan, QueryError> {
@@ -167,6 +171,8 @@ pub(crate) fn plan(
         compared: false,
         estimates: Estimates::default(),
         contexts: Vec::new(),
+        weights: VarSet::default(),
+        copies_differ,
         limits,
     };
     let mut root = planner.root(output)?;
@@ -190,6 +196,10 @@ struct Planner<'a> {
     /// the contexts around: the variable of their row numbers, their columns, what to expect of
     /// them
     contexts: Vec<(Var, Vec<Var>, Estimate)>,
+    /// variables of columns that hold weights ([`crate::plan::Copies::Weigh`])
+    weights: VarSet,
+    /// some expression gives another result for each solution: none may stand for several
+    copies_differ: bool,
     /// when to stop
     limits: &'a Limits,
 }
@@ -198,5 +208,12 @@ impl Planner<'_> {
     fn fresh(&mut self) -> Var {
         self.fresh += 1;
         Var(self.fresh - 1)
+    }
+
+    /// A variable for a column of weights.
+    fn fresh_weight(&mut self) -> Var {
+        let weight = self.fresh();
+        self.weights.insert(weight);
+        weight
     }
 }

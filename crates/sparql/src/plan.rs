@@ -16,12 +16,13 @@
 mod columns;
 mod cost;
 mod inputs;
+pub(crate) mod ranged;
 mod reads;
 mod sound;
 
 use std::sync::Arc;
 
-use snowmelt_graph::{AnyIndex, CompareOp, TermId};
+use snowmelt_graph::{AnyIndex, TermId};
 
 use crate::algebra::{
     AggregateExpression, Const, ExistsKind, Expression, PropertyPath, Service, SortKey, Var, VarSet,
@@ -78,8 +79,28 @@ pub(crate) enum Test {
     OneOf(Vec<Const>),
 }
 
-/// Comparisons of the column after the key with constants; all must hold.
-pub(crate) type Bounds = Vec<(CompareOp, Const)>;
+/// Conditions on a variable that is a column of a scanned index: only the ranges of ids that may
+/// satisfy them are read.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Bounds {
+    /// all hold of each row that is put out; see [`ranged::ranged`]
+    pub conditions: Vec<Expression>,
+    pub var: Var,
+    /// the column behind the key, or the one after that, where each value of the former is visited
+    pub column: u8,
+}
+
+/// Whether it matters how often a row comes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Copies {
+    /// DISTINCT, EXISTS or the like is above: copies may be merged
+    Merge,
+    /// each copy counts; those of a row may come as one that says how many it stands for, its
+    /// *weight*, in a column of its own
+    Weigh,
+    /// each copy counts and comes
+    Count,
+}
 
 /// One visit to one index.
 #[derive(Clone, PartialEq, Debug)]
@@ -89,14 +110,40 @@ pub(crate) struct Access {
     pub key: Vec<Src>,
     /// the column after the key is the graph, and only the default graph is wanted
     pub default_graph: bool,
-    /// only for scans; the filter stays behind it, so this may let too much pass
-    pub bounds: Bounds,
+    /// only for scans
+    pub bounds: Option<Bounds>,
     /// on the columns after the key, counted from 0
     pub tests: Vec<(u8, Test)>,
     /// the columns after the key that are put out
     pub new: Vec<u8>,
     /// several graphs are read as one: rows that differ in the graph alone count once
     pub merge_graphs: bool,
+    /// other than [`Copies::Count`]: rows that follow each other and are equal in what is put
+    /// out come as one, [`Copies::Weigh`] with how many they are in a last column
+    pub copies: Copies,
+}
+
+impl Access {
+    /// Columns that it puts out.
+    pub fn width(&self) -> usize {
+        self.new.len() + usize::from(self.copies == Copies::Weigh)
+    }
+
+    /// Whether a scan only counts rows, as far as its conditions are sure.
+    pub fn counts(&self) -> bool {
+        let of_each = self.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        let is_known = self.new.is_empty() || (of_each && self.new == [0]);
+        self.copies != Copies::Count && self.tests.is_empty() && is_known
+    }
+
+    /// Whether a scan passes over equal rows without reading them all.
+    pub fn leaps(&self) -> bool {
+        let one_by_one = self.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        self.copies != Copies::Count
+            && self.new.len() < 2
+            && self.tests.iter().all(|(c, _)| *c == 0)
+            && !one_by_one
+    }
 }
 
 /// How rows of two inputs meet.
@@ -113,6 +160,17 @@ impl JoinKind {
     pub fn asks_only_whether(self) -> bool {
         matches!(self, Self::Minus | Self::Exists(_))
     }
+}
+
+/// Output of a look-up for an input row and the index rows that it finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Finds {
+    /// the input row with each
+    Rows,
+    /// the same, or the input row alone where there is none
+    Optional,
+    /// the input row, by whether there is one
+    Whether(ExistsKind),
 }
 
 #[derive(Debug)]
@@ -132,10 +190,12 @@ pub(crate) enum Op {
     Scan {
         access: Access,
     },
-    /// index rows for each input row; puts out `keep` of the input, then the new columns
+    /// index rows for each input row; puts out `keep` of the input, then the new columns, then
+    /// the weight if its visit has one
     Lookup {
         input: Box<PlanNode>,
         access: Access,
+        finds: Finds,
         keep: Vec<u16>,
         /// conditions on the new columns alone, of which `emit` go on
         conditions: Vec<Expression>,
@@ -201,14 +261,34 @@ pub(crate) enum Op {
         input: Option<Box<PlanNode>>,
         branches: Vec<(PlanNode, Vec<Option<u16>>)>,
     },
-    /// the keys, then the aggregates; `stored` as for Extend
+    /// the keys, then the aggregates; a row stands for as many as the product of its weights;
+    /// `stored` as for Extend
     Group {
         input: Box<PlanNode>,
         keys: Vec<u16>,
         /// what COUNT(DISTINCT *) tells solutions apart by
         visible: Vec<u16>,
+        weights: Vec<u16>,
         aggregates: Vec<AggregateExpression>,
         stored: bool,
+    },
+    /// `keys` of the input, then the product of `weights`: rows of a batch that are equal in the
+    /// keys become one, whose weight is the sum of theirs
+    Fold {
+        input: Box<PlanNode>,
+        keys: Vec<u16>,
+        weights: Vec<u16>,
+    },
+    /// `keep` of the input, each row as often as the product of its weights, but up to `most` times
+    Repeat {
+        input: Box<PlanNode>,
+        keep: Vec<u16>,
+        weights: Vec<u16>,
+        most: u64,
+    },
+    /// how many different values the one column of its input has, which come in order
+    CountValues {
+        input: Box<PlanNode>,
     },
     /// `optional`: only there to make later work less; gives up where it finds little to drop
     Distinct {

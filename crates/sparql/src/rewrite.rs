@@ -4,7 +4,8 @@
 //! 1. joins are flat; a sub-select that only hides variables opens (hidden variables have
 //!    numbers of their own);
 //! 2. filters sink: into the left of OPTIONAL, MINUS and EXISTS, into each branch of UNION,
-//!    below BIND, DISTINCT and GROUP BY;
+//!    below BIND, DISTINCT and GROUP BY; an equality of what BIND computes goes below it, too, as
+//!    one of the expression: it may join two sides (`join_key`);
 //! 3. `FILTER(!bound(?v))` over an OPTIONAL that binds ?v is an anti-join; a filter that is an
 //!    error without ?v makes the OPTIONAL a join;
 //! 4. `?v = <iri>` puts the IRI into the patterns; `?a = ?b` where one can only be an IRI makes
@@ -16,6 +17,7 @@
 mod reject;
 
 use crate::algebra::consts::{ConstTerm, GroundTerm};
+use crate::algebra::join_key::{self, Keyed};
 use crate::algebra::translate::join;
 use crate::algebra::{
     Algebra, ApplyKind, BinaryOperator, Const, ExistsKind, Expression, Function, GraphSlot, Node, Param,
@@ -153,7 +155,8 @@ impl Rewriter<'_> {
                 Node::Minus { left: Box::new(self.sink(conditions, *left)), right, apart }
             }
             Node::Extend { inner, var, expr } => {
-                let (stay, go) = self.split(conditions, |vars, _| vars.contains(var));
+                let (stay, mut go) = self.split(conditions, |vars, _| vars.contains(var));
+                let stay = below_bind(stay, &mut go, var, &expr);
                 let inner = Box::new(self.sink(go, *inner));
                 keep(stay, Node::Extend { inner, var, expr })
             }
@@ -372,6 +375,42 @@ impl Rewriter<'_> {
             _ => false,
         })
     }
+}
+
+/// Equalities of the variable of a BIND that may join two sides, as of what it is bound to; the
+/// others stay.
+fn below_bind(
+    conditions: Vec<Expression>,
+    below: &mut Vec<Expression>,
+    var: Var,
+    expr: &Expression,
+) -> Vec<Expression> {
+    if !join_key::gives_the_same(expr) || join_key::kind(expr, &|_| None).is_none() {
+        return conditions;
+    }
+    let is_it = |e: &Expression| *e == Expression::Var(var);
+    let (may_join, stay) = conditions.into_iter().partition(|c| {
+        let own = |e: &Expression| if is_it(e) { Some(Keyed::Text) } else { None };
+        join_key::sides(c, own).is_some_and(|[a, b]| {
+            let (a, b) = if is_it(a) { (a, b) } else { (b, a) };
+            is_it(a) && !b.vars().contains(var) && !b.vars().is_empty()
+        })
+    });
+    below.extend(Vec::into_iter(may_join).map(|mut condition| {
+        replace(&mut condition, var, expr);
+        condition
+    }));
+    stay
+}
+
+/// Puts an expression in the place of a variable that is an operand of an equality.
+fn replace(condition: &mut Expression, var: Var, by: &Expression) {
+    let operands = match condition {
+        Expression::Binary(_, pair) => &mut pair[..],
+        Expression::Call(_, list) => &mut list[..],
+        _ => unreachable!("an equality has operands"),
+    };
+    operands.iter_mut().filter(|e| **e == Expression::Var(var)).for_each(|e| *e = by.clone());
 }
 
 fn keep(conditions: Vec<Expression>, node: Node) -> Node {

@@ -21,6 +21,7 @@ mod cache;
 mod cast;
 mod compare;
 mod duration;
+mod equal_key;
 mod exact;
 mod fault;
 mod guard;
@@ -37,11 +38,13 @@ mod triple;
 pub use arith::{Arithmetic, arithmetic, negate, round};
 pub use cast::{Cast, cast};
 pub use compare::{compare, effective_boolean, equals, holds};
+pub(crate) use equal_key::{filed, join_key, sought};
 pub use exact::{Decimal, Integer, Ties, bytes_of};
 pub use fault::TermError;
 pub(crate) use fault::TooMuch;
 pub(crate) use guard::TermBounds;
 pub use local::LocalTerms;
+pub(crate) use order::key_order;
 pub use order::push_order_key;
 pub use parse::{is_numeric_datatype, parse_literal};
 pub use term_store::{NoStore, TermStore};
@@ -55,6 +58,7 @@ use oxsdatatypes::{
     Date, DateTime, DayTimeDuration, Double, Duration, Float, GDay, GMonth, GMonthDay, GYear, GYearMonth,
     Time, YearMonthDuration,
 };
+use snowmelt_graph::TermRef;
 
 /// A term read for an operator. Text is borrowed from where the term was decoded, or owned when
 /// computed.
@@ -123,6 +127,22 @@ impl Temporal {
     #[must_use]
     pub fn as_duration(&self) -> Option<Duration> {
         duration::whole(self)
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value of a term, whose text it borrows.
+    #[must_use]
+    pub fn of_term(term: TermRef<'a>) -> Self {
+        match term {
+            TermRef::Iri(iri) => Value::Iri(iri.into()),
+            TermRef::Blank(label) => Value::Blank(label.into()),
+            TermRef::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
+                Value::LangString(lexical.into(), Cow::Owned(format!("{lang}--{direction}")))
+            }
+            TermRef::Literal { lexical, lang, datatype, .. } => parse_literal(lexical, lang, datatype),
+            TermRef::Triple(triple) => Value::Triple(TripleValue::Read(triple)),
+        }
     }
 }
 

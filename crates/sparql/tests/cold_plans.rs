@@ -173,7 +173,7 @@ fn two_scans_read_little_more_than_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     database(&path);
-    const SUM: &str = "SELECT (SUM(?c) AS ?sum) (COUNT(?x) AS ?n) { ?x <e:code> ?c }";
+    const SUM: &str = "SELECT (SUM(?c) AS ?sum) (SAMPLE(?x) AS ?any) { ?x <e:code> ?c }";
     let pages = {
         let engine = open(&path, &DeviceModel::hdd(), &Clock::virtual_time(1));
         engine.graph().state().unwrap().index(Index::Psog).unwrap().leaves()

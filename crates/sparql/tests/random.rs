@@ -11,6 +11,8 @@
 
 mod support;
 
+#[path = "random/choice.rs"]
+mod choice;
 #[path = "random/exists.rs"]
 mod exists;
 #[path = "random/generate.rs"]

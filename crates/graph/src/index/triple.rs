@@ -95,6 +95,15 @@ impl AnyIndex {
             AnyIndex::Triples(_) => TripleIndex::ARITY,
         }
     }
+
+    /// The row of a quad, or of a triple term.
+    #[inline]
+    pub(crate) fn row(self, of: [u64; 4]) -> [u64; 4] {
+        match self {
+            AnyIndex::Quads(index) => index.row(of),
+            AnyIndex::Triples(index) => index.row(of),
+        }
+    }
 }
 
 impl From<Index> for AnyIndex {

@@ -1,4 +1,5 @@
-//! Rebuilds some quad indexes from known quads, for a repair: the second half of a load.
+//! Rebuilds some trees of quads or of triple terms from what is known of them, for a repair: the
+//! second half of a load.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,36 +9,35 @@ use snowmelt_store::Build;
 use super::account::LoadMemory;
 use super::index::Indexer;
 use super::options::{LEAST_MEMORY, LoadSizes, Sizes};
-use super::progress::{LoadProgress, Teller};
+use super::progress::{LoadProgress, Phase, Teller};
 use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use super::temp::TempSpace;
 use crate::database::GraphDatabase;
-use crate::index::Index;
-use crate::index::triple::TripleIndex;
+use crate::index::triple::AnyIndex;
 use crate::input::cancelled;
 use crate::input::error::LoadError;
 
 /// Inputs of a rebuild.
 pub(crate) struct Rebuild<'a> {
     pub(crate) database: &'a Arc<GraphDatabase>,
-    /// The trees to write.
-    pub(crate) indexes: &'a [Index],
+    /// The trees to write: of quads, or of triple terms.
+    pub(crate) indexes: &'a [AnyIndex],
     pub(crate) memory_bytes: u64,
-    /// Number of quads that must be found.
+    /// Number of quads, or triple terms, that must be found.
     pub(crate) expected: u64,
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// Takes a quad `[s, p, o, g]`.
+/// Takes a quad `[s, p, o, g]`, or a triple term `[id, s, p, o]`.
 pub(crate) type TakeQuad<'a> = dyn FnMut([u64; 4]) -> Result<(), LoadError> + 'a;
 
 /// Outcome of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rebuilt {
-    /// All quads were found, and the trees are committed.
+    /// All were found, and the trees are committed.
     All,
-    /// There are only this many quads: nothing was changed.
+    /// There are only this many: nothing was changed.
     TooFew(u64),
 }
 
@@ -53,11 +53,11 @@ enum RowBatch {
 }
 
 impl Rebuild<'_> {
-    /// Writes the trees from the quads of `each_quad`, in one commit. A quad may come twice.
+    /// Writes the trees from what `each` gives, in one commit. A quad may come twice.
     pub(crate) fn run(
         &self,
         build: Build,
-        each_quad: impl FnOnce(&mut TakeQuad<'_>) -> Result<(), LoadError>,
+        each: impl FnOnce(&mut TakeQuad<'_>) -> Result<(), LoadError>,
         progress: &dyn LoadProgress,
     ) -> Result<Rebuilt, LoadError> {
         let teller = &mut Teller::new(progress, None);
@@ -65,7 +65,7 @@ impl Rebuild<'_> {
         let temp = TempSpace::create(&self.database.database().work_dir())?;
         let account = LoadMemory::new(sizes.run_bytes);
         let run_store = |name| RunStore::new(name, &temp, &account);
-        let rows = |index: &Index| match index.arity() {
+        let rows = |index: &AnyIndex| match index.arity() {
             4 => Rows::Quads(Sorter::new(run_store(index.name()), sizes.batch_rows, sizes.fan_in)),
             _ => Rows::Pairs(Sorter::new(run_store(index.name()), sizes.batch_rows, sizes.fan_in)),
         };
@@ -74,7 +74,7 @@ impl Rebuild<'_> {
         indexes.sort_unstable();
         let sorters: Vec<Rows> = indexes.iter().map(rows).collect();
         let mut batches: Vec<RowBatch> = sorters.iter().map(Rows::batch).collect();
-        each_quad(&mut |quad| {
+        each(&mut |quad| {
             indexes.iter().zip(&mut batches).try_for_each(|(index, batch)| batch.push(index.row(quad)))
         })?;
         batches.into_iter().try_for_each(RowBatch::finish)?;
@@ -95,56 +95,13 @@ impl Rebuild<'_> {
     }
 }
 
-/// Inputs of a rebuild of trees of triple terms.
-pub(crate) struct TripleRebuild<'a> {
-    pub(crate) database: &'a Arc<GraphDatabase>,
-    /// The trees to write.
-    pub(crate) orders: &'a [TripleIndex],
-    pub(crate) memory_bytes: u64,
-    /// Number of triple terms that must be found.
-    pub(crate) expected: u64,
-    pub(crate) cancel: &'a AtomicBool,
-}
-
-impl TripleRebuild<'_> {
-    /// Writes the trees from the rows (id, subject, predicate, object) of `each`, in one commit.
-    pub(crate) fn run(
-        &self,
-        build: Build,
-        each: impl FnOnce(&mut TakeQuad<'_>) -> Result<(), LoadError>,
-        progress: &dyn LoadProgress,
-    ) -> Result<Rebuilt, LoadError> {
-        let teller = &mut Teller::new(progress, None);
-        let sizes = Sizes::within(self.memory_bytes.max(LEAST_MEMORY), 1, LoadSizes::default());
-        let temp = TempSpace::create(&self.database.database().work_dir())?;
-        let account = LoadMemory::new(sizes.run_bytes);
-        let run_store = |name| RunStore::new(name, &temp, &account);
-        let sorter =
-            |order: &TripleIndex| Sorter::<4>::new(run_store(order.name()), sizes.batch_rows, sizes.fan_in);
-        let sorters: Vec<_> = self.orders.iter().map(sorter).collect();
-        let mut batches: Vec<_> = sorters.iter().map(Sorter::batch).collect();
-        each(&mut |row| {
-            self.orders.iter().zip(&mut batches).try_for_each(|(order, batch)| batch.push(order.row(row)))
-        })?;
-        batches.into_iter().try_for_each(Batch::finish)?;
-        let mut indexer =
-            Indexer { build: &build, sizes, threads: 1, store: &run_store, cancel: self.cancel, teller };
-        for (order, sorter) in self.orders.iter().zip(sorters) {
-            indexer.teller.phase(super::Phase::TripleTerms, None);
-            let found = indexer.tree(order.name(), sorter.merge()?, 0, &[])?;
-            if found != self.expected {
-                return Ok(Rebuilt::TooFew(found));
-            }
-        }
-        cancelled(self.cancel)?;
-        build.commit()?;
-        Ok(Rebuilt::All)
-    }
-}
-
 impl Indexer<'_, '_> {
-    fn whole<const N: usize>(&mut self, index: Index, rows: Merge<N>) -> Result<u64, LoadError> {
-        self.teller.phase(super::Phase::Index(index), None);
+    fn whole<const N: usize>(&mut self, index: AnyIndex, rows: Merge<N>) -> Result<u64, LoadError> {
+        let phase = match index {
+            AnyIndex::Quads(index) => Phase::Index(index),
+            AnyIndex::Triples(_) => Phase::TripleTerms,
+        };
+        self.teller.phase(phase, None);
         self.tree(index.name(), rows, 0, &[])
     }
 }

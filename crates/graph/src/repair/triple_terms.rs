@@ -8,10 +8,10 @@ use super::{RepairReport, fault_of, go_on, rows};
 use crate::check::Sum;
 use crate::database::GraphDatabase;
 use crate::error::GraphError;
-use crate::index::triple::TripleIndex;
+use crate::index::triple::{AnyIndex, TripleIndex};
 use crate::input::error::LoadError;
 use crate::load::LoadProgress;
-use crate::load::rebuild::{Rebuilt, TakeQuad, TripleRebuild};
+use crate::load::rebuild::{Rebuild, Rebuilt, TakeQuad};
 use crate::session::Session;
 
 /// Rewrites damaged trees of triple terms from a sound one, in one commit. Writers wait.
@@ -70,10 +70,11 @@ pub(super) fn repair(
         report.lost.push("no tree of triple terms can be read whole".into());
         return Ok(());
     };
-    let rebuild = TripleRebuild { database, orders: &damaged, memory_bytes, expected, cancel };
+    let indexes: Vec<AnyIndex> = damaged.iter().map(|index| (*index).into()).collect();
+    let rebuild = Rebuild { database, indexes: &indexes, memory_bytes, expected, cancel };
     let each = |take: &mut TakeQuad<'_>| read(&mut session, sound, cancel, take).map(drop);
     if rebuild.run(build, each, progress)? == Rebuilt::All {
-        report.rebuilt.extend(damaged.into_iter().map(TripleIndex::name));
+        report.rebuilt.extend(indexes.into_iter().map(AnyIndex::name));
     }
     Ok(())
 }

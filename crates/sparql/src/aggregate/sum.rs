@@ -81,6 +81,60 @@ impl Total {
         0
     }
 
+    /// Adds a term as often as `times` says, as [`Total::add`] does once.
+    #[inline]
+    pub fn add_times(&mut self, id: TermId, times: u64, terms: &Terms) -> isize {
+        match (&mut *self, id.inline_value()) {
+            _ if times == 1 => return self.add(id, terms),
+            (Total::Integer(total), Some(InlineValue::Integer(v))) => {
+                let sum = i64::try_from(times).ok().and_then(|n| v.checked_mul(n)?.checked_add(*total));
+                match sum {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(id, times, terms),
+                }
+            }
+            (Total::Micros(total), Some(InlineValue::Decimal { datatype: 0, micros, .. })) => {
+                match i128::from(micros).checked_mul(times.into()).and_then(|v| v.checked_add(*total)) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(id, times, terms),
+                }
+            }
+            (Total::Float(total), Some(InlineValue::Float(v))) => *total += v * times as f32,
+            (Total::Double(total), Some(InlineValue::Double(v))) => *total += v * times as f64,
+            (Total::Failed, _) => {}
+            _ => return self.add_doubled(id, times, terms),
+        }
+        0
+    }
+
+    /// As [`Total::add_times`], for all there is: the term once, twice, four times and so on, and
+    /// of these the ones that make up the number.
+    #[cold]
+    fn add_doubled(&mut self, id: TermId, times: u64, terms: &Terms) -> isize {
+        let before = self.heap_bytes();
+        let mut power = Total::first(id, terms);
+        let mut left = times;
+        while left > 0 {
+            if left & 1 == 1 {
+                *self = self.plus(&power, terms);
+            }
+            left >>= 1;
+            if left > 0 {
+                power = power.plus(&power, terms);
+            }
+        }
+        self.heap_bytes() - before
+    }
+
+    /// The sum of two totals.
+    fn plus(&self, other: &Total, terms: &Terms) -> Total {
+        match (self, other.value()) {
+            (Total::Nothing, _) => other.clone(),
+            (_, Some(value)) => self.with_value(&value, terms),
+            (_, None) => Total::Failed,
+        }
+    }
+
     /// The rare ways: types change, out-of-line numbers, large totals.
     #[cold]
     fn add_value(&mut self, id: TermId, terms: &Terms) -> isize {
@@ -114,17 +168,20 @@ impl Total {
     }
 
     fn sum(&self, id: TermId, terms: &Terms) -> Total {
-        let Some(value) = summand(id, terms) else { return Total::Failed };
-        if let (Total::Integer(total), Value::Integer(v)) = (self, &value)
+        summand(id, terms).map_or(Total::Failed, |value| self.with_value(&value, terms))
+    }
+
+    fn with_value(&self, value: &Value<'_>, terms: &Terms) -> Total {
+        if let (Total::Integer(total), Value::Integer(v)) = (self, value)
             && let Some(sum) = i64::try_from(v).ok().and_then(|v| total.checked_add(v))
         {
             return Total::Integer(sum);
         }
         // numbers may be long: the query's limits end it here
-        if terms.poll(heap_bytes(&value) + self.heap_bytes().unsigned_abs()).is_none() {
+        if terms.poll(heap_bytes(value) + self.heap_bytes().unsigned_abs()).is_none() {
             return Total::Failed;
         }
-        match self.value().and_then(|total| arithmetic(Arithmetic::Add, &total, &value)) {
+        match self.value().and_then(|total| arithmetic(Arithmetic::Add, &total, value)) {
             Some(Value::Integer(v)) => match i64::try_from(&v) {
                 Ok(v) => Total::Integer(v),
                 Err(_) => Total::Exact(Box::new(Value::Integer(v))),

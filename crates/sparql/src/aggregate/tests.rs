@@ -27,11 +27,13 @@ fn run(name: &str, distinct: bool, values: &[&str]) -> [String; 3] {
     let ids: Vec<TermId> = values.iter().map(|v| term(&terms, v)).collect();
     for part in ids.chunks(2) {
         terms.begin_batch();
-        aggregate.update(&mut terms, &mut NoStore, &vec![1; part.len()], part).unwrap();
+        let rows = AggregateRows { groups: &vec![1; part.len()], args: part, weights: None };
+        aggregate.update(&mut terms, &mut NoStore, rows).unwrap();
     }
     aggregate.resize(3);
     let seven = term(&terms, "7");
-    aggregate.update(&mut terms, &mut NoStore, &[2], &[seven]).unwrap();
+    let rows = AggregateRows { groups: &[2], args: &[seven], weights: None };
+    aggregate.update(&mut terms, &mut NoStore, rows).unwrap();
     let ids = aggregate.finish(&mut terms);
     terms.prefetch(&mut NoStore, ids.iter().copied()).unwrap();
     std::array::from_fn(|i| {
@@ -147,7 +149,8 @@ fn a_sum_of_prices_is_an_error_not_a_panic() {
         panic!()
     };
     let price = snowmelt_graph::decimal_like(snowmelt_graph::FIRST_REGISTERED, body);
-    sum.update(&mut terms, &mut NoStore, &[0], &[price]).unwrap();
+    sum.update(&mut terms, &mut NoStore, AggregateRows { groups: &[0], args: &[price], weights: None })
+        .unwrap();
     assert_eq!(sum.finish(&mut terms), [TermId::UNDEF]);
 }
 

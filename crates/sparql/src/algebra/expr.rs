@@ -34,6 +34,8 @@ pub(crate) enum Expression {
     Call(Function, Vec<Expression>),
     /// a function with an IRI for a name
     Custom(NamedNode, Vec<Expression>),
+    /// the planner's own: a key that equal values share, see [`super::join_key`]
+    Key(Box<Expression>),
 }
 
 /// The constant of a running query that stands in an expression.
@@ -133,7 +135,7 @@ impl Expression {
             Self::Or(list) | Self::And(list) | Self::Call(_, list) | Self::Custom(_, list) => {
                 list.iter().for_each(|part| part.visit(f));
             }
-            Self::Unary(_, part) => part.visit(f),
+            Self::Unary(_, part) | Self::Key(part) => part.visit(f),
             Self::Binary(_, pair) => pair.iter().for_each(|part| part.visit(f)),
             Self::In(value, list) => {
                 value.visit(f);
@@ -161,7 +163,7 @@ impl Expression {
             Self::Or(list) | Self::And(list) | Self::Call(_, list) | Self::Custom(_, list) => {
                 list.iter_mut().for_each(|part| part.rename(to));
             }
-            Self::Unary(_, part) => part.rename(to),
+            Self::Unary(_, part) | Self::Key(part) => part.rename(to),
             Self::Binary(_, pair) => pair.iter_mut().for_each(|part| part.rename(to)),
             Self::In(value, list) => {
                 value.rename(to);
@@ -197,7 +199,8 @@ impl ExpressionText<'_> {
 impl fmt::Display for ExpressionText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Expression as E;
-        let name = |v: &Var| &self.names[v.0 as usize];
+        // the planner's own variables have no names
+        let name = |v: &Var| self.names.get(v.0 as usize).map_or("#", String::as_str);
         match self.expression {
             E::Var(v) => write!(f, "?{}", name(v)),
             E::Bound(v) => write!(f, "BOUND(?{})", name(v)),
@@ -216,6 +219,7 @@ impl fmt::Display for ExpressionText<'_> {
                 f.write_str(function.text())?;
                 self.list(f, list, ", ")
             }
+            E::Key(part) => write!(f, "key of {}", self.of(part)),
             E::Custom(iri, list) => {
                 write!(f, "{iri}")?;
                 self.list(f, list, ", ")

@@ -16,7 +16,9 @@
 //! its inside with the outside, lets columns out that no one outside asks for: they become
 //! `possible` there, and stay invisible.
 
-use super::{AggregateExpression, ApplyKind, ExistsKind, GraphSlot, GroupFunction, Node, Var, VarSet};
+use super::{
+    AggregateExpression, ApplyKind, ExistsKind, Expression, GraphSlot, GroupFunction, Node, Var, VarSet,
+};
 
 /// The variables of a node.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -115,8 +117,12 @@ impl Node {
                 if let ExistsKind::Mark(v) = kind { scope.extend(*v, true) } else { scope }
             }
             Self::Minus { left, right, .. } => left.scope().decided_by(&right.scope()),
-            Self::Filter { inner, .. }
-            | Self::Distinct(inner)
+            Self::Filter { inner, conditions } => {
+                let mut scope = inner.scope();
+                scope.certain = scope.certain.union(&scope.possible.intersection(&bound_by(conditions)));
+                scope
+            }
+            Self::Distinct(inner)
             | Self::Reduced(inner)
             | Self::Sort { inner, .. }
             | Self::Slice { inner, .. } => inner.scope(),
@@ -130,6 +136,12 @@ impl Node {
             Self::Project { inner, vars } => inner.scope().project(&vars.iter().copied().collect()),
         }
     }
+}
+
+/// The variables that conditions want to be bound.
+pub(crate) fn bound_by(conditions: &[Expression]) -> VarSet {
+    let bound = |c: &Expression| if let Expression::Bound(v) = c { Some(*v) } else { None };
+    conditions.iter().filter_map(bound).collect()
 }
 
 fn is_count(aggregate: &AggregateExpression) -> bool {

@@ -8,7 +8,7 @@ use crate::algebra::consts::GroundTerm;
 use crate::algebra::names::told_apart;
 use crate::algebra::{Const, Expression, ExpressionText, PropertyPath, Var};
 use crate::exec::{Counters, Profile, Run, SharedNote};
-use crate::plan::{Access, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
+use crate::plan::{Access, Copies, Finds, JoinKind, Op, PathEnd, PlanNode, Reads, Residency, Src, children};
 
 /// The plan step by step; with a profile, also the measurements of each step.
 pub(crate) fn explain(run: &Run, profile: Option<&Profile>) -> Explanation {
@@ -81,10 +81,10 @@ impl Teller<'_> {
             Op::Unit => ("unit", String::new()),
             Op::Nothing => ("nothing", String::new()),
             Op::Scan { access } => {
-                ("scan", format!("{} → {}", self.access(access, &[]), self.vars(&node.vars)))
+                ("scan", format!("{} → {}", self.access(access, &[]), self.found(access, &node.vars)))
             }
-            Op::Lookup { input, access, conditions, keep, star, .. } => {
-                let new = self.vars(&node.vars[keep.len().min(node.vars.len())..]);
+            Op::Lookup { input, access, finds, conditions, keep, star, .. } => {
+                let new = self.found(access, &node.vars[keep.len().min(node.vars.len())..]);
                 let filter = if conditions.is_empty() {
                     String::new()
                 } else {
@@ -92,7 +92,8 @@ impl Teller<'_> {
                 };
                 let announces =
                     if star.is_empty() { String::new() } else { format!(" announcing {}", star.len()) };
-                ("lookup", format!("{} → {new}{filter}{announces}", self.access(access, &input.vars)))
+                let text = format!("{} → {new}{filter}{announces}", self.access(access, &input.vars));
+                (lookup_name(*finds), text)
             }
             Op::Hash { left, on, kind, loose, .. } => {
                 let how = if *loose { " (some unbound)" } else { "" };
@@ -119,6 +120,12 @@ impl Teller<'_> {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
             }
+            Op::Fold { input, keys, .. } => {
+                let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
+                ("fold", format!("to {}", self.vars(&keys)))
+            }
+            Op::Repeat { most, .. } => ("repeat", format!("up to {most} times")),
+            Op::CountValues { input } => ("count values", format!("of {}", self.vars(&input.vars))),
             Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
             Op::Sort { keys, limit, .. } => match limit {
                 Some(limit) => ("top", format!("{limit} by {} keys", keys.len())),
@@ -152,10 +159,25 @@ impl Teller<'_> {
         format!("{silent}{endpoint}{sent} →{}", named(&mut new.iter().map(|column| column.0)))
     }
 
+    /// The new columns of a visit, and what becomes of copies.
+    fn found(&self, access: &Access, vars: &[Var]) -> String {
+        let separated = |text: &str, of: &[Var]| {
+            format!("{}{}{text}", self.vars(of), if of.is_empty() { "" } else { " " })
+        };
+        match (access.copies, vars.split_last()) {
+            (Copies::Weigh, Some((_, new))) => separated("× rows", new),
+            (Copies::Merge, _) => separated("once", vars),
+            _ => self.vars(vars),
+        }
+    }
+
     fn access(&self, access: &Access, input: &[Var]) -> String {
         let name = index_name(access.index);
         let key: Vec<String> = access.key.iter().map(|k| self.src(*k, input, Iris::Short)).collect();
-        let bounds = if access.bounds.is_empty() { "" } else { " in bounds" };
+        let bounds = match &access.bounds {
+            Some(bounds) => format!(" if {}", self.conditions(&bounds.conditions)),
+            None => String::new(),
+        };
         format!("{name}[{}]{bounds}", key.join(" "))
     }
 
@@ -254,6 +276,17 @@ fn index_name(index: AnyIndex) -> &'static str {
         AnyIndex::Triples(TripleIndex::Spo) => "TRIPLE-SPO",
         AnyIndex::Triples(TripleIndex::Pos) => "TRIPLE-POS",
         AnyIndex::Triples(TripleIndex::Osp) => "TRIPLE-OSP",
+    }
+}
+
+fn lookup_name(finds: Finds) -> &'static str {
+    use crate::algebra::ExistsKind::{Anti, Mark, Semi};
+    match finds {
+        Finds::Rows => "lookup",
+        Finds::Optional => "left lookup",
+        Finds::Whether(Semi) => "semi-lookup",
+        Finds::Whether(Anti) => "anti-lookup",
+        Finds::Whether(Mark(_)) => "marking lookup",
     }
 }
 

@@ -8,7 +8,7 @@ use crate::algebra::Const;
 use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::exec::compared;
+use crate::exec::id_ranges::compared;
 use crate::exec::source::GraphSource;
 use crate::optimise::{PredicateStatistics, Statistics, Totals};
 use crate::rewrite::Facts;
@@ -174,7 +174,7 @@ impl Statistics for Data<'_> {
         let Some(ranges) = compared(op, &self.terms[with.0 as usize]) else { return Ok(None) };
         let mut sum = 0;
         for range in ranges {
-            sum += self.source.count(Index::Posg, &[predicate], Some(range))?;
+            sum += self.source.count(Index::Posg, &[predicate], Some((range.low, range.high)))?;
         }
         Ok(Some(sum))
     }

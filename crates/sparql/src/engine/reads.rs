@@ -3,7 +3,7 @@
 
 use snowmelt_graph::{AnyIndex, Index, TripleIndex};
 
-use crate::algebra::{GraphSlot, Node, PropertyPath, Slot};
+use crate::algebra::{Algebra, GraphSlot, Node, PropertyPath, Slot};
 use crate::exec::source::GraphSource;
 use crate::plan::{INDEXES, IndexPages, Reads, Residency, index_place};
 
@@ -17,10 +17,23 @@ pub enum PlanCosts {
     Warm,
 }
 
-/// State of memory for a query that visits these indexes.
-pub(super) fn reads(source: &GraphSource, visited: &[AnyIndex]) -> Reads {
+/// The trees that plans of an algebra may visit.
+pub(super) struct VisitedTrees {
+    indexes: Vec<AnyIndex>,
+    /// conditions need strings of the dictionary
+    has_texts: bool,
+}
+
+impl VisitedTrees {
+    pub fn of(algebra: &Algebra) -> Self {
+        Self { indexes: visited(&algebra.root), has_texts: algebra.needs_texts() }
+    }
+}
+
+/// State of memory for a query that visits these trees.
+pub(super) fn reads(source: &GraphSource, visited: &VisitedTrees) -> Reads {
     let mut indexes = [IndexPages::default(); INDEXES];
-    for index in visited {
+    for index in &visited.indexes {
         let of = &mut indexes[index_place(*index)];
         let (pages, absent) = source.session.expected_absent(*index);
         of.residency = Residency::new(pages, absent);
@@ -30,11 +43,18 @@ pub(super) fn reads(source: &GraphSource, visited: &[AnyIndex]) -> Reads {
             (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
         }
     }
-    Reads::new(indexes, || source.session.page_times())
+    let reads = Reads::new(indexes, || source.session.page_times());
+    if !visited.has_texts {
+        return reads;
+    }
+    let (strings, pages, absent) = source.session.expected_absent_strings();
+    let residency = Residency::new(pages, absent);
+    let strings = IndexPages { residency, rows: strings as f64, leaves: pages as f64 };
+    reads.with_texts(strings, || source.session.page_times())
 }
 
 /// The indexes that plans of an algebra may visit.
-pub(super) fn visited(root: &Node) -> Vec<AnyIndex> {
+fn visited(root: &Node) -> Vec<AnyIndex> {
     let mut visited: Vec<AnyIndex> = vec![Index::Psog.into(), Index::Posg.into()];
     let mut visit = |indexes: &[Index]| {
         indexes.iter().for_each(|index| {

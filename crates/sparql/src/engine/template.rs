@@ -41,6 +41,8 @@ pub(crate) struct Template {
     pub is_counted: bool,
     /// it calls built-in functions that give another result each time
     is_volatile: bool,
+    /// it calls functions that may give another result for each solution
+    copies_differ: bool,
     asks_elsewhere: bool,
     /// functions that it calls by IRI, casts apart
     by_iri: Vec<CallByIri>,
@@ -54,7 +56,7 @@ pub(crate) struct Template {
     /// counts that decide which plan is right
     probes: Vec<CountedPrefix>,
     /// indexes whose residency decides it, too
-    visited: Vec<AnyIndex>,
+    visited: reads::VisitedTrees,
     scope: GraphScope,
     plans: RwLock<FxHashMap<Vec<u8>, Arc<Plan>>>,
     used: AtomicU64,
@@ -105,6 +107,20 @@ fn is_volatile(algebra: &Algebra) -> bool {
         is_volatile |= Func::of_call(f, args.len()).is_some_and(Func::is_of_query);
     });
     is_volatile
+}
+
+/// Whether an algebra calls functions that may give another result for each of equal solutions: a
+/// program's may.
+fn copies_differ(algebra: &Algebra) -> bool {
+    let mut differ = false;
+    algebra.each_call(|f, args| {
+        differ |= match (Func::of_call(f, args.len()), f) {
+            (Some(func), _) => func.is_volatile(),
+            (None, Called::Iri(iri)) => args.len() != 1 || Cast::from_iri(iri.as_str()).is_none(),
+            (None, Called::Keyword(_)) => false,
+        };
+    });
+    differ
 }
 
 /// The functions that an algebra calls by IRI, each once.
@@ -174,13 +190,14 @@ impl Template {
             output: output(&algebra),
             is_counted: algebra.names_blanks(),
             is_volatile: is_volatile(&algebra),
+            copies_differ: copies_differ(&algebra),
             asks_elsewhere: algebra.asks_elsewhere(),
             by_iri: calls_by_iri(&algebra),
             params: params.len(),
             text_bytes,
             has_grown: has_grown(text_bytes, &query.measure),
             probes: Vec::new(),
-            visited: reads::visited(&algebra.root),
+            visited: reads::VisitedTrees::of(&algebra),
             algebra: Arc::new(algebra),
             fixed,
             scope,
@@ -311,7 +328,9 @@ impl Template {
         let (algebra, scope) = (&*self.algebra, self.scope.clone());
         // planning recurses over the plan and the algebra together
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
-        let plan = with_room(room, || plan(algebra, &mut data, scope, &self.output, reads, limits))?;
+        let plan = with_room(room, || {
+            plan(algebra, &mut data, scope, &self.output, self.copies_differ, reads, limits)
+        })?;
         let plan = Arc::new(plan);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {

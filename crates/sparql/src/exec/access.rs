@@ -1,13 +1,10 @@
 //! A visit to an index with this query's constants: what scans and look-ups have in common.
 
-use snowmelt_graph::{AnyIndex, CompareOp, CompareValue, TermId, id_ranges_for_comparison};
+use snowmelt_graph::{AnyIndex, TermId};
 
 use super::Run;
-use crate::algebra::Const;
-use crate::algebra::consts::GroundTerm;
 use crate::exec::Batch;
-use crate::plan::{Access, Src, Test};
-use crate::value::parse_literal;
+use crate::plan::{Access, Copies, Src, Test};
 
 /// The source of a part of a key.
 #[derive(Clone, Copy)]
@@ -33,6 +30,8 @@ pub(super) struct ResolvedVisit {
     pub checks: Vec<Check>,
     pub new: Vec<usize>,
     pub merge_graphs: bool,
+    /// whether rows that are equal in what is put out come as one
+    pub copies: Copies,
     /// bit per column after the key: whether it is read
     pub wanted: u8,
     /// columns after the key
@@ -85,6 +84,7 @@ impl ResolvedVisit {
             checks,
             new,
             merge_graphs: access.merge_graphs,
+            copies: access.copies,
             wanted,
             width,
         })
@@ -123,6 +123,35 @@ impl ResolvedVisit {
         self.checks.iter().any(|c| matches!(c, Check::Col(..)))
     }
 
+    /// The rows that begin a run of rows that are equal in what is put out, and how long each run
+    /// is. `same_key(a, b)`: whether two rows have one key.
+    pub fn fold(
+        &self,
+        cols: &[Vec<u64>],
+        selected: Option<Vec<u32>>,
+        rows: usize,
+        same_key: impl Fn(u32, u32) -> bool,
+    ) -> Runs {
+        let mut runs = Runs::default();
+        let equal = |a: u32, b: u32| {
+            same_key(a, b) && self.new.iter().all(|c| cols[*c][a as usize] == cols[*c][b as usize])
+        };
+        match selected {
+            None => (0..rows as u32).for_each(|r| runs.add(r, equal)),
+            Some(list) => list.into_iter().for_each(|r| runs.add(r, equal)),
+        }
+        debug_assert_eq!(runs.firsts.len(), runs.lengths.len(), "each run has a length");
+        runs
+    }
+
+    /// Whether all rows with one value in the first column pass the checks, or none.
+    pub fn checks_first_column(&self) -> bool {
+        self.checks.iter().all(|check| match check {
+            Check::Is(c, _) | Check::Named(c) | Check::OneOf(c, _) => *c == 0,
+            Check::Col(..) | Check::Same(..) => false,
+        })
+    }
+
     /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether
     /// two rows have one key.
     pub fn merge(
@@ -150,49 +179,24 @@ impl ResolvedVisit {
     }
 }
 
-/// The id ranges of a scan under bounds, ascending; `None`: the bounds say nothing.
-pub(super) fn ranges(bounds: &[(CompareOp, Const)], run: &Run) -> Option<Vec<(u64, u64)>> {
-    let mut all: Option<Vec<(u64, u64)>> = None;
-    for (op, c) in bounds {
-        let Some(list) = compared(*op, &run.query.constant_term(*c)) else { continue };
-        all = Some(match all {
-            None => list,
-            Some(before) => intersect(&before, &list),
-        });
-    }
-    all
+/// Runs of rows that are equal in what is put out.
+#[derive(Default)]
+pub(super) struct Runs {
+    pub firsts: Vec<u32>,
+    pub lengths: Vec<u64>,
 }
 
-/// A constant as ids are compared with it: of a number its value, whatever its form and size.
-fn constant(literal: &oxrdf::Literal) -> Option<CompareValue<'static>> {
-    if let Some(id) = TermId::inline(&literal.as_ref().into()) {
-        return id.inline_value()?.into();
-    }
-    parse_literal(literal.value(), literal.language(), literal.datatype().as_str()).as_compared()
-}
-
-/// The ids that may satisfy a comparison with a constant.
-pub(crate) fn compared(op: CompareOp, term: &GroundTerm) -> Option<Vec<(u64, u64)>> {
-    let GroundTerm::Literal(literal) = term else { return None };
-    let ranges = id_ranges_for_comparison(op, constant(literal)?);
-    let mut list: Vec<(u64, u64)> =
-        ranges.exact.iter().chain(&ranges.check).map(|r| (*r.start(), *r.end())).collect();
-    list.sort_unstable();
-    Some(list)
-}
-
-fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut out = Vec::new();
-    for x in a {
-        for y in b {
-            let (low, high) = (x.0.max(y.0), x.1.min(y.1));
-            if low <= high {
-                out.push((low, high));
+impl Runs {
+    #[inline]
+    fn add(&mut self, row: u32, equal: impl Fn(u32, u32) -> bool) {
+        match (self.firsts.last(), self.lengths.last_mut()) {
+            (Some(first), Some(length)) if equal(*first, row) => *length += 1,
+            _ => {
+                self.firsts.push(row);
+                self.lengths.push(1);
             }
         }
     }
-    out.sort_unstable();
-    out
 }
 
 /// Ids from the numbers of an index.

@@ -5,16 +5,19 @@ use snowmelt_graph::AnyIndex;
 
 use super::access::{Key, ResolvedVisit};
 use super::checked::Checked;
+use super::count_values::CountValues;
 use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
+use super::fold::{Fold, Sums};
 use super::group::{Group, GroupColumn};
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
 use super::lookup::LookupJoin;
 use super::nested::{Nested, Pace};
-use super::parallel::build_input;
+use super::parallel::{build_input, build_pipeline, fork_group};
 use super::path::PathJoin;
 use super::profile::Profiled;
+use super::repeat::Repeat;
 use super::rows::Queue;
 use super::scan::IndexScan;
 use super::service::{ServiceJoin, ServiceSpec};
@@ -22,15 +25,20 @@ use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
 use super::{Boxed, Result, Run};
-use crate::algebra::Expression;
+use crate::algebra::{AggregateExpression, Expression, GroupFunction};
 use crate::exec::Batch;
 use crate::expr::Expr;
-use crate::plan::{Op, PlanNode, Src, children};
+use crate::plan::{Copies, Op, PlanNode, Src, children};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let inputs = inputs(node, run)?;
-    let mut operator = operator(node, inputs, run)?;
+    let mut operator = match &node.op {
+        Op::Group { input, .. } if is_grouped_twice(node) => match fork_group(node, run)? {
+            Some(parts) => group_again(node, parts, run)?,
+            None => operator(node, vec![build_pipeline(input, run)?], run)?,
+        },
+        _ => operator(node, inputs(node, run)?, run)?,
+    };
     if cfg!(debug_assertions) {
         operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
     }
@@ -39,6 +47,62 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     } else {
         operator
     })
+}
+
+/// A part of forked work: of a group, the groups of the part alone.
+pub(super) fn build_part(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    match &node.op {
+        Op::Group { input, .. } => {
+            let input = build(input, run)?;
+            Ok(Box::new(Group { is_partial: true, ..group(&node.op, input, run)? }))
+        }
+        _ => build(node, run),
+    }
+}
+
+/// Rows of a group's input, for each row that it gives, from which on grouping parts of them first
+/// is worth it.
+const ROWS_PER_GROUP: f64 = 4.0;
+
+/// Whether groups of parts of the input can be grouped once more, and are far fewer than its rows.
+fn is_grouped_twice(node: &PlanNode) -> bool {
+    let Op::Group { input, aggregates, .. } = &node.op else { return false };
+    let again = |a: &AggregateExpression| of_partial(&a.function, a.is_distinct).is_some();
+    input.rows >= ROWS_PER_GROUP * node.rows && aggregates.iter().all(again)
+}
+
+/// The aggregate of the results of parts that is that of the whole.
+fn of_partial(function: &GroupFunction, is_distinct: bool) -> Option<GroupFunction> {
+    use GroupFunction as F;
+    match function {
+        F::Min | F::Max | F::Sample => Some(function.clone()),
+        F::CountRows | F::Count | F::Sum if !is_distinct => Some(F::Sum),
+        F::CountRows | F::Count | F::Sum | F::Avg | F::Concat(_) => None,
+    }
+}
+
+/// The groups of all parts, from those of each.
+fn group_again(node: &PlanNode, parts: Boxed, run: &mut Run) -> Result<Boxed> {
+    let Op::Group { keys, aggregates, stored, .. } = &node.op else {
+        unreachable!("{:?} is no group", node.op)
+    };
+    let mut list = Vec::with_capacity(aggregates.len());
+    for (a, var) in aggregates.iter().zip(&node.vars[keys.len()..]) {
+        let function = of_partial(&a.function, a.is_distinct).expect("checked before it was forked");
+        let argument = Some(run.compile(&Expression::Var(*var), &node.vars)?);
+        list.push(GroupColumn { function, is_distinct: false, argument });
+    }
+    Ok(Box::new(Group {
+        input: parts,
+        keys: (0..keys.len()).collect(),
+        visible: Vec::new(),
+        weights: Vec::new(),
+        aggregates: list,
+        stored: *stored,
+        is_partial: false,
+        state: super::group::GroupStage::Begin,
+        queue: Queue::default(),
+    }))
 }
 
 /// The inputs of an operator. The recursion over a plan goes through here alone, so that its
@@ -64,7 +128,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
         Op::Unit => Box::new(Given::new(Batch::unit())),
         Op::Nothing => Box::new(Given::new(Batch::empty(node.vars.len()))),
         Op::Scan { access } => {
-            let scan = IndexScan::new(access, run);
+            let scan = IndexScan::new(access, run)?;
             // a star around a constant: all its leaves are announced before the first is read
             run.constant_keys.extend(scan.constant_key());
             if let Some(profile) = &mut run.profile {
@@ -90,6 +154,22 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             let expr = run.compile(expr, &input.vars)?;
             Box::new(Extend { input: next(), expr, keep: keep.clone(), stored: *stored })
         }
+        Op::Fold { keys, weights, .. } => Box::new(Fold {
+            input: next(),
+            keys: keys.iter().map(|c| *c as usize).collect(),
+            weights: weights.iter().map(|c| *c as usize).collect(),
+            sums: Sums::new(run.memory.held()),
+            queue: Queue::default(),
+            is_over: false,
+        }),
+        Op::Repeat { keep, weights, most, .. } => Box::new(Repeat {
+            input: next(),
+            keep: keep.clone(),
+            weights: weights.iter().map(|c| *c as usize).collect(),
+            most: *most,
+            queue: Queue::default(),
+        }),
+        Op::CountValues { .. } => Box::new(CountValues { input: next(), done: false }),
         Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,
         Op::Slice { offset, limit, per, .. } if !per.is_empty() => {
             Box::new(SliceBy::new(next(), *offset, *limit, per, run.memory.held()))
@@ -103,7 +183,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
 
 /// A look-up: its conditions see all new columns, also those that are not put out.
 fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
-    let Op::Lookup { input: _, access, keep, conditions, new, emit, star } = op else {
+    let Op::Lookup { input: _, access, finds, keep, conditions, new, emit, star } = op else {
         unreachable!("{op:?} is no look-up");
     };
     let visit = ResolvedVisit::resolve(access, run);
@@ -113,8 +193,10 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(Box::new(LookupJoin {
         input,
         visit,
+        finds: *finds,
         keep,
         emit,
+        weighs: access.copies == Copies::Weigh,
         conditions,
         star,
         chunk: run.query.batch.first.max(1),
@@ -122,6 +204,7 @@ fn lookup(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
         current: None,
         under_way: None,
         found: None,
+        matched: Vec::new(),
     }))
 }
 
@@ -203,24 +286,7 @@ fn join(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Result<Boxed
 /// Operators that take their whole input before they give a row: the input may be forked.
 fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
     Ok(match op {
-        Op::Group { input: of, keys, visible, aggregates, stored } => {
-            let mut list = Vec::with_capacity(aggregates.len());
-            for a in aggregates {
-                let argument = a.argument.as_ref().map(|argument| run.compile(argument, &of.vars));
-                let (function, is_distinct) = (a.function.clone(), a.is_distinct);
-                list.push(GroupColumn { function, is_distinct, argument: argument.transpose()? });
-            }
-            let keys = keys.iter().map(|k| *k as usize).collect();
-            Box::new(Group {
-                input,
-                keys,
-                visible: visible.iter().map(|c| *c as usize).collect(),
-                aggregates: list,
-                stored: *stored,
-                state: super::group::GroupStage::Begin,
-                queue: Queue::default(),
-            })
-        }
+        Op::Group { .. } => Box::new(group(op, input, run)?),
         Op::Distinct { optional, .. } => Box::new(Distinct::new(input, *optional, run.memory.held())),
         Op::Sort { input: of, keys, limit, keep } => {
             let mut compiled = Vec::with_capacity(keys.len());
@@ -237,6 +303,29 @@ fn block(op: &Op, input: Boxed, run: &mut Run) -> Result<Boxed> {
             })
         }
         other => unreachable!("{other:?} does not take its whole input"),
+    })
+}
+
+fn group(op: &Op, input: Boxed, run: &mut Run) -> Result<Group> {
+    let Op::Group { input: of, keys, visible, weights, aggregates, stored } = op else {
+        unreachable!("{op:?} is no group")
+    };
+    let mut list = Vec::with_capacity(aggregates.len());
+    for a in aggregates {
+        let argument = a.argument.as_ref().map(|argument| run.compile(argument, &of.vars));
+        let (function, is_distinct) = (a.function.clone(), a.is_distinct);
+        list.push(GroupColumn { function, is_distinct, argument: argument.transpose()? });
+    }
+    Ok(Group {
+        input,
+        keys: keys.iter().map(|k| *k as usize).collect(),
+        visible: visible.iter().map(|c| *c as usize).collect(),
+        weights: weights.iter().map(|c| *c as usize).collect(),
+        aggregates: list,
+        stored: *stored,
+        is_partial: false,
+        state: super::group::GroupStage::Begin,
+        queue: Queue::default(),
     })
 }
 

@@ -10,20 +10,25 @@ use snowmelt_graph::TermId;
 use super::rows::{Queue, columns, hash_row};
 use super::spill::Partitions;
 use super::{Boxed, Operator, Result, Run};
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, AggregateRows};
 use crate::algebra::GroupFunction;
 use crate::bounds::Held;
 use crate::exec::Batch;
 use crate::expr::Expr;
+use crate::value::TermError;
 
 pub(super) struct Group {
     pub input: Boxed,
     pub keys: Vec<usize>,
     /// of COUNT(DISTINCT *)
     pub visible: Vec<usize>,
+    /// a row stands for as many as their product
+    pub weights: Vec<usize>,
     pub aggregates: Vec<GroupColumn>,
     /// results may be compared with stored terms
     pub stored: bool,
+    /// of a part of the input: without rows there is no group
+    pub is_partial: bool,
     pub state: GroupStage,
     pub queue: Queue,
 }
@@ -90,18 +95,29 @@ impl Group {
             }
         };
         assert_eq!(numbers.len(), batch.rows, "a group for each row");
+        let weights = if self.weights.is_empty() { None } else { Some(products(&batch, &self.weights)?) };
+        let weights = weights.as_deref();
         for (aggregate, column) in groups.aggregates.iter_mut().zip(&self.aggregates) {
             aggregate.resize(groups.hashes.len());
             if aggregate.counts_distinct_rows() {
                 let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
-            } else if let Some(argument) = &column.argument {
-                let args =
-                    argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
-                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &args)?;
-            } else {
-                aggregate.update(&mut run.terms, &mut run.source.session, &numbers, &[])?;
+                continue;
             }
+            if let Some(argument) = &column.argument {
+                let (terms, session) = (&mut run.terms, &mut run.source.session);
+                if aggregate.update_texts(terms, session, &numbers, argument, &batch.cols)? {
+                    continue;
+                }
+            }
+            let args = match &column.argument {
+                Some(argument) => {
+                    argument.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?
+                }
+                None => Vec::new(),
+            };
+            let rows = AggregateRows { groups: &numbers, args: &args, weights };
+            aggregate.update(&mut run.terms, &mut run.source.session, rows)?;
         }
         Ok(())
     }
@@ -125,7 +141,7 @@ impl Group {
 
     fn run_input(&mut self, run: &mut Run) -> Result<()> {
         let mut groups = self.groups(run);
-        if self.keys.is_empty() {
+        if self.keys.is_empty() && !self.is_partial {
             groups.one();
         }
         let mut files: Option<Partitions> = None;
@@ -170,6 +186,18 @@ impl Group {
         }
         self.finish(groups, held, run)
     }
+}
+
+/// How many rows each row of a batch stands for.
+pub(super) fn products(batch: &Batch, weights: &[usize]) -> Result<Vec<u64>> {
+    let mut all = vec![1u64; batch.rows];
+    for c in weights {
+        for (product, weight) in all.iter_mut().zip(&batch.cols[*c]) {
+            // where a branch or a right side has no weight, a row is itself
+            *product = product.checked_mul(weight.0.max(1)).ok_or(TermError::Count)?;
+        }
+    }
+    Ok(all)
 }
 
 impl Groups {

@@ -14,13 +14,15 @@
 //! ask for it: the join stops in the middle of a key's matches and goes on there when it is asked
 //! again. If the caller stops, nothing more is read.
 
-use snowmelt_graph::{AnyIndex, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId};
+use snowmelt_graph::{AnyIndex, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId, from_boolean};
 
 use super::access::{Key, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
+use crate::algebra::ExistsKind;
 use crate::exec::Batch;
 use crate::exec::batch::gather;
 use crate::expr::Expr;
+use crate::plan::{Copies, Finds};
 
 /// A chunk of fewer keys is always looked up.
 const MERGE_KEYS: usize = 128;
@@ -36,8 +38,11 @@ const ROWS_PER_KEY_COLD: u64 = 100;
 pub(super) struct LookupJoin {
     pub input: Boxed,
     pub visit: Option<ResolvedVisit>,
+    pub finds: Finds,
     pub keep: Vec<u16>,
     pub emit: Vec<u16>,
+    /// a weight comes behind them
+    pub weighs: bool,
     pub conditions: Vec<Expr>,
     pub star: Vec<(AnyIndex, Vec<Key>)>,
     /// keys per visit, adapted to what they find
@@ -50,6 +55,8 @@ pub(super) struct LookupJoin {
     pub under_way: Option<Chunk>,
     /// found rows that are not all paired yet
     pub found: Option<FoundRows>,
+    /// rows of the current input that a found row fits, where that is asked
+    pub matched: Vec<bool>,
 }
 
 /// A visit under way: some of the distinct keys.
@@ -74,6 +81,8 @@ pub(super) struct FoundRows {
     matches: Matches,
     /// rows of `matches` that passed; all where absent
     selected: Option<Vec<u32>>,
+    /// how many rows each that passed stands for, where they are folded
+    weights: Vec<u64>,
     /// the new columns of the rows that passed, where conditions made them
     new: Vec<Vec<TermId>>,
     rows: usize,
@@ -180,16 +189,44 @@ impl LookupJoin {
     }
 
     fn announce(&self, batch: &Batch, run: &mut Run) -> Result<()> {
-        let mut sets: Vec<(AnyIndex, Vec<Vec<u64>>)> = Vec::with_capacity(self.star.len());
+        let mut sets: Vec<AnnouncedKeys> = Vec::with_capacity(self.star.len());
         for (index, key) in &self.star {
-            sets.push((*index, sort_keys(key, batch, false).1));
+            sets.push(match close_keys(*index, key, batch, run)? {
+                Some(keys) => keys,
+                None => AnnouncedKeys { index: *index, cols: sort_keys(key, batch, false).1, range: None },
+            });
         }
         let slices: Vec<Vec<&[u64]>> =
-            sets.iter().map(|(_, cols)| cols.iter().map(|c| &c[..]).collect()).collect();
+            sets.iter().map(|set| set.cols.iter().map(|c| &c[..]).collect()).collect();
         let lookups: Vec<(AnyIndex, Keys<'_>)> =
-            sets.iter().zip(&slices).map(|((index, _), cols)| (*index, Keys::new(cols, None))).collect();
+            sets.iter().zip(&slices).map(|(set, cols)| (set.index, Keys::new(cols, set.range))).collect();
         run.source.announce(&lookups)
     }
+}
+
+/// Keys whose leaves are about to be read.
+struct AnnouncedKeys {
+    index: AnyIndex,
+    cols: Vec<Vec<u64>>,
+    range: Option<(u64, u64)>,
+}
+
+/// The keys of a batch as one range of their last column, the only one that varies, where they lie
+/// so close to each other that most leaves between them are read: finding each of them again, for
+/// a leaf that hundreds share, would take longer than the look-ups.
+fn close_keys(index: AnyIndex, key: &[Key], batch: &Batch, run: &mut Run) -> Result<Option<AnnouncedKeys>> {
+    let Some((Key::Col(last), first)) = key.split_last() else { return Ok(None) };
+    let constants = first.iter().map(|k| if let Key::Is(id) = k { Some(*id) } else { None });
+    let Some(prefix) = constants.collect::<Option<Vec<TermId>>>() else { return Ok(None) };
+    let col = &batch.cols[*last];
+    let (Some(low), Some(high)) = (col.iter().min(), col.iter().max()) else { return Ok(None) };
+    if prefix.is_empty() {
+        return Ok(None);
+    }
+    let rows = run.source.count(index, &prefix, Some((low.0, high.0)))?;
+    let is_close = rows < ROWS_PER_KEY_COLD * batch.rows as u64;
+    let cols = prefix.iter().map(|id| vec![id.0]).collect();
+    Ok(is_close.then_some(AnnouncedKeys { index, cols, range: Some((low.0, high.0)) }))
 }
 
 /// The key's one varying column, if a merge of the chunk with the rows from its first to its last
@@ -311,7 +348,13 @@ fn select(
     let is_whole = |c: &usize| cols[*c].len() == key.len();
     assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
-    selected = visit.merge(&cols, selected, key.len(), |a, b| key[a as usize] == key[b as usize]);
+    let same_key = |a: u32, b: u32| key[a as usize] == key[b as usize];
+    selected = visit.merge(&cols, selected, key.len(), same_key);
+    let mut weights = Vec::new();
+    if visit.copies != Copies::Count {
+        let runs = visit.fold(&cols, selected, key.len(), same_key);
+        (selected, weights) = (Some(runs.firsts), runs.lengths);
+    }
     let mut new: Vec<Vec<TermId>> = Vec::new();
     if !conditions.is_empty() {
         // the columns as ids, of the rows that passed
@@ -323,6 +366,9 @@ fn select(
             let pass = condition.filter(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?;
             if pass.len() < batch.rows {
                 batch.retain(&pass);
+                if !weights.is_empty() {
+                    weights = pass.iter().map(|p| weights[*p as usize]).collect();
+                }
                 selected = Some(match selected {
                     None => pass,
                     Some(list) => pass.iter().map(|p| list[*p as usize]).collect(),
@@ -334,7 +380,7 @@ fn select(
     let rows = selected.as_ref().map_or(key.len(), Vec::len);
     assert!(rows <= key.len(), "conditions make no rows");
     let matches = Matches { key, cols, wanted };
-    Ok((rows > 0).then_some(FoundRows { first, matches, selected, new, rows, row: 0, done: 0 }))
+    Ok((rows > 0).then_some(FoundRows { first, matches, selected, weights, new, rows, row: 0, done: 0 }))
 }
 
 impl FoundRows {
@@ -415,10 +461,16 @@ impl LookupJoin {
         let sorted = self.current.as_ref().expect("called with an input");
         let (left, right, straight) = found.pairs(visit, sorted, run.query.batch.most.max(1));
         let mut batch = None;
-        if !left.is_empty() {
+        if self.finds != Finds::Rows {
+            left.iter().for_each(|r| self.matched[*r as usize] = true);
+        }
+        if !left.is_empty() && !matches!(self.finds, Finds::Whether(_)) {
             let mut cols = Vec::with_capacity(self.keep.len() + self.emit.len());
             cols.extend(self.keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
             cols.extend(self.emit.iter().map(|e| found.column(visit, *e as usize, &right, straight)));
+            if self.weighs {
+                cols.push(right.iter().map(|r| TermId(found.weights[*r as usize])).collect());
+            }
             let paired = Batch { cols, rows: left.len() };
             paired.check();
             batch = Some(paired);
@@ -430,10 +482,63 @@ impl LookupJoin {
     }
 }
 
+impl LookupJoin {
+    /// Rows of the chunk under way that come by whether there was a match for them.
+    fn by_match(&self) -> Option<Batch> {
+        let sorted = self.current.as_ref().expect("called with an input");
+        let chunk = self.under_way.as_ref().expect("called at the end of a visit");
+        let (from, to) = (sorted.starts[chunk.from] as usize, sorted.starts[chunk.to] as usize);
+        let rows = &sorted.order[from..to];
+        let having = |is_matched: bool| -> Vec<u32> {
+            rows.iter().copied().filter(|r| self.matched[*r as usize] == is_matched).collect()
+        };
+        match self.finds {
+            Finds::Rows => None,
+            Finds::Optional | Finds::Whether(ExistsKind::Anti) => self.alone(&sorted.batch, &having(false)),
+            Finds::Whether(ExistsKind::Semi) => self.alone(&sorted.batch, &having(true)),
+            Finds::Whether(ExistsKind::Mark(_)) => self.alone(&sorted.batch, rows),
+        }
+    }
+
+    /// Input rows by themselves: with unbound columns after OPTIONAL, with a mark if one is asked
+    /// for.
+    fn alone(&self, batch: &Batch, rows: &[u32]) -> Option<Batch> {
+        if rows.is_empty() {
+            return None;
+        }
+        let mut cols: Vec<Vec<TermId>> =
+            self.keep.iter().map(|c| gather(&batch.cols[*c as usize], rows)).collect();
+        match self.finds {
+            Finds::Optional => {
+                let unbound = self.emit.len() + usize::from(self.weighs);
+                cols.extend(std::iter::repeat_n(vec![TermId::UNDEF; rows.len()], unbound));
+            }
+            Finds::Whether(ExistsKind::Mark(_)) => {
+                let mark = |r: &u32| from_boolean(self.matched.get(*r as usize).copied().unwrap_or(false));
+                cols.push(rows.iter().map(mark).collect());
+            }
+            _ => {}
+        }
+        let alone = Batch { cols, rows: rows.len() };
+        alone.check();
+        Some(alone)
+    }
+
+    /// Input rows where a constant of the visit is not in the data, so that nothing is found.
+    fn without_visit(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+        if matches!(self.finds, Finds::Rows | Finds::Whether(ExistsKind::Semi)) {
+            return Ok(None);
+        }
+        let Some(batch) = self.input.next(run)? else { return Ok(None) };
+        let rows: Vec<u32> = (0..batch.rows as u32).collect();
+        Ok(self.alone(&batch, &rows))
+    }
+}
+
 impl Operator for LookupJoin {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         if self.visit.is_none() {
-            return Ok(None);
+            return self.without_visit(run);
         }
         loop {
             run.check()?;
@@ -443,7 +548,11 @@ impl Operator for LookupJoin {
                 }
             } else if self.under_way.is_some() {
                 if !self.find(run)? {
+                    let batch = self.by_match();
                     self.finish_chunk(run);
+                    if batch.is_some() {
+                        return Ok(batch);
+                    }
                 }
             } else if self.current.is_some() {
                 self.begin_chunk(run)?;
@@ -452,6 +561,9 @@ impl Operator for LookupJoin {
                 let visit = self.visit.as_ref().expect("checked above");
                 let (order, keys, starts) = sort_keys(&visit.key, &batch, true);
                 assert_eq!(order.len(), batch.rows, "each input row is looked up");
+                if self.finds != Finds::Rows {
+                    self.matched = vec![false; batch.rows];
+                }
                 self.current = Some(Sorted { batch, order, keys, starts, done: 0 });
             }
         }

@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use snowmelt_database::meters::Activity;
 use snowmelt_graph::{AnyIndex, TermId};
 
+use super::build::build_part;
 use super::run::Part;
 use super::shared::SharedScan;
 use super::{Boxed, Operator, Profile, Result, Run, build};
@@ -68,11 +69,34 @@ pub(super) struct Parallel {
 /// The pipeline as an input, or as the root of a plan whose rows come in any order: forked where
 /// that is worth it, its scan shared where much has to be read.
 pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    match fork(node, node, run)? {
+        Some(forked) => Ok(forked),
+        None => build_pipeline(node, run),
+    }
+}
+
+/// A group whose input is a pipeline: forked together with it where each part can be grouped on its
+/// own, to far fewer rows, which are then grouped once more. `None`: it is not forked.
+pub(super) fn fork_group(node: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
+    let Op::Group { input, .. } = &node.op else { unreachable!("{:?} is no group", node.op) };
+    fork(node, input, run)
+}
+
+/// A pipeline that is not forked, but whose scan may be shared.
+pub(super) fn build_pipeline(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let pipeline = build(node, run)?;
+    assert!(run.part.is_none(), "the first scan takes the part");
+    Ok(pipeline)
+}
+
+/// A node with a pipeline, itself or its input, in several threads, if that is worth it. If not,
+/// the pipeline's scan may have a part to take.
+fn fork(node: &PlanNode, pipeline: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
     // the context is this thread's
     let can_fork = node.contexts.is_empty() && !run.is_forked;
-    let scan = if can_fork { first_scan(node) } else { None };
-    let Some((scan, access)) = scan else { return build(node, run) };
-    let Some(key) = constant_key(access, run) else { return build(node, run) };
+    let scan = if can_fork { first_scan(pipeline) } else { None };
+    let Some((scan, access)) = scan else { return Ok(None) };
+    let Some(key) = constant_key(access, run) else { return Ok(None) };
     // look-ups of several threads wait for the device together; the one stream of a scan is no
     // faster for more readers
     let work = node.cost.cpu + (node.cost.io - scan.cost.io).max(0.0);
@@ -83,7 +107,13 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     while threads > 1 && (held.is_tight(threads * each) || held.set(threads * each, "threads").is_err()) {
         threads -= 1;
     }
-    let parts = match SharedScan::begin(access.index, &key, run)? {
+    // a shared scan reads all
+    let shared = if access.leaps() || access.bounds.is_some() {
+        None
+    } else {
+        SharedScan::begin(access.index, &key, run)?
+    };
+    let parts = match shared {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
             assert!(run.part.is_none(), "the part before has been taken by its scan");
@@ -93,15 +123,10 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         None if threads > 1 => cut(access.index, &key, threads * PARTS, run)?,
         None => None,
     };
-    let Some(parts) = parts else {
-        drop(held);
-        let pipeline = build(node, run)?;
-        assert!(run.part.is_none(), "the first scan takes the part");
-        return Ok(pipeline);
-    };
+    let Some(parts) = parts else { return Ok(None) };
     assert!(!parts.is_empty(), "a forked pipeline has parts");
     assert!(threads <= run.query.threads, "a query forks to no more threads than it may");
-    Ok(Box::new(Parallel {
+    Ok(Some(Box::new(Parallel {
         parts: Arc::new(Mutex::new(parts)),
         plan: run.query.plan.clone(),
         node: node.id,
@@ -110,20 +135,22 @@ pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
         stop: Arc::default(),
         running: None,
         is_ended: false,
-    }))
+    })))
 }
 
 /// The scan that a pipeline begins with, if it is nothing but a pipeline.
 fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
     match &node.op {
         Op::Scan { access } => {
-            let whole = access.bounds.is_empty() && !access.default_graph && !access.merge_graphs;
+            let whole = !access.default_graph && !access.merge_graphs && !access.counts();
             (whole && access.key.len() < access.index.arity()).then_some((node, access))
         }
         Op::Lookup { input, .. }
         | Op::Filter { input, .. }
         | Op::Extend { input, .. }
         | Op::Project { input, .. }
+        | Op::Fold { input, .. }
+        | Op::Repeat { input, .. }
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread
@@ -257,7 +284,7 @@ fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &Sender<M
     loop {
         let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };
         run.part = Some(part);
-        let mut pipeline = build(node, &mut run)?;
+        let mut pipeline = build_part(node, &mut run)?;
         assert!(run.part.is_none(), "the first scan takes the part");
         while let Some(batch) = pipeline.next(&mut run)? {
             if sender.send(Message::Batch(batch)).is_err() {

@@ -1,7 +1,8 @@
 //! ORDER BY: rows under binary keys whose byte order is SPARQL's order.
 //!
 //! * With a limit: the best rows so far are kept; when twice as many have gathered, the worse
-//!   half goes.
+//!   half goes. From then on a row no better than the worst of them is not taken in, and its text
+//!   not copied ([`KeyBound`]).
 //! * Without: all rows, sorted at the end; over the memory share sorted runs are put aside and
 //!   merged, some at a time, until one merge can give out the rows.
 //!
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use snowmelt_graph::{GraphDatabase, TermId};
 use snowmelt_query::SpillSpace;
 
+use super::bound::KeyBound;
 use super::rows::{Queue, append};
 use super::spill::{self, Reader, Writer};
 use super::{Boxed, Operator, Result, Run};
@@ -143,6 +145,10 @@ struct Gather<'a> {
     runs: Vec<Writer>,
     space: Option<SpillSpace>,
     limit: Option<usize>,
+    /// once as many rows as wanted have been seen
+    bound: Option<KeyBound>,
+    /// of the keys: how many parts they have, and whether the first is turned round
+    shape: (usize, bool),
     limits: &'a Limits,
     memory: MemoryShare,
     database: Arc<GraphDatabase>,
@@ -155,11 +161,13 @@ impl Gather<'_> {
             && self.rows.batch.rows > limit.saturating_mul(2).saturating_add(1024)
         {
             let mut best = self.rows.order(limit, self.limits)?;
+            let worst = best.last().map(|row| self.rows.key(*row));
+            self.bound = worst.map(|key| KeyBound::new(key, self.shape.0, self.shape.1));
             // arrival decides ties, so the kept rows stay in it
             best.sort_unstable();
             self.rows.pick(&best);
         }
-        let bytes = self.rows.held();
+        let bytes = self.rows.held() + self.bound.as_ref().map_or(0, KeyBound::bytes);
         if self.held.is_tight(bytes) && self.rows.batch.rows > 0 {
             return self.spill();
         }
@@ -345,6 +353,10 @@ impl Merge {
 impl Sort {
     /// Adds a batch with its keys: in parts, where the texts are long.
     fn add(&self, gather: &mut Gather<'_>, batch: Batch, run: &mut Run) -> Result<()> {
+        let batch = match (&gather.bound, self.keys.first()) {
+            (Some(bound), Some((first, _))) => bound.without_worse(batch, first, run)?,
+            _ => batch,
+        };
         let mut cols = Vec::with_capacity(self.keys.len());
         for (expr, _) in &self.keys {
             cols.push(expr.eval_column(&mut run.terms, &mut run.source.session, &batch.cols, batch.rows)?);
@@ -356,14 +368,22 @@ impl Sort {
                 terms.prefetch(&mut source.session, col[part.clone()].iter().copied())?;
             }
             let rows = &mut gather.rows;
+            let mut taken = Vec::with_capacity(part.len());
             for row in part.clone() {
+                let start = rows.bytes.len();
                 for (col, (_, descending)) in cols.iter().zip(&self.keys) {
                     terms.push_order_key(col[row], *descending, &mut rows.bytes);
                 }
+                if gather.bound.as_ref().is_some_and(|bound| bound.excludes(&rows.bytes[start..])) {
+                    rows.bytes.truncate(start);
+                    continue;
+                }
                 rows.ends.push(rows.bytes.len());
+                taken.push(row as u32);
             }
             terms.fault()?;
-            append(&mut rows.batch, batch.slice(part));
+            let all: Vec<u16> = (0..batch.cols.len() as u16).collect();
+            append(&mut rows.batch, batch.gather(&all, &taken));
             gather.settle()
         })
     }
@@ -376,6 +396,8 @@ impl Sort {
             runs: Vec::new(),
             space: None,
             limit: self.limit,
+            bound: None,
+            shape: (self.keys.len(), self.keys.first().is_some_and(|(_, descending)| *descending)),
             limits: &limits,
             memory: run.memory.clone(),
             database: run.source.session.graph().clone(),

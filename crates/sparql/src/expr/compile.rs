@@ -7,6 +7,7 @@ use super::Expr;
 use super::kernel::Order;
 use super::members::Members;
 use super::node::{ExprNode, IsA};
+use super::texts::mark;
 use crate::algebra::consts::GroundTerm;
 use crate::algebra::{BinaryOperator, Called, Expression, Function, UnaryOperator, Var};
 use crate::error::QueryError;
@@ -55,7 +56,7 @@ pub(crate) fn compile(
     let mut compiler = Compiler { slot, params, ids: ids.into_iter(), terms, patterns, functions };
     let root = compiler.node(expression)?;
     assert!(compiler.ids.next().is_none(), "each constant was collected for the node that takes it");
-    Ok(Expr { root })
+    Ok(Expr { root: mark(root) })
 }
 
 /// The constants' ids in the order given: inline, stored, or local.
@@ -137,6 +138,7 @@ impl Compiler<'_> {
             }
             E::Call(function, args) => self.call(*function, args)?,
             E::Custom(iri, args) => self.custom(iri, args)?,
+            E::Key(a) => ExprNode::Key(self.boxed(a)?),
         })
     }
 
@@ -183,9 +185,15 @@ impl Compiler<'_> {
         [a, b]: &[Expression; 2],
     ) -> Result<ExprNode, CompileError> {
         use BinaryOperator as B;
+        let terms = [a, b].map(|e| e.term(self.params));
         let (a, b) = (self.boxed(a)?, self.boxed(b)?);
         Ok(match operator {
-            B::Equal => ExprNode::Equal(a, b),
+            B::Equal => match (Members::one(terms[0], &a), Members::one(terms[1], &b)) {
+                // a variable is mostly told by its id
+                (Some(one), None) if !matches!(*b, ExprNode::Slot(_)) => ExprNode::InSet(b, Box::new(one)),
+                (None, Some(one)) if !matches!(*a, ExprNode::Slot(_)) => ExprNode::InSet(a, Box::new(one)),
+                _ => ExprNode::Equal(a, b),
+            },
             B::Greater => ExprNode::Compare(Order::Greater, a, b),
             B::GreaterOrEqual => ExprNode::Compare(Order::GreaterOrEqual, a, b),
             B::Less => ExprNode::Compare(Order::Less, a, b),

@@ -4,9 +4,10 @@ mod apply;
 mod literal;
 mod logic;
 mod members;
+mod texts;
 mod triple;
 
-use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean};
+use snowmelt_graph::{FIRST_REGISTERED, TermId, TermKind, from_boolean, from_integer};
 
 use super::column::Col;
 use super::kernel::{self, FALSE, Order, Slow, TRUE};
@@ -32,10 +33,7 @@ impl ExprNode {
         Ok(match self {
             ExprNode::Const(id) => Col::One(*id),
             ExprNode::Slot(slot) => ev.slot(*slot, selected),
-            ExprNode::Bound(slot) => {
-                let col = ev.slot(*slot, selected);
-                ev.map(&col, rows, |id| Ok(from_boolean(!id.is_undef())), |_, _| None)?
-            }
+            ExprNode::Bound(slot) => ev.is_bound(*slot, selected, rows)?,
             ExprNode::And(parts) => ev.connective(parts, selected, FALSE, kernel::and)?,
             ExprNode::Or(parts) => ev.connective(parts, selected, TRUE, kernel::or)?,
             ExprNode::Not(a) => {
@@ -84,6 +82,8 @@ impl ExprNode {
                     None => None,
                 })?
             }
+            ExprNode::Texts(part) => ev.of_texts(part, selected)?,
+            ExprNode::Key(a) => ev.of_one(a, selected, Eval::join_key)?,
             ExprNode::NamedBlank(site, a) => {
                 ev.of_one(a, selected, |ev, a, rows| ev.named_blank(*site, a, rows, selected))?
             }
@@ -120,6 +120,11 @@ impl<'b> Eval<'_, 'b> {
             (Some(ids), None) => Col::Ref(&ids[..self.rows]),
             (Some(ids), Some(rows)) => Col::Own(rows.iter().map(|row| ids[*row as usize]).collect()),
         }
+    }
+
+    fn is_bound(&mut self, slot: usize, selected: Option<&[u32]>, rows: usize) -> Result<Col<'b>> {
+        let col = self.slot(slot, selected);
+        self.map(&col, rows, |id| Ok(from_boolean(!id.is_undef())), |_, _| None)
     }
 
     fn call_built_in(&mut self, func: Func, args: &[Col<'_>], rows: usize) -> Result<Col<'b>> {
@@ -171,8 +176,19 @@ impl<'b> Eval<'_, 'b> {
         })
     }
 
+    /// Keys of a join; an error for values that have none.
+    fn join_key(&mut self, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
+        let has_key = |id: TermId| if id.is_undef() { Ok(id) } else { Err(Slow) };
+        self.map(a, rows, has_key, |terms, id| from_integer(value::join_key(&terms.value(id)?)?))
+    }
+
     fn is_a(&mut self, what: IsA, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
-        self.map(a, rows, |id| is_a_by_kind(what, id), |terms, id| is_a(what, &terms.value(id)?))
+        self.map(
+            a,
+            rows,
+            |id| is_a_by_kind(what, id),
+            |terms, id| terms.value(id).map(|value| from_boolean(what.holds(&value))),
+        )
     }
 
     fn cast(&mut self, to: Cast, a: &Col<'_>, rows: usize) -> Result<Col<'b>> {
@@ -241,15 +257,5 @@ fn is_a_by_kind(what: IsA, id: TermId) -> std::result::Result<TermId, Slow> {
             TermKind::Value | TermKind::Text => return Err(Slow),
             _ => false,
         },
-    }))
-}
-
-fn is_a(what: IsA, v: &Value<'_>) -> Option<TermId> {
-    Some(from_boolean(match what {
-        IsA::Iri => matches!(v, Value::Iri(_)),
-        IsA::Blank => matches!(v, Value::Blank(_)),
-        IsA::Literal => v.is_literal(),
-        IsA::Triple => matches!(v, Value::Triple(_)),
-        IsA::Numeric => v.is_numeric(),
     }))
 }

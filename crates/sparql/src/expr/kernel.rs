@@ -239,16 +239,6 @@ const NUMBERS: u16 = 1 << TermKind::Integer as u16
 /// Resources are never equal to literals.
 const RESOURCES: u16 = 1 << TermKind::Iri as u16 | 1 << TermKind::Blank as u16;
 
-/// Whether only the same id equals an id, among the ids of these kinds.
-pub(crate) fn is_plain(id: TermId) -> bool {
-    bit(id.kind()) & PLAIN != 0
-}
-
-/// An IRI or blank node.
-pub(crate) fn is_resource(id: TermId) -> bool {
-    bit(id.kind()) & RESOURCES != 0
-}
-
 /// `=`.
 #[inline(always)]
 pub(crate) fn equal(a: TermId, b: TermId) -> Result<TermId, Slow> {

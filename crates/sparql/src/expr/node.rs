@@ -5,7 +5,7 @@ use snowmelt_graph::TermId;
 use super::kernel::Order;
 use super::members::Members;
 use crate::functions::{CustomFunction, Func, TextPattern};
-use crate::value::{Arithmetic, Cast};
+use crate::value::{Arithmetic, Cast, Value};
 
 /// Tests of a term's kind: isIRI, isBLANK, isLITERAL, isNUMERIC, isTRIPLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,34 @@ pub(crate) enum ExprNode {
     Call(Func, Vec<ExprNode>),
     /// a function of the program
     Custom(CustomFunction, Vec<ExprNode>),
+    /// an expression on the text of one variable's terms
+    Texts(Box<TextPart>),
+    /// a key that equal values share, an inline integer
+    Key(Box<ExprNode>),
     /// BNODE of a string: one blank node per solution and string
     NamedBlank(u32, Box<ExprNode>),
+}
+
+/// A part of an expression that depends on the texts of one variable, and on nothing else.
+#[derive(Debug)]
+pub(crate) struct TextPart {
+    pub slot: usize,
+    pub node: ExprNode,
+    /// in the node
+    pub constants: Vec<TermId>,
+}
+
+impl IsA {
+    /// Whether a value is of the kind.
+    pub fn holds(self, value: &Value<'_>) -> bool {
+        match self {
+            IsA::Iri => matches!(value, Value::Iri(_)),
+            IsA::Blank => matches!(value, Value::Blank(_)),
+            IsA::Literal => value.is_literal(),
+            IsA::Triple => matches!(value, Value::Triple(_)),
+            IsA::Numeric => value.is_numeric(),
+        }
+    }
 }
 
 impl ExprNode {
@@ -77,6 +103,7 @@ impl ExprNode {
             | ExprNode::LangMatches(..)
             | ExprNode::Cast(Cast::Boolean, _) => true,
             ExprNode::Static(func, ..) | ExprNode::Call(func, _) => func.is_boolean(),
+            ExprNode::Texts(part) => part.node.is_boolean(),
             _ => false,
         }
     }

@@ -201,6 +201,14 @@ fn comparison() {
         concat("string", " no 9") IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
         "string no 4"@en IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → false
         "x"^^<http://e/t> IN ("string no 1", "string no 2", "string no 3", "string no 4", "string no 5", 6, 7, "8") → -
+        1.0 IN (2, 3, 4, 5, 6, 7, 8, 1) → true
+        "01"^^xsd:integer IN (2, 3, 4, 5, 6, 7, 8, 1e0) → true
+        1 IN (2, 3, 4, 5, 6, 7, 8, "x"^^<http://e/t>) → -
+        1 NOT IN (2, 3, 4, 5, 6, 7, 8, "x"@en) → true
+        "A"@EN IN ("A"@en, 2, 3, 4, 5, 6, 7, 8) → true
+        "2008-06-20"^^xsd:date IN ("2008-06-20Z"^^xsd:date, 2, 3, 4, 5, 6, 7, 8) → -
+        "2008-06-20"^^xsd:date IN ("2008-06-25Z"^^xsd:date, 2, 3, 4, 5, 6, 7, 8) → false
+        "NaN"^^xsd:double IN ("NaN"^^xsd:double, 2, 3, 4, 5, 6, 7, 8) → false
         "#,
     );
 }
@@ -894,14 +902,21 @@ fn speed_of_filters() {
     }
 }
 
-/// None of a long list is compared one by one.
+/// None of a long list is compared one by one, and no text is looked up for it.
 #[test]
-fn strings_that_are_not_stored_are_in_the_set_of_a_list() {
-    let list: Vec<String> = (0..100).map(|n| format!("\"text number {n}\"")).collect();
+fn literals_of_all_kinds_are_in_the_set_of_a_list() {
+    let list: Vec<String> = (0..100)
+        .flat_map(|n| [format!("\"text number {n}\""), format!("\"a {n}\"@en"), format!("{n}.5")])
+        .collect();
     let expression = parse(&format!("STR(?x) IN ({})", list.join(", ")));
     let mut terms = terms();
     let expr = compiled(&expression, &|_| Some(0), &mut terms);
-    let ExprNode::InSet(_, members) = &expr.root else { panic!("a list: {expr:?}") };
+    let ExprNode::Texts(part) = &expr.root else { panic!("of texts: {expr:?}") };
+    let ExprNode::InSet(_, members) = &part.node else { panic!("a list: {expr:?}") };
     assert!(members.rest.is_empty(), "{:?}", members.rest);
-    assert!(members.has_absent_string("text number 99") && !members.has_absent_string("text number 100"));
+    let id = terms.intern(TermRef::string("text number 99"));
+    assert_eq!(members.find(id, &NoStore), Some(kernel::TRUE));
+    for (text, is_in) in [("text number 99", true), ("text number 100", false)] {
+        assert_eq!(members.find_value(&crate::value::Value::String(text.into())) == kernel::TRUE, is_in);
+    }
 }

@@ -56,7 +56,9 @@ pub(super) fn call(func: Func, args: &[Value<'_>], terms: &Terms) -> Option<Valu
             terms.fits(text.len())?;
             like(text.to_lowercase(), lang)
         }
-        Func::EncodeForUri => Value::String(Cow::Owned(encode_for_uri(string(&args[0])?.0, terms)?)),
+        Func::EncodeForUri => {
+            Value::String(Cow::Owned(percent_encoded(string(&args[0])?.0, terms, is_unreserved)?))
+        }
         Func::Contains => {
             let (a, b, _) = compatible(&args[0], &args[1])?;
             Value::Boolean(a.contains(b))
@@ -131,9 +133,13 @@ fn place(v: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Everything but the unreserved characters of RFC 3986 as %XX.
-fn encode_for_uri(text: &str, terms: &Terms) -> Option<String> {
-    let stays = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+/// Whether ENCODE_FOR_URI leaves a byte as it is: the unreserved characters of RFC 3986.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
+}
+
+/// A text whose bytes are written as %XX, but for those that stay, which are ASCII.
+pub(super) fn percent_encoded(text: &str, terms: &Terms, stays: impl Fn(u8) -> bool) -> Option<String> {
     let bytes = text.bytes().map(|byte| if stays(byte) { 1 } else { 3 }).sum();
     terms.fits(bytes)?;
     let mut out = String::with_capacity(bytes);

@@ -5,7 +5,7 @@
 //! | p s o        | PSOG (p s o)                             |
 //! | p s          | PSOG (p s) → o                           |
 //! | p o          | POSG (p o) → s                           |
-//! | p            | PSOG (p) → s o, or POSG under bounds      |
+//! | p            | PSOG (p) → s o                           |
 //! | s, s o       | SP (s) → p, then as above                |
 //! | o            | OP (o) → p, then POSG (p o) → s          |
 //! | g            | GS (g) → s, SP (s) → p, PSOG (p s) → o   |
@@ -22,7 +22,7 @@ use snowmelt_graph::{AnyIndex, Column, Index, TermId, TripleIndex};
 use super::Reads;
 use super::device_time::Reach;
 use crate::algebra::{GraphSlot, Pattern, Slot, Var, VarSet};
-use crate::plan::{Access, Bounds, GraphScope, Src, Test, columns_of};
+use crate::plan::{Access, Bounds, Copies, GraphScope, Src, Test, columns_of};
 
 /// One visit before its columns are numbered: the key's columns, and the variables it binds.
 #[derive(Clone, Debug)]
@@ -37,11 +37,11 @@ pub(super) struct Visit {
 }
 
 /// The visits for a pattern when `bound` is known before.
-pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit> {
+pub(super) fn visits(p: &Pattern, bound: &VarSet) -> Vec<Visit> {
     let mut bound = bound.clone();
     let mut list = Vec::new();
     loop {
-        let (index, columns) = first_visit(p, &bound, by_object);
+        let (index, columns) = first_visit(p, &bound);
         let key: Vec<Slot> = columns.iter().filter_map(|column| slot(p, *column)).collect();
         let rest: Vec<Column> = columns_of(index)[key.len()..].to_vec();
         let mut binds = VarSet::default();
@@ -62,7 +62,7 @@ pub(super) fn visits(p: &Pattern, bound: &VarSet, by_object: bool) -> Vec<Visit>
 }
 
 /// The index that is visited first, and the columns of the key.
-fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (AnyIndex, &'static [Column]) {
+fn first_visit(p: &Pattern, bound: &VarSet) -> (AnyIndex, &'static [Column]) {
     if let Some(term) = p.triple_term() {
         let (index, columns) = first_of_triples(p, term, bound);
         return (index.into(), &columns_of(index.into())[..columns]);
@@ -73,7 +73,6 @@ fn first_visit(p: &Pattern, bound: &VarSet, by_object: bool) -> (AnyIndex, &'sta
         (true, true, true) => (Index::Psog, 3),
         (true, true, false) => (Index::Psog, 2),
         (true, false, true) => (Index::Posg, 2),
-        (true, false, false) if by_object => (Index::Posg, 1),
         (true, false, false) => (Index::Psog, 1),
         (false, true, _) => (Index::Sp, 1),
         (false, false, true) => (Index::Op, 1),
@@ -101,7 +100,7 @@ fn first_of_triples(p: &Pattern, term: Slot, bound: &VarSet) -> (TripleIndex, us
 
 /// The index that a scan of a pattern begins with.
 pub(super) fn scanned_index(p: &Pattern) -> AnyIndex {
-    first_visit(p, &VarSet::default(), false).0
+    first_visit(p, &VarSet::default()).0
 }
 
 /// A pattern with counts of where its keys lie.
@@ -117,7 +116,7 @@ pub(super) struct CountedPattern {
 impl CountedPattern {
     /// Where its keys lie when `bound` is known before.
     pub fn reach(&self, bound: &VarSet, reads: &Reads) -> Reach {
-        let (index, columns) = first_visit(&self.pattern, bound, false);
+        let (index, columns) = first_visit(&self.pattern, bound);
         let is_const = |column: &&Column| matches!(slot(&self.pattern, **column), Some(Slot::Const(_)));
         let of_index = reads.index(index).rows;
         let rows = match (columns.iter().take_while(is_const).count(), self.of_predicate) {
@@ -131,7 +130,7 @@ impl CountedPattern {
 
 /// A pattern's slot in a column of the indexes, as [`columns_of`] names them; `None`: the default
 /// graph.
-fn slot(p: &Pattern, column: Column) -> Option<Slot> {
+pub(super) fn slot(p: &Pattern, column: Column) -> Option<Slot> {
     match column {
         Column::Subject => Some(p.s),
         Column::Predicate => Some(p.p),
@@ -148,7 +147,7 @@ impl Visit {
         input: &[Var],
         wanted: &VarSet,
         scope: &GraphScope,
-        bounds: Bounds,
+        bounds: Option<Bounds>,
     ) -> Option<(Access, Vec<Var>)> {
         let src = |slot: Slot| match slot {
             Slot::Const(c) => Src::Const(c),
@@ -164,6 +163,7 @@ impl Visit {
             tests: Vec::new(),
             new: Vec::new(),
             merge_graphs: false,
+            copies: Copies::Count,
         };
         let mut new: Vec<Var> = Vec::new();
         let mut seen: Vec<(Var, u8)> = Vec::new();

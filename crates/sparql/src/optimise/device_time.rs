@@ -58,6 +58,14 @@ pub(super) fn lookup(reads: &Reads, reach: Reach, keys: f64, found: f64) -> f64 
     batch_pages(reads, touched * absent).min(scan_pages(reads, pages * absent))
 }
 
+/// Microseconds of reading so many different texts.
+pub(super) fn texts(reads: &Reads, texts: f64) -> f64 {
+    let Some((of, times)) = reads.texts() else { return 0.0 };
+    let pages = of.leaves.max(1.0);
+    let touched = pages * (1.0 - (-texts / pages).exp());
+    touched * of.residency.absent() * (times.request_us + times.page_us)
+}
+
 /// Time of so many pages that are asked for together; fewer than one: perhaps one.
 fn batch_pages(reads: &Reads, pages: f64) -> f64 {
     let Some(times) = reads.times() else { return 0.0 };

@@ -18,6 +18,7 @@ use crate::algebra::{
     Pattern, Slot, UnaryOperator, Var, VarSet,
 };
 use crate::error::QueryError;
+use crate::plan::ranged::compare_op;
 
 /// Expected rows, and for each variable its distinct values and their domain.
 #[derive(Clone, Debug, Default)]
@@ -376,16 +377,8 @@ impl<'a> Planner<'a> {
 
     /// `?v op constant`, either way round.
     pub(super) fn comparison(&self, e: &Expression) -> Option<(Var, CompareOp, Const)> {
-        use BinaryOperator as B;
         let Expression::Binary(operator, pair) = e else { return None };
-        let (op, flipped) = match operator {
-            B::Less => (CompareOp::Lt, CompareOp::Gt),
-            B::LessOrEqual => (CompareOp::Le, CompareOp::Ge),
-            B::Greater => (CompareOp::Gt, CompareOp::Lt),
-            B::GreaterOrEqual => (CompareOp::Ge, CompareOp::Le),
-            B::Equal => (CompareOp::Eq, CompareOp::Eq),
-            B::Add | B::Subtract | B::Multiply | B::Divide => return None,
-        };
+        let (op, flipped) = compare_op(*operator)?;
         match &**pair {
             [Expression::Var(v), constant] => Some((*v, op, self.literal(constant)?)),
             [constant, Expression::Var(v)] => Some((*v, flipped, self.literal(constant)?)),

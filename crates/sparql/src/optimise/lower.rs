@@ -9,29 +9,36 @@
 //! | file | operators |
 //! |---|---|
 //! | `join` | patterns and what is joined with them, in the order of [`super::order`] |
+//! | `keyed` | joins on computed keys |
 //! | `leaf` | one step of a join: a pattern, a path, the names of graphs |
 //! | `hash` | hash joins, MINUS, UNION |
+//! | `found` | OPTIONAL, EXISTS and MINUS of a pattern, by look-ups |
 //! | `nested` | OPTIONAL and EXISTS, run for each batch of the left side |
 //! | `service` | endpoints elsewhere |
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
+//! | `texts` | the price of texts, and the step of a join that pays it |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
 
 mod block;
 mod correlated;
+mod fold;
+mod found;
 mod hash;
 mod join;
+mod keyed;
 mod leaf;
 mod nested;
 mod row;
 mod service;
+mod texts;
 
 use super::estimate::joined;
 use super::guess::bounded;
 use super::{Estimate, Planner};
-use crate::algebra::{ApplyKind, Expression, Node, Var, VarSet};
+use crate::algebra::{ApplyKind, ExistsKind, Expression, Node, Var, VarSet};
 use crate::error::QueryError;
-use crate::plan::{Cost, JoinKind, Op, PlanNode, children};
+use crate::plan::{Copies, Cost, JoinKind, Op, PlanNode, children};
 use correlated::contexts;
 
 /// A part of a plan, with what is known of its rows.
@@ -39,6 +46,8 @@ pub(super) struct Subplan {
     pub node: PlanNode,
     /// columns never unbound
     pub certain: VarSet,
+    /// columns of weights: they stay, wanted or not
+    pub weights: VarSet,
     pub estimate: Estimate,
 }
 
@@ -56,18 +65,14 @@ impl Subplan {
         (0..self.node.vars.len() as u16).filter(|c| of.contains(self.node.vars[*c as usize])).collect()
     }
 
+    /// Those, and the weights.
+    fn kept(&self, of: &VarSet) -> Vec<u16> {
+        if self.weights.is_empty() { self.cols(of) } else { self.cols(&of.union(&self.weights)) }
+    }
+
     fn pick(&self, cols: &[u16]) -> Vec<Var> {
         cols.iter().map(|c| self.node.vars[*c as usize]).collect()
     }
-}
-
-/// Whether it matters how often a row comes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Copies {
-    /// each copy counts
-    Count,
-    /// DISTINCT, EXISTS or the like is above: copies may be merged
-    Merge,
 }
 
 /// Demands of the operators above on a node's rows.
@@ -119,7 +124,8 @@ impl<'a> Planner<'a> {
         let id = self.nodes;
         self.nodes += 1;
         let contexts = contexts(&op);
-        Subplan { node: PlanNode { id, vars, rows, cost, contexts, op }, certain, estimate }
+        let weights = vars.iter().copied().filter(|v| self.weights.contains(*v)).collect();
+        Subplan { node: PlanNode { id, vars, rows, cost, contexts, op }, certain, weights, estimate }
     }
 
     /// These columns in this order; unbound where there is none.
@@ -134,7 +140,7 @@ impl<'a> Planner<'a> {
 
     /// Without the columns that are not needed.
     fn trim(&mut self, built: Subplan, need: &VarSet) -> Subplan {
-        let wanted: Vec<Var> = built.node.vars.iter().copied().filter(|v| need.contains(*v)).collect();
+        let wanted = built.pick(&built.kept(need));
         self.exactly(built, &wanted)
     }
 
@@ -157,6 +163,7 @@ impl<'a> Planner<'a> {
                 | Node::Group { .. }
         );
         self.limits.check()?;
+        let want = &Want { copies: self.copies(want.copies), ..want.clone() };
         let (before, contexts) = (self.compared, self.contexts.len());
         self.compared |= !passes;
         let built = self.lower_node(node, input, want);
@@ -183,6 +190,12 @@ impl<'a> Planner<'a> {
             Node::LeftJoin { left, right, conditions } => {
                 self.optional(node, left, right, conditions, input, want)
             }
+            Node::Exists { left, right: _, conditions: _, kind: ExistsKind::Mark(mark) }
+            | Node::Apply { left, kind: ApplyKind::Exists(ExistsKind::Mark(mark)), .. }
+                if !want.vars.contains(*mark) =>
+            {
+                self.lower(left, input, want)
+            }
             Node::Exists { left, right, conditions, kind } => {
                 let reads = right.scope().possible.union(&self.reads(conditions));
                 if !flows(&input, &reads, &left.scope().certain, None) {
@@ -208,9 +221,7 @@ impl<'a> Planner<'a> {
                 if !flows(&input, &of_right.possible, &of_left.certain, None) {
                     return self.apart(node, input, want);
                 }
-                let left = self.lower(left, input, &want.with(&shared))?;
-                let right = self.lower(right, None, &Want::new(shared, Copies::Merge))?;
-                Ok(self.minus(left, right, apart, &want.vars))
+                self.minus_of(left, right, apart, &shared, input, want)
             }
             Node::Union(nodes) => self.union(nodes, input, want),
             Node::Project { inner, vars } => {
@@ -225,6 +236,11 @@ impl<'a> Planner<'a> {
                 None => self.block(node, want),
             },
         }
+    }
+
+    /// Demands on the copies of a row, where `copies` is enough for the operators above.
+    fn copies(&self, copies: Copies) -> Copies {
+        if self.copies_differ { Copies::Count } else { copies }
     }
 
     /// Plans the node on its own and joins.

@@ -17,6 +17,9 @@ macro_rules! inputs {
             | Op::Filter { input, .. }
             | Op::Extend { input, .. }
             | Op::Group { input, .. }
+            | Op::Fold { input, .. }
+            | Op::Repeat { input, .. }
+            | Op::CountValues { input }
             | Op::Distinct { input, .. }
             | Op::Sort { input, .. }
             | Op::Slice { input, .. }

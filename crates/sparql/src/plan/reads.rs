@@ -66,6 +66,8 @@ pub(crate) struct Reads {
     indexes: [IndexPages; INDEXES],
     /// absent while all is warm
     times: Option<PageTimes>,
+    /// the dictionary's strings, of a query that needs texts while they are not warm
+    texts: Option<(IndexPages, PageTimes)>,
 }
 
 impl Reads {
@@ -77,7 +79,18 @@ impl Reads {
     /// Of these indexes; `times` are asked for only if one is not warm.
     pub fn new(indexes: [IndexPages; INDEXES], times: impl FnOnce() -> PageTimes) -> Self {
         let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
-        Self { indexes, times: is_cold.then(times) }
+        Self { indexes, times: is_cold.then(times), texts: None }
+    }
+
+    /// With the strings of the dictionary, which the query needs.
+    pub fn with_texts(self, strings: IndexPages, times: impl FnOnce() -> PageTimes) -> Self {
+        let is_cold = strings.residency != Residency::Warm;
+        Self { texts: is_cold.then(|| (strings, times())), ..self }
+    }
+
+    /// The strings of the dictionary and the times of reading them; `None` if none has to be read.
+    pub fn texts(&self) -> Option<(IndexPages, PageTimes)> {
+        self.texts
     }
 
     /// The times of reading pages; `None` if nothing has to be read.
@@ -91,6 +104,10 @@ impl Reads {
 
     /// Appends these assumptions to the key that a plan is kept under. Nothing where all is warm.
     pub fn push_key(&self, key: &mut Vec<u8>) {
+        if let Some((strings, _)) = &self.texts {
+            // no residency of an index
+            key.push(0x80 | strings.residency as u8);
+        }
         let Some(times) = self.times else { return };
         key.extend(self.indexes.iter().map(|index| index.residency as u8));
         // in steps of four times: a device may turn out slower than it was taken to be

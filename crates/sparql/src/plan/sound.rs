@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use snowmelt_graph::Column;
 
-use super::{Access, JoinKind, Op, PathGraph, PlanNode, Src, Test, children, columns_of};
+use super::{Access, Copies, Finds, JoinKind, Op, PathGraph, PlanNode, Src, Test, children, columns_of};
 use crate::algebra::{ExistsKind, Var};
 
 /// Asserts it of a plan of `nodes` operators.
@@ -39,19 +39,10 @@ fn assert_columns(node: &PlanNode) {
         Op::Unit => gives(0),
         Op::Scan { access } => {
             assert_access(id, access, 0);
-            gives(access.new.len());
+            gives(access.width());
         }
         Op::Context { cols, .. } => gives(cols.len()),
-        Op::Lookup { input, access, keep, new, emit, star, .. } => {
-            within(keep, input);
-            let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
-            within(&keys.collect::<Vec<_>>(), input);
-            assert_access(id, access, input.vars.len());
-            assert!(access.bounds.is_empty(), "look-up {id} has the bounds of a scan");
-            assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
-            assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
-            gives(keep.len() + emit.len());
-        }
+        Op::Lookup { .. } => gives(assert_lookup(id, &node.op)),
         Op::Hash { left, right, on, apart, kind, keep_left, keep_right, .. } => {
             within(&firsts(on), left);
             within(&on.iter().map(|c| c.1).collect::<Vec<_>>(), right);
@@ -80,10 +71,8 @@ fn assert_columns(node: &PlanNode) {
                 gives(from.len());
             }
         }
-        Op::Group { input, keys, visible, aggregates, .. } => {
-            within(keys, input);
-            within(visible, input);
-            gives(keys.len() + aggregates.len());
+        Op::Group { .. } | Op::Fold { .. } | Op::Repeat { .. } | Op::CountValues { .. } => {
+            gives(assert_weighed(id, &node.op));
         }
         Op::Project { input, cols } => {
             within(&cols.iter().copied().flatten().collect::<Vec<_>>(), input);
@@ -94,6 +83,53 @@ fn assert_columns(node: &PlanNode) {
             within(keep, input);
             let graph = usize::from(*graph == PathGraph::Each);
             assert!((keep.len()..=keep.len() + 2 + graph).contains(&columns), "path {id} has too many ends");
+        }
+    }
+}
+
+/// Asserts that an operator with weights, or in their place, reads columns that its input has; the
+/// number of its columns.
+fn assert_weighed(id: usize, op: &Op) -> usize {
+    let within = |cols: &[u16], input: &PlanNode| assert_within(id, cols, input);
+    match op {
+        Op::Group { input, keys, visible, weights, aggregates, .. } => {
+            [keys, visible, weights].into_iter().for_each(|cols| within(cols, input));
+            keys.len() + aggregates.len()
+        }
+        Op::Fold { input, keys, weights } => {
+            [keys, weights].into_iter().for_each(|cols| within(cols, input));
+            keys.len() + 1
+        }
+        Op::Repeat { input, keep, weights, .. } => {
+            [keep, weights].into_iter().for_each(|cols| within(cols, input));
+            keep.len()
+        }
+        Op::CountValues { input } => {
+            assert_eq!(input.vars.len(), 1, "operator {id} counts values of one column");
+            1
+        }
+        _ => unreachable!("an operator about weights"),
+    }
+}
+
+/// Asserts that a look-up reads columns that its input and its index have, and puts out some of
+/// them; the number of its columns.
+fn assert_lookup(id: usize, op: &Op) -> usize {
+    let Op::Lookup { input, access, finds, keep, new, emit, star, .. } = op else {
+        unreachable!("a look-up")
+    };
+    assert_within(id, keep, input);
+    let keys = star.iter().flat_map(|(_, key)| key).filter_map(column_of);
+    assert_within(id, &keys.collect::<Vec<_>>(), input);
+    assert_access(id, access, input.vars.len());
+    assert!(access.bounds.is_none(), "look-up {id} has the bounds of a scan");
+    assert_eq!(new.len(), access.new.len(), "look-up {id} names other columns than it reads");
+    assert!(emit.iter().all(|c| usize::from(*c) < new.len()), "look-up {id} emits what it lacks");
+    match finds {
+        Finds::Rows | Finds::Optional => keep.len() + emit.len() + access.width() - access.new.len(),
+        Finds::Whether(kind) => {
+            assert!(emit.is_empty(), "look-up {id} puts out what it only asks about");
+            keep.len() + marks(JoinKind::Exists(*kind))
         }
     }
 }
@@ -139,7 +175,12 @@ fn assert_access(id: usize, access: &Access, input_columns: usize) {
     let of_graph = |column: Option<&Column>| column == Some(&Column::Graph);
     assert!(!access.default_graph || of_graph(behind.first()), "operator {id} takes a column for the graph");
     assert!(!access.merge_graphs || of_graph(behind.last()), "operator {id} merges no graphs");
-    assert!(access.bounds.is_empty() || !behind.is_empty(), "operator {id} has bounds on no column");
+    let is_bounded = access.bounds.as_ref().is_none_or(|bounds| is_behind(bounds.column));
+    assert!(is_bounded, "operator {id} has bounds on no column");
+    let is_prefix = access.new.iter().zip(0..).all(|(c, place)| *c == place);
+    assert!(access.copies == Copies::Count || is_prefix, "operator {id} folds rows that are apart");
+    let is_single = access.copies == Copies::Count || !access.merge_graphs;
+    assert!(is_single, "operator {id} merges graphs and folds rows");
 }
 
 /// Asserts that a column holds the same variable in an operator as in the operator's input.
@@ -168,6 +209,7 @@ fn assert_variables(node: &PlanNode) {
         | Op::Nothing
         | Op::Scan { .. }
         | Op::Values { .. }
+        | Op::CountValues { .. }
         | Op::GraphNames { .. } => {}
         Op::Lookup { input, keep, new, emit, .. } => {
             kept(keep, input, 0);
@@ -187,6 +229,7 @@ fn assert_variables(node: &PlanNode) {
         Op::Filter { input, keep, .. }
         | Op::Sort { input, keep, .. }
         | Op::Extend { input, keep, .. }
+        | Op::Repeat { input, keep, .. }
         | Op::Path { input, keep, .. } => kept(keep, input, 0),
         Op::Service { input, service, keep, new, .. } => {
             if let Some(input) = input {
@@ -195,7 +238,7 @@ fn assert_variables(node: &PlanNode) {
             let named = new.iter().map(|(name, _)| service.names[usize::from(*name)].1);
             assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
         }
-        Op::Group { input, keys, .. } => kept(keys, input, 0),
+        Op::Group { input, keys, .. } | Op::Fold { input, keys, .. } => kept(keys, input, 0),
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),
         Op::Distinct { input, .. } | Op::Slice { input, .. } => {

@@ -21,7 +21,7 @@ fn errs(e: &E, v: Var) -> bool {
     match e {
         E::Var(x) => *x == v,
         E::Binary(_, pair) => pair.iter().any(|a| errs(a, v)),
-        E::Unary(_, a) | E::In(a, _) => errs(a, v),
+        E::Unary(_, a) | E::In(a, _) | E::Key(a) => errs(a, v),
         E::Call(Function::If | Function::Coalesce, _) => false,
         E::Call(_, list) | E::Custom(_, list) => list.iter().any(|a| errs(a, v)),
         E::Bound(_) | E::Const(_) | E::Param(_) | E::Or(_) | E::And(_) => false,

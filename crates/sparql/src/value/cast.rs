@@ -84,7 +84,7 @@ pub fn cast(to: Cast, v: &Value<'_>) -> Option<Value<'static>> {
 
 fn to_string(v: &Value<'_>) -> Option<Value<'static>> {
     let text = match v {
-        Value::Blank(_) => return None,
+        Value::Blank(_) | Value::Triple(_) => return None,
         Value::Float(v) => real_text(f32::from(*v), f64::from(f32::from(*v))),
         Value::Double(v) => real_text(f64::from(*v), f64::from(*v)),
         _ => None,

@@ -47,6 +47,9 @@ pub enum TermError {
     /// The time limit was reached.
     #[error("the query was stopped after its time limit of {0:?}")]
     Timeout(Duration),
+    /// A group of more solutions than can be counted.
+    #[error("a group has more than 2^63 solutions, which cannot be counted: count parts of it")]
+    Count,
     /// The texts of these rows do not fit into memory together: fewer at a time.
     #[error("the texts of a batch take more memory than there is for them")]
     TooMuch,
@@ -78,6 +81,7 @@ impl From<TermError> for QueryError {
             TermError::TooLong { bytes, most } => Self::TermTooLong { bytes, most },
             TermError::Memory { share_bytes, what } => Self::Memory { share_bytes, what },
             TermError::Search { text_bytes, pattern_bytes } => Self::Search { text_bytes, pattern_bytes },
+            TermError::Count => Self::Count,
             TermError::Cancelled => Self::Cancelled,
             TermError::Timeout(limit) => Self::Timeout(limit),
             TermError::TooMuch => Self::TooMuch,

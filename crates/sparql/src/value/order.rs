@@ -56,6 +56,39 @@ pub fn push_order_key(value: Option<&Value<'_>>, descending: bool, out: &mut Vec
     }
 }
 
+/// The order of a value's key and a key, which may go on behind its first part. A text is compared
+/// where it lies.
+pub(crate) fn key_order(value: Option<&Value<'_>>, key: &[u8]) -> Ordering {
+    let by_key = || {
+        let mut made = Vec::new();
+        push_order_key(value, false, &mut made);
+        made.as_slice().cmp(&key[..key.len().min(made.len())])
+    };
+    let (class, text) = match value {
+        Some(Value::Iri(text)) => (IRI, text),
+        Some(Value::String(text)) => (STRING, text),
+        Some(Value::LangString(text, _)) => (LANG_STRING, text),
+        _ => return by_key(),
+    };
+    let Some((first, rest)) = key.split_first() else { return Ordering::Greater };
+    if class != *first {
+        return class.cmp(first);
+    }
+    let differs = text.bytes().zip(rest).position(|(a, b)| a != *b);
+    let same = differs.unwrap_or(text.len().min(rest.len()));
+    // an escaped 0 moves what is behind it
+    if memchr::memchr(0, &text.as_bytes()[..same]).is_some() {
+        return by_key();
+    }
+    match (differs, &rest[same..]) {
+        (Some(at), _) => text.as_bytes()[at].cmp(&rest[at]),
+        (None, [0, 0, ..]) if class == LANG_STRING => by_key(),
+        (None, [0, 0, ..]) => Ordering::Equal,
+        // the key's text is longer
+        (None, _) => Ordering::Less,
+    }
+}
+
 fn push_value(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Blank(t) => push_text(BLANK, t, out),

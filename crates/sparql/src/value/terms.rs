@@ -39,7 +39,7 @@ use super::guard::{TermBounds, TermGuard};
 use super::inline::inline_value;
 use super::interner::TermInterner;
 use super::local::{self, LocalTerms, is_scratch};
-use super::{TermError, TermStore, TooMuch, TripleValue, Value, iri, parse_literal};
+use super::{TermError, TermStore, TooMuch, Value, iri};
 
 /// The terms of one thread of a query.
 pub struct Terms {
@@ -274,15 +274,7 @@ impl Terms {
         }
         Some(match self.stored(id) {
             Stored::Double(v) => Value::Double(v.into()),
-            Stored::Term(TermRef::Iri(iri)) => Value::Iri(iri.into()),
-            Stored::Term(TermRef::Blank(label)) => Value::Blank(label.into()),
-            Stored::Term(TermRef::Literal {
-                lexical, lang: Some(lang), direction: Some(direction), ..
-            }) => Value::LangString(lexical.into(), Cow::Owned(format!("{lang}--{direction}"))),
-            Stored::Term(TermRef::Literal { lexical, lang, datatype, .. }) => {
-                parse_literal(lexical, lang, datatype)
-            }
-            Stored::Term(TermRef::Triple(triple)) => Value::Triple(TripleValue::Read(triple)),
+            Stored::Term(term) => Value::of_term(term),
         })
     }
 
@@ -464,6 +456,11 @@ impl Terms {
 
 #[cfg(test)]
 impl Terms {
+    /// Bytes of terms that it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes()
+    }
+
     /// Terms of no query, whose longest is `longest` bytes.
     pub(crate) fn for_test(longest: usize) -> Self {
         let now = "2011-01-10T14:45:13".parse().expect("a moment");

@@ -4,13 +4,12 @@
 //! 17.4.2). There is no `<`; ORDER BY sorts them behind all other terms, by subject, predicate and
 //! object.
 
-use std::borrow::Cow;
 use std::ops::Deref;
 
 use oxrdf::{NamedOrBlankNode, Term, Triple};
 use snowmelt_graph::{MOST_TRIPLE_LEVELS, TermRef, triple_levels};
 
-use super::{Value, parse_literal};
+use super::Value;
 
 /// A triple term, borrowed from where it was decoded or owned when computed.
 #[derive(Clone, Debug)]
@@ -62,18 +61,8 @@ pub(super) fn value_of(term: &Term) -> Value<'_> {
     match term {
         Term::NamedNode(node) => Value::Iri(node.as_str().into()),
         Term::BlankNode(node) => Value::Blank(node.as_str().into()),
-        Term::Literal(literal) => value_of_literal(literal.as_ref().into()),
+        Term::Literal(literal) => Value::of_term(literal.as_ref().into()),
         Term::Triple(triple) => Value::Triple(TripleValue::Read(triple)),
-    }
-}
-
-fn value_of_literal(term: TermRef<'_>) -> Value<'_> {
-    match term {
-        TermRef::Literal { lexical, lang: Some(lang), direction: Some(direction), .. } => {
-            Value::LangString(lexical.into(), Cow::Owned(format!("{lang}--{direction}")))
-        }
-        TermRef::Literal { lexical, lang, datatype, .. } => parse_literal(lexical, lang, datatype),
-        _ => unreachable!("it was made of a literal"),
     }
 }
 

@@ -7,15 +7,13 @@
 //! sub-select inside EXISTS has LIMIT only where nothing but its number of rows counts.
 
 use oxrdf::{BlankNode, GraphName, Literal, NamedOrBlankNode, Quad, Term};
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::Questions;
+use crate::choice::Choice;
 use crate::generate::{PATHS, iri};
 
 pub struct Exists {
-    rng: StdRng,
+    choice: Choice,
     fresh: u32,
     /// how many EXISTS are around
     depth: u32,
@@ -26,29 +24,29 @@ const PREDICATES: [&str; 3] = ["p", "q", "r"];
 
 impl Questions for Exists {
     fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), fresh: 0, depth: 0 }
+        Self { choice: Choice::new(seed), fresh: 0, depth: 0 }
     }
 
     /// A few quads: nested loops are quick on them, and some patterns find nothing.
     fn graph(&mut self) -> Vec<Quad> {
-        let size = self.pick(&[4, 8, 12, 20]);
+        let size = self.choice.pick(&[4, 8, 12, 20]);
         let quad = |g: &mut Self| {
-            let subject = if g.chance(10) {
+            let subject = if g.choice.chance(10) {
                 NamedOrBlankNode::from(BlankNode::new_unchecked("n"))
             } else {
-                iri(&format!("r{}", g.up_to(4))).into()
+                iri(&format!("r{}", g.choice.up_to(4))).into()
             };
-            let object = match g.up_to(10) {
+            let object = match g.choice.up_to(10) {
                 0 => Term::from(BlankNode::new_unchecked("n")),
-                1..=3 => Literal::from(i64::from(g.up_to(3))).into(),
-                _ => iri(&format!("r{}", g.up_to(4))).into(),
+                1..=3 => Literal::from(i64::from(g.choice.up_to(3))).into(),
+                _ => iri(&format!("r{}", g.choice.up_to(4))).into(),
             };
-            let graph = match g.up_to(6) {
+            let graph = match g.choice.up_to(6) {
                 0 => GraphName::from(iri("g1")),
                 1 => iri("g2").into(),
                 _ => GraphName::DefaultGraph,
             };
-            Quad::new(subject, iri(g.pick(&PREDICATES)), object, graph)
+            Quad::new(subject, iri(g.choice.pick(&PREDICATES)), object, graph)
         };
         (0..size).map(|_| quad(self)).collect()
     }
@@ -59,7 +57,7 @@ impl Questions for Exists {
         let group = self.group(2);
         let exists = self.exists(2);
         let vars = "?a ?b ?c ?d ?e";
-        match self.up_to(10) {
+        match self.choice.up_to(10) {
             0 => format!("ASK {{ {group} FILTER({exists}) }}"),
             1 => format!("SELECT {vars} ({} AS ?x) WHERE {{ {group} }}", self.around(&exists)),
             2 => {
@@ -69,7 +67,7 @@ impl Questions for Exists {
             3 => {
                 let v = self.name();
                 let inside = self.around(&exists);
-                let aggregate = self.pick(&["COUNT", "COUNT", "SUM"]);
+                let aggregate = self.choice.pick(&["COUNT", "COUNT", "SUM"]);
                 format!("SELECT {v} ({aggregate}(IF({inside}, 1, 2)) AS ?x) WHERE {{ {group} }} GROUP BY {v}")
             }
             4 => format!("SELECT {vars} WHERE {{ {group} }} ORDER BY {}", self.around(&exists)),
@@ -87,21 +85,9 @@ impl Questions for Exists {
 }
 
 impl Exists {
-    fn chance(&mut self, percent: u32) -> bool {
-        self.rng.random_range(0..100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        *of.choose(&mut self.rng).expect("not empty")
-    }
-
-    fn up_to(&mut self, n: u32) -> u32 {
-        self.rng.random_range(0..n)
-    }
-
     /// EXISTS alone or in the middle of an expression.
     fn around(&mut self, exists: &str) -> String {
-        match self.up_to(8) {
+        match self.choice.up_to(8) {
             0 => format!("(!{exists})"),
             1 => format!("({exists} || {})", self.expression(1)),
             2 => format!("({exists} && {})", self.expression(1)),
@@ -113,13 +99,13 @@ impl Exists {
     }
 
     fn exists(&mut self, depth: u32) -> String {
-        let not = self.pick(&["", "", "NOT "]);
+        let not = self.choice.pick(&["", "", "NOT "]);
         self.depth += 1;
-        let inside = match self.up_to(12) {
+        let inside = match self.choice.up_to(12) {
             0 => {
                 // only whether there are that many rows
-                let limit = self.pick(&["LIMIT 1", "OFFSET 1", "LIMIT 2 OFFSET 1", "LIMIT 0"]);
-                let distinct = self.pick(&["", "DISTINCT "]);
+                let limit = self.choice.pick(&["LIMIT 1", "OFFSET 1", "LIMIT 2 OFFSET 1", "LIMIT 0"]);
+                let distinct = self.choice.pick(&["", "DISTINCT "]);
                 let (v, w) = (self.name(), self.name());
                 format!("SELECT {distinct}{} WHERE {{ {} }} {limit}", both(v, w), self.group(depth - 1))
             }
@@ -134,22 +120,22 @@ impl Exists {
     /// from outside.
     fn group(&mut self, depth: u32) -> String {
         let mut parts = Vec::new();
-        if self.depth == 0 || self.chance(80) {
+        if self.depth == 0 || self.choice.chance(80) {
             parts.push(self.triple());
         }
-        for _ in 0..self.pick(&[0, 1, 1, 2]) {
+        for _ in 0..self.choice.pick(&[0, 1, 1, 2]) {
             parts.push(self.element(depth));
         }
-        if self.chance(20) {
+        if self.choice.chance(20) {
             let part = self.triple();
-            parts.insert(self.rng.random_range(0..=parts.len()), part);
+            parts.insert(self.choice.within(0..=parts.len()), part);
         }
         parts.join(" ")
     }
 
     fn element(&mut self, depth: u32) -> String {
         let less = depth.saturating_sub(1);
-        match self.up_to(if depth == 0 { 6 } else { 17 }) {
+        match self.choice.up_to(if depth == 0 { 6 } else { 17 }) {
             0 => self.triple(),
             1 => self.path(),
             2 | 3 => format!("FILTER({})", self.expression(2)),
@@ -167,7 +153,7 @@ impl Exists {
             11 | 12 => format!("MINUS {{ {} }}", self.group(less)),
             13 => format!("{{ {} }} UNION {{ {} }}", self.group(less), self.group(less)),
             14 => {
-                let graph = self.pick(&["?a", "?b", "?g", "<http://e/g1>"]);
+                let graph = self.choice.pick(&["?a", "?b", "?g", "<http://e/g1>"]);
                 format!("GRAPH {graph} {{ {} }}", self.group(less))
             }
             15 => format!("{{ {} }}", self.select(less)),
@@ -184,12 +170,12 @@ impl Exists {
         let (v, w) = (self.name(), self.name());
         self.fresh += 1;
         let x = format!("?x{}", self.fresh);
-        match self.up_to(6) {
+        match self.choice.up_to(6) {
             0 => format!("SELECT {v} (COUNT({w}) AS {x}) WHERE {{ {group} }} GROUP BY {v}"),
             1 => format!("SELECT (COUNT(*) AS {x}) WHERE {{ {group} }}"),
             2 => format!(
                 "SELECT {v} WHERE {{ {group} }} GROUP BY {v} HAVING(COUNT(*) > {})",
-                self.pick(&["1", "?a", "?b"])
+                self.choice.pick(&["1", "?a", "?b"])
             ),
             3 => format!("SELECT {v} ({} AS {x}) WHERE {{ {group} }}", self.expression(1)),
             4 => format!("SELECT DISTINCT {} WHERE {{ {group} }}", both(v, w)),
@@ -198,46 +184,55 @@ impl Exists {
     }
 
     fn values(&mut self) -> String {
-        let (v, rows) = (self.name(), self.rng.random_range(1..4));
-        let cells: Vec<String> =
-            (0..rows).map(|_| if self.chance(20) { "UNDEF".to_owned() } else { self.constant() }).collect();
+        let (v, rows) = (self.name(), self.choice.within(1..4));
+        let cells: Vec<String> = (0..rows)
+            .map(|_| if self.choice.chance(20) { "UNDEF".to_owned() } else { self.constant() })
+            .collect();
         format!("VALUES {v} {{ {} }}", cells.join(" "))
     }
 
     fn triple(&mut self) -> String {
-        let predicate = if self.chance(8) {
+        let predicate = if self.choice.chance(8) {
             self.name().to_owned()
         } else {
-            format!("<http://e/{}>", self.pick(&PREDICATES))
+            format!("<http://e/{}>", self.choice.pick(&PREDICATES))
         };
-        let object = if self.chance(10) { self.up_to(3).to_string() } else { self.node() };
+        let object = if self.choice.chance(10) { self.choice.up_to(3).to_string() } else { self.node() };
         format!("{} {predicate} {object} .", self.node())
     }
 
     fn path(&mut self) -> String {
         let own = ["!<http://e/p>", "(<http://e/p>|^<http://e/q>)*"];
-        let path = self.pick(&[&PATHS[..], &own].concat());
+        let path = self.choice.pick(&[&PATHS[..], &own].concat());
         format!("{} {path} {} .", self.node(), self.node())
     }
 
     fn name(&mut self) -> &'static str {
-        self.pick(&NAMES)
+        self.choice.pick(&NAMES)
     }
 
     fn node(&mut self) -> String {
-        if self.chance(20) { format!("<http://e/r{}>", self.up_to(4)) } else { self.name().to_owned() }
+        if self.choice.chance(20) {
+            format!("<http://e/r{}>", self.choice.up_to(4))
+        } else {
+            self.name().to_owned()
+        }
     }
 
     fn constant(&mut self) -> String {
-        if self.chance(30) { self.up_to(3).to_string() } else { format!("<http://e/r{}>", self.up_to(4)) }
+        if self.choice.chance(30) {
+            self.choice.up_to(3).to_string()
+        } else {
+            format!("<http://e/r{}>", self.choice.up_to(4))
+        }
     }
 
     fn expression(&mut self, depth: u32) -> String {
         if depth == 0 {
-            return if self.chance(75) { self.name().to_owned() } else { self.constant() };
+            return if self.choice.chance(75) { self.name().to_owned() } else { self.constant() };
         }
         let (v, less) = (self.name(), depth - 1);
-        match self.up_to(12) {
+        match self.choice.up_to(12) {
             0 | 1 => format!("(SAMETERM({v}, {}))", self.expression(0)),
             2 => format!("({v} = {})", self.name()),
             3 => format!("({v} != {})", self.expression(0)),

@@ -2,33 +2,31 @@
 //! each other, walked from either end, between two variables or two terms, in graphs too.
 
 use oxrdf::{GraphName, Quad};
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::Questions;
+use crate::choice::Choice;
 use crate::generate::iri;
 
 pub struct Paths {
-    rng: StdRng,
+    choice: Choice,
 }
 
 const PREDICATES: [&str; 3] = ["p", "q", "r"];
 
 impl Questions for Paths {
     fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed) }
+        Self { choice: Choice::new(seed) }
     }
 
     /// Enough edges for paths of several steps, and for circles.
     fn graph(&mut self) -> Vec<Quad> {
-        let size = self.pick(&[6, 12, 20]);
+        let size = self.choice.pick(&[6, 12, 20]);
         (0..size).map(|_| self.quad()).collect()
     }
 
     fn query(&mut self) -> String {
         let pattern = self.pattern();
-        match self.up_to(5) {
+        match self.choice.up_to(5) {
             0 => format!("ASK {{ {pattern} }}"),
             1 => format!("SELECT DISTINCT ?a ?b ?c WHERE {{ {pattern} }}"),
             _ => format!("SELECT ?a ?b ?c WHERE {{ {pattern} }}"),
@@ -37,13 +35,13 @@ impl Questions for Paths {
 
     fn pattern(&mut self) -> String {
         let mut parts = vec![self.path_between_ends()];
-        match self.up_to(5) {
+        match self.choice.up_to(5) {
             0 => parts.push(self.path_between_ends()),
             1 => parts.push(format!("{} <http://e/{}> {} .", self.end(), self.predicate(), self.end())),
             _ => {}
         }
         let all = parts.join(" ");
-        match self.up_to(4) {
+        match self.choice.up_to(4) {
             0 => format!("GRAPH <http://e/g1> {{ {all} }}"),
             1 => format!("GRAPH ?g {{ {all} }}"),
             _ => all,
@@ -52,21 +50,13 @@ impl Questions for Paths {
 }
 
 impl Paths {
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        *of.choose(&mut self.rng).expect("not empty")
-    }
-
-    fn up_to(&mut self, n: u32) -> u32 {
-        self.rng.random_range(0..n)
-    }
-
     fn predicate(&mut self) -> &'static str {
-        self.pick(&PREDICATES)
+        self.choice.pick(&PREDICATES)
     }
 
     fn quad(&mut self) -> Quad {
-        let [subject, object] = [(); 2].map(|()| iri(&format!("r{}", self.up_to(6))));
-        let graph = match self.up_to(4) {
+        let [subject, object] = [(); 2].map(|()| iri(&format!("r{}", self.choice.up_to(6))));
+        let graph = match self.choice.up_to(4) {
             0 => GraphName::from(iri("g1")),
             1 => iri("g2").into(),
             _ => GraphName::DefaultGraph,
@@ -76,9 +66,9 @@ impl Paths {
     }
 
     fn end(&mut self) -> String {
-        match self.up_to(3) {
-            0 => format!("<http://e/r{}>", self.up_to(7)),
-            _ => self.pick(&["?a", "?b", "?c"]).to_owned(),
+        match self.choice.up_to(3) {
+            0 => format!("<http://e/r{}>", self.choice.up_to(7)),
+            _ => self.choice.pick(&["?a", "?b", "?c"]).to_owned(),
         }
     }
 
@@ -91,7 +81,7 @@ impl Paths {
         if depth == 0 {
             return format!("<http://e/{}>", self.predicate());
         }
-        match self.up_to(9) {
+        match self.choice.up_to(9) {
             0..=2 => format!("({} / {})", self.path(depth - 1), self.path(depth - 1)),
             3 => format!("({} | {})", self.path(depth - 1), self.path(depth - 1)),
             4 => format!("(^{})", self.path(depth - 1)),

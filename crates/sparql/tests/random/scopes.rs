@@ -9,15 +9,13 @@
 //! gives and the parser refuses (those queries are none).
 
 use oxrdf::{BlankNode, GraphName, Literal, NamedOrBlankNode, Quad, Term};
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::Questions;
+use crate::choice::Choice;
 use crate::generate::iri;
 
 pub struct Scopes {
-    rng: StdRng,
+    choice: Choice,
     fresh: u32,
 }
 
@@ -40,12 +38,12 @@ const PATHS: [&str; 10] = [
 
 impl Questions for Scopes {
     fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), fresh: 0 }
+        Self { choice: Choice::new(seed), fresh: 0 }
     }
 
     /// A few quads, of which some speak about graphs.
     fn graph(&mut self) -> Vec<Quad> {
-        let size = self.pick(&[2, 5, 8, 12]);
+        let size = self.choice.pick(&[2, 5, 8, 12]);
         (0..size).map(|_| self.quad()).collect()
     }
 
@@ -53,7 +51,7 @@ impl Questions for Scopes {
         self.fresh = 0;
         let group = format!("{}WHERE {{ {} }}", self.dataset(), self.group(3));
         let v = self.name();
-        match self.up_to(12) {
+        match self.choice.up_to(12) {
             0 => format!("ASK {group}"),
             1 => format!("SELECT DISTINCT * {group}"),
             2 | 3 => format!("SELECT (COUNT(DISTINCT *) AS ?n) {group}"),
@@ -71,60 +69,48 @@ impl Questions for Scopes {
 }
 
 impl Scopes {
-    fn chance(&mut self, percent: u32) -> bool {
-        self.rng.random_range(0..100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        *of.choose(&mut self.rng).expect("not empty")
-    }
-
-    fn up_to(&mut self, n: u32) -> u32 {
-        self.rng.random_range(0..n)
-    }
-
     fn quad(&mut self) -> Quad {
-        let subject = match self.up_to(8) {
+        let subject = match self.choice.up_to(8) {
             0 => NamedOrBlankNode::from(BlankNode::new_unchecked("n")),
             1 => iri("g1").into(),
-            _ => iri(&format!("r{}", self.up_to(3))).into(),
+            _ => iri(&format!("r{}", self.choice.up_to(3))).into(),
         };
-        let object = match self.up_to(8) {
+        let object = match self.choice.up_to(8) {
             0 => Term::from(BlankNode::new_unchecked("n")),
-            1 | 2 => Literal::from(i64::from(self.up_to(2))).into(),
-            3 => iri(self.pick(&["g1", "g2", "none"])).into(),
-            _ => iri(&format!("r{}", self.up_to(3))).into(),
+            1 | 2 => Literal::from(i64::from(self.choice.up_to(2))).into(),
+            3 => iri(self.choice.pick(&["g1", "g2", "none"])).into(),
+            _ => iri(&format!("r{}", self.choice.up_to(3))).into(),
         };
-        let graph = match self.up_to(5) {
+        let graph = match self.choice.up_to(5) {
             0 => GraphName::from(iri("g1")),
             1 => iri("g2").into(),
             _ => GraphName::DefaultGraph,
         };
-        Quad::new(subject, iri(self.pick(&PREDICATES)), object, graph)
+        Quad::new(subject, iri(self.choice.pick(&PREDICATES)), object, graph)
     }
 
     /// Now and then graphs of the query's own, of which some do not exist.
     fn dataset(&mut self) -> String {
-        if self.chance(80) {
+        if self.choice.chance(80) {
             return String::new();
         }
-        let graphs = self.up_to(3) + 1;
+        let graphs = self.choice.up_to(3) + 1;
         let clause = |g: &mut Self| {
-            let named = g.pick(&["", "NAMED "]);
-            format!("FROM {named}<http://e/{}> ", g.pick(&["g1", "g2", "none"]))
+            let named = g.choice.pick(&["", "NAMED "]);
+            format!("FROM {named}<http://e/{}> ", g.choice.pick(&["g1", "g2", "none"]))
         };
         (0..graphs).map(|_| clause(self)).collect()
     }
 
     /// The inside of braces.
     fn group(&mut self, depth: u32) -> String {
-        let parts = self.pick(&[0, 1, 1, 2, 2, 3]);
+        let parts = self.choice.pick(&[0, 1, 1, 2, 2, 3]);
         (0..parts).map(|_| self.element(depth)).collect::<Vec<_>>().join(" ")
     }
 
     fn element(&mut self, depth: u32) -> String {
         let less = depth.saturating_sub(1);
-        match self.up_to(if depth == 0 { 10 } else { 26 }) {
+        match self.choice.up_to(if depth == 0 { 10 } else { 26 }) {
             0..=3 => self.triple(),
             4 => self.path(),
             5 => format!("FILTER({})", self.expression(1)),
@@ -140,7 +126,7 @@ impl Scopes {
             21..=23 => format!("{{ {} }}", self.select(less)),
             24 => format!("{{ {} }}", self.group(less)),
             _ => {
-                let not = self.pick(&["", "NOT "]);
+                let not = self.choice.pick(&["", "NOT "]);
                 format!("FILTER {not}EXISTS {{ {} }}", self.group(less))
             }
         }
@@ -152,7 +138,7 @@ impl Scopes {
         let (v, w) = (self.name(), self.name());
         let both = if v == w { v.to_owned() } else { format!("{v} {w}") };
         let x = self.new_name();
-        match self.up_to(12) {
+        match self.choice.up_to(12) {
             9 => format!("SELECT {both} WHERE {{ {group} }} {}", self.values()),
             // a key's own name is in no scope below
             10 => {
@@ -168,7 +154,9 @@ impl Scopes {
             4 => format!("SELECT {v} (COUNT({w}) AS {x}) WHERE {{ {group} }} GROUP BY {v}"),
             5 => format!("SELECT {v} WHERE {{ {group} }} GROUP BY {both}"),
             6 => format!("SELECT {v} ({} AS {x}) WHERE {{ {group} }}", self.expression(1)),
-            7 => format!("SELECT {both} WHERE {{ {group} }} {}", self.pick(&["LIMIT 0", "ORDER BY ?a"])),
+            7 => {
+                format!("SELECT {both} WHERE {{ {group} }} {}", self.choice.pick(&["LIMIT 0", "ORDER BY ?a"]))
+            }
             _ => format!("SELECT {both} WHERE {{ {group} }}"),
         }
     }
@@ -180,7 +168,7 @@ impl Scopes {
 
     /// A name for AS: of all levels, or of this place alone.
     fn new_name(&mut self) -> String {
-        if self.chance(50) {
+        if self.choice.chance(50) {
             return self.name().to_owned();
         }
         self.fresh += 1;
@@ -189,8 +177,8 @@ impl Scopes {
 
     fn values(&mut self) -> String {
         let (v, w) = (self.name(), self.name());
-        let rows = self.up_to(3);
-        let cell = |g: &mut Self| if g.chance(25) { "UNDEF".to_owned() } else { g.constant() };
+        let rows = self.choice.up_to(3);
+        let cell = |g: &mut Self| if g.choice.chance(25) { "UNDEF".to_owned() } else { g.constant() };
         if v == w {
             let cells: Vec<String> = (0..rows).map(|_| cell(self)).collect();
             return format!("VALUES {v} {{ {} }}", cells.join(" "));
@@ -200,46 +188,46 @@ impl Scopes {
     }
 
     fn triple(&mut self) -> String {
-        let predicate = if self.chance(8) {
+        let predicate = if self.choice.chance(8) {
             self.name().to_owned()
         } else {
-            format!("<http://e/{}>", self.pick(&PREDICATES))
+            format!("<http://e/{}>", self.choice.pick(&PREDICATES))
         };
-        let subject = if self.chance(8) { "[]".to_owned() } else { self.node() };
+        let subject = if self.choice.chance(8) { "[]".to_owned() } else { self.node() };
         format!("{subject} {predicate} {} .", self.node())
     }
 
     fn path(&mut self) -> String {
-        let path = self.pick(&PATHS);
+        let path = self.choice.pick(&PATHS);
         format!("{} {path} {} .", self.node(), self.node())
     }
 
     fn name(&mut self) -> &'static str {
-        self.pick(&NAMES)
+        self.choice.pick(&NAMES)
     }
 
     fn node(&mut self) -> String {
-        if self.chance(20) { self.constant() } else { self.name().to_owned() }
+        if self.choice.chance(20) { self.constant() } else { self.name().to_owned() }
     }
 
     fn graph_name(&mut self) -> &'static str {
-        self.pick(&["?a", "?b", "?c", "?g", "<http://e/g1>", "<http://e/none>"])
+        self.choice.pick(&["?a", "?b", "?c", "?g", "<http://e/g1>", "<http://e/none>"])
     }
 
     fn constant(&mut self) -> String {
-        match self.up_to(6) {
-            0 | 1 => self.up_to(2).to_string(),
-            2 => format!("<http://e/{}>", self.pick(&["g1", "g2", "none"])),
-            _ => format!("<http://e/r{}>", self.up_to(3)),
+        match self.choice.up_to(6) {
+            0 | 1 => self.choice.up_to(2).to_string(),
+            2 => format!("<http://e/{}>", self.choice.pick(&["g1", "g2", "none"])),
+            _ => format!("<http://e/r{}>", self.choice.up_to(3)),
         }
     }
 
     fn expression(&mut self, depth: u32) -> String {
         if depth == 0 {
-            return if self.chance(75) { self.name().to_owned() } else { self.constant() };
+            return if self.choice.chance(75) { self.name().to_owned() } else { self.constant() };
         }
         let (v, less) = (self.name(), depth - 1);
-        match self.up_to(8) {
+        match self.choice.up_to(8) {
             0 => format!("(SAMETERM({v}, {}))", self.expression(0)),
             1 => format!("({v} = {})", self.name()),
             2 | 3 => format!("BOUND({v})"),

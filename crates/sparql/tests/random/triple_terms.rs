@@ -6,15 +6,13 @@
 //! Names are few, so that a name in a triple term is mostly one of the patterns around it, too.
 
 use oxrdf::{BlankNode, GraphName, Literal, NamedOrBlankNode, Quad, Term, Triple};
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::Questions;
+use crate::choice::Choice;
 use crate::generate::iri;
 
 pub struct TripleTerms {
-    rng: StdRng,
+    choice: Choice,
     fresh: u32,
 }
 
@@ -23,11 +21,11 @@ const PREDICATES: [&str; 2] = ["p", "q"];
 
 impl Questions for TripleTerms {
     fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), fresh: 0 }
+        Self { choice: Choice::new(seed), fresh: 0 }
     }
 
     fn graph(&mut self) -> Vec<Quad> {
-        let size = self.pick(&[3, 8, 15, 25]);
+        let size = self.choice.pick(&[3, 8, 15, 25]);
         (0..size).map(|_| self.quad()).collect()
     }
 
@@ -35,7 +33,7 @@ impl Questions for TripleTerms {
         self.fresh = 0;
         let group = format!("WHERE {{ {} }}", self.group(2));
         let v = self.name();
-        match self.up_to(10) {
+        match self.choice.up_to(10) {
             0 => format!("ASK {group}"),
             1 => format!("SELECT DISTINCT * {group}"),
             2 => format!("SELECT DISTINCT {v} {group}"),
@@ -54,16 +52,8 @@ impl Questions for TripleTerms {
 }
 
 impl TripleTerms {
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        *of.choose(&mut self.rng).expect("not empty")
-    }
-
-    fn up_to(&mut self, n: u32) -> u32 {
-        self.rng.random_range(0..n)
-    }
-
     fn quad(&mut self) -> Quad {
-        let graph = match self.up_to(5) {
+        let graph = match self.choice.up_to(5) {
             0 => GraphName::from(iri("g1")),
             _ => GraphName::DefaultGraph,
         };
@@ -72,39 +62,42 @@ impl TripleTerms {
     }
 
     fn triple(&mut self, levels: u32) -> Triple {
-        let subject = match self.up_to(6) {
+        let subject = match self.choice.up_to(6) {
             0 => NamedOrBlankNode::from(BlankNode::new_unchecked("n")),
-            _ => iri(&format!("r{}", self.up_to(3))).into(),
+            _ => iri(&format!("r{}", self.choice.up_to(3))).into(),
         };
-        let object = match self.up_to(if levels > 0 { 9 } else { 4 }) {
+        let object = match self.choice.up_to(if levels > 0 { 9 } else { 4 }) {
             0 => Term::from(BlankNode::new_unchecked("n")),
-            1 => Literal::from(i64::from(self.up_to(2))).into(),
-            2 | 3 => iri(&format!("r{}", self.up_to(3))).into(),
+            1 => Literal::from(i64::from(self.choice.up_to(2))).into(),
+            2 | 3 => iri(&format!("r{}", self.choice.up_to(3))).into(),
             _ => self.triple(levels - 1).into(),
         };
-        Triple::new(subject, iri(self.pick(&PREDICATES)), object)
+        Triple::new(subject, iri(self.choice.pick(&PREDICATES)), object)
     }
 
     /// The inside of braces.
     fn group(&mut self, depth: u32) -> String {
-        let parts = self.pick(&[1, 1, 2, 2, 3]);
+        let parts = self.choice.pick(&[1, 1, 2, 2, 3]);
         (0..parts).map(|_| self.element(depth)).collect::<Vec<_>>().join(" ")
     }
 
     fn element(&mut self, depth: u32) -> String {
         let less = depth.saturating_sub(1);
-        match self.up_to(if depth == 0 { 11 } else { 22 }) {
+        match self.choice.up_to(if depth == 0 { 11 } else { 22 }) {
             0..=5 => format!("{} {} {} .", self.subject(), self.predicate(), self.object(2)),
             6 => format!("FILTER({})", self.condition()),
             7 => self.values(),
             8 => {
                 self.fresh += 1;
-                let var =
-                    if self.up_to(3) == 0 { self.name().to_owned() } else { format!("?b{}", self.fresh) };
+                let var = if self.choice.up_to(3) == 0 {
+                    self.name().to_owned()
+                } else {
+                    format!("?b{}", self.fresh)
+                };
                 format!("BIND({} AS {var})", self.term(2))
             }
             9 => {
-                let path = self.pick(&[
+                let path = self.choice.pick(&[
                     "<http://e/p>*",
                     "<http://e/q>?",
                     "<http://e/p>/<http://e/q>",
@@ -112,34 +105,38 @@ impl TripleTerms {
                 ]);
                 format!("{} {path} {} .", self.subject(), self.object(1))
             }
-            10 => format!("GRAPH {} {{ {} }}", self.pick(&["?a", "?g", "<http://e/g1>"]), self.element(0)),
+            10 => format!(
+                "GRAPH {} {{ {} }}",
+                self.choice.pick(&["?a", "?g", "<http://e/g1>"]),
+                self.element(0)
+            ),
             11..=13 => format!("OPTIONAL {{ {} }}", self.group(less)),
             14 => format!("OPTIONAL {{ {} FILTER({}) }}", self.group(less), self.condition()),
             15 | 16 => format!("MINUS {{ {} }}", self.group(less)),
             17 => format!("{{ {} }} UNION {{ {} }}", self.group(less), self.group(less)),
             18 => {
                 let (a, b) = (self.name(), self.name());
-                let distinct = self.pick(&["", "DISTINCT "]);
+                let distinct = self.choice.pick(&["", "DISTINCT "]);
                 format!("{{ SELECT {distinct}{a} {b} WHERE {{ {} }} }}", self.group(less))
             }
             19 => format!("{{ {} }}", self.group(less)),
             _ => {
-                let not = self.pick(&["", "NOT "]);
+                let not = self.choice.pick(&["", "NOT "]);
                 format!("FILTER {not}EXISTS {{ {} }}", self.group(less))
             }
         }
     }
 
     fn name(&mut self) -> &'static str {
-        self.pick(&NAMES)
+        self.choice.pick(&NAMES)
     }
 
     fn resource(&mut self) -> String {
-        format!("<http://e/r{}>", self.up_to(3))
+        format!("<http://e/r{}>", self.choice.up_to(3))
     }
 
     fn subject(&mut self) -> String {
-        match self.up_to(8) {
+        match self.choice.up_to(8) {
             0 | 1 => self.resource(),
             2 => "_:x".replace(
                 'x',
@@ -153,16 +150,16 @@ impl TripleTerms {
     }
 
     fn predicate(&mut self) -> String {
-        match self.up_to(4) {
+        match self.choice.up_to(4) {
             0 => self.name().to_owned(),
-            _ => format!("<http://e/{}>", self.pick(&PREDICATES)),
+            _ => format!("<http://e/{}>", self.choice.pick(&PREDICATES)),
         }
     }
 
     /// An object, mostly a triple term.
     fn object(&mut self, levels: u32) -> String {
-        match self.up_to(if levels > 0 { 9 } else { 4 }) {
-            0 => self.up_to(2).to_string(),
+        match self.choice.up_to(if levels > 0 { 9 } else { 4 }) {
+            0 => self.choice.up_to(2).to_string(),
             1 => self.resource(),
             2 | 3 => self.name().to_owned(),
             _ => format!("<<( {} {} {} )>>", self.subject(), self.predicate(), self.object(levels - 1)),
@@ -171,18 +168,18 @@ impl TripleTerms {
 
     /// A term of an expression.
     fn term(&mut self, depth: u32) -> String {
-        match self.up_to(if depth == 0 { 4 } else { 11 }) {
-            0 => self.up_to(2).to_string(),
+        match self.choice.up_to(if depth == 0 { 4 } else { 11 }) {
+            0 => self.choice.up_to(2).to_string(),
             1 => self.resource(),
             2 | 3 => self.name().to_owned(),
             4..=6 => {
-                let f = self.pick(&["SUBJECT", "PREDICATE", "OBJECT"]);
+                let f = self.choice.pick(&["SUBJECT", "PREDICATE", "OBJECT"]);
                 format!("{f}({})", self.term(depth - 1))
             }
             7 | 8 => {
-                let predicate = match self.up_to(4) {
+                let predicate = match self.choice.up_to(4) {
                     0 => self.term(depth - 1),
-                    _ => format!("<http://e/{}>", self.pick(&PREDICATES)),
+                    _ => format!("<http://e/{}>", self.choice.pick(&PREDICATES)),
                 };
                 format!("TRIPLE({}, {predicate}, {})", self.term(depth - 1), self.term(depth - 1))
             }
@@ -192,7 +189,7 @@ impl TripleTerms {
     }
 
     fn condition(&mut self) -> String {
-        match self.up_to(7) {
+        match self.choice.up_to(7) {
             0 => format!("isTRIPLE({})", self.term(1)),
             1 => format!("sameTerm({}, {})", self.term(2), self.term(1)),
             2 => format!("BOUND({})", self.name()),
@@ -203,19 +200,19 @@ impl TripleTerms {
     }
 
     fn values(&mut self) -> String {
-        let rows = self.up_to(3) + 1;
+        let rows = self.choice.up_to(3) + 1;
         let cells: Vec<String> = (0..rows).map(|_| self.cell()).collect();
         format!("VALUES {} {{ {} }}", self.name(), cells.join(" "))
     }
 
     fn cell(&mut self) -> String {
-        match self.up_to(5) {
+        match self.choice.up_to(5) {
             0 => "UNDEF".to_owned(),
             1 => self.resource(),
             _ => {
-                let (s, p) = (self.resource(), self.pick(&PREDICATES));
-                let object = match self.up_to(3) {
-                    0 => self.up_to(2).to_string(),
+                let (s, p) = (self.resource(), self.choice.pick(&PREDICATES));
+                let object = match self.choice.up_to(3) {
+                    0 => self.choice.up_to(2).to_string(),
                     1 => format!("<<( {} <http://e/q> {} )>>", self.resource(), self.resource()),
                     _ => self.resource(),
                 };

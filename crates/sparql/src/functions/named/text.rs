@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Named;
-use crate::functions::string::{like, string};
+use crate::functions::string::{like, percent_encoded, string};
 use crate::value::{Cast, Terms, Value, cast};
 
 pub(super) fn call(func: Named, args: &[Value<'_>], terms: &Terms) -> Option<Value<'static>> {
@@ -87,18 +87,7 @@ fn normalize_space(v: &Value<'_>, terms: &Terms) -> Option<Value<'static>> {
 
 /// A text whose bytes are written as %XX, but for those that stay.
 fn escaped(v: &Value<'_>, terms: &Terms, stays: impl Fn(u8) -> bool) -> Option<Value<'static>> {
-    let text = text_of(v)?;
-    let bytes = text.bytes().map(|byte| if stays(byte) { 1 } else { 3 }).sum();
-    terms.fits(bytes)?;
-    let mut out = String::with_capacity(bytes);
-    for byte in text.bytes() {
-        if stays(byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    Some(Value::String(out.into()))
+    percent_encoded(&text_of(v)?, terms, stays).map(|out| Value::String(out.into()))
 }
 
 /// The characters from one place to another, counted from 0; an error outside of the text.

@@ -1,12 +1,15 @@
 //! Operators that take their whole input: GROUP BY, ORDER BY, OFFSET and LIMIT, DISTINCT.
 
-use super::{Copies, Result, Subplan, Want};
-use crate::algebra::{AggregateExpression, GroupFunction, Node, SortKey, Var, VarSet};
-use crate::optimise::Planner;
-use crate::plan::Op;
+use super::{Result, Subplan, Want};
+use crate::algebra::{AggregateExpression, Expression, GroupFunction, Node, SortKey, Var, VarSet};
+use crate::optimise::{Estimate, Planner};
+use crate::plan::{Access, Copies, Op};
 
 /// Sorting a row costs as much as putting it into so many hash tables.
 const SORT_HASHES: f64 = 2.0;
+
+/// A LIMIT up to which equal rows are sorted as one.
+const MOST_REPEATED: u64 = 1000;
 
 impl<'a> Planner<'a> {
     /// An operator that takes its whole input before it gives a row, on its own.
@@ -16,9 +19,7 @@ impl<'a> Planner<'a> {
             Node::Distinct(inner) => {
                 let scope = inner.scope().possible;
                 let keep = if want.copies == Copies::Merge { scope.intersection(need) } else { scope };
-                let built = self.lower(inner, None, &Want::new(keep.clone(), Copies::Merge))?;
-                // a mark comes out of its join whether or not it is wanted
-                let built = self.trim(built, &keep);
+                let built = self.lower(inner, None, &Want::new(keep, Copies::Merge))?;
                 let built = self.distinct(built, false);
                 Ok(self.trim(built, need))
             }
@@ -73,7 +74,13 @@ impl<'a> Planner<'a> {
         need: &VarSet,
     ) -> Result<Subplan> {
         let reads = keys.iter().fold(VarSet::default(), |a, k| a.union(&k.expr.vars()));
-        let built = self.lower(inner, None, &Want::new(need.union(&reads), Copies::Count))?;
+        // the best few rows are found among different ones
+        let most = limit.filter(|limit| *limit <= MOST_REPEATED);
+        let copies = if most.is_some() { Copies::Weigh } else { Copies::Count };
+        let mut built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
+        if let (Some(most), false) = (most, built.weights.is_empty()) {
+            built = self.repeated(built, most);
+        }
         let keep = built.cols(need);
         let vars = built.pick(&keep);
         let mut estimate = built.estimate.clone();
@@ -89,6 +96,17 @@ impl<'a> Planner<'a> {
         ))
     }
 
+    /// Rows that stand for several, each as often as it counts, but no more than `most` times.
+    fn repeated(&mut self, built: Subplan, most: u64) -> Subplan {
+        let weights = built.cols(&built.weights);
+        let keep = built.cols(&built.vars().minus(&built.weights));
+        let vars = built.pick(&keep);
+        let (estimate, certain) = (built.estimate.clone(), built.certain.clone());
+        let cost = built.node.cost + estimate.rows * self.costs.row;
+        let op = Op::Repeat { input: Box::new(built.node), keep, weights, most };
+        self.make(op, vars, estimate, certain, cost)
+    }
+
     fn group(
         &mut self,
         node: &'a Node,
@@ -101,25 +119,36 @@ impl<'a> Planner<'a> {
         let used: Vec<&(Var, AggregateExpression)> =
             aggregates.iter().filter(|a| need.contains(a.0)).collect();
         let mut reads: VarSet = keys.iter().copied().collect();
-        for (_, a) in &used {
+        let certain = inner.scope().certain;
+        let mut aggregated: Vec<AggregateExpression> =
+            used.iter().map(|a| without_doubt(&a.1, &certain)).collect();
+        for a in &aggregated {
             match &a.argument {
                 Some(argument) => reads = reads.union(&argument.vars()),
                 None if a.is_distinct => reads = reads.union(visible),
                 None => {}
             }
         }
-        let merges = used.iter().all(|(_, a)| ignores_duplicates(a));
-        let copies = if merges { Copies::Merge } else { Copies::Count };
+        let copies = aggregated.iter().map(demand).max().unwrap_or(Copies::Merge);
         let before = std::mem::replace(&mut self.compared, true);
         let built = self.lower(inner, None, &Want::new(reads, copies));
         self.compared = before;
         let built = built?;
+        let built = self.texts_below(built, &mut aggregated);
         // a key that nothing binds is a column all the same
         let mut cols: Vec<Var> = built.node.vars.clone();
         cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
         let built = self.exactly(built, &cols);
         let key_cols = keys.iter().map(|k| built.col(*k)).collect();
         let visible = built.cols(visible);
+        let weights = built.cols(&built.weights);
+        if keys.is_empty() && counts_values_in_order(&aggregated, &built) {
+            let cost = built.node.cost;
+            let op = Op::CountValues { input: Box::new(built.node) };
+            let vars: VarSet = used.iter().map(|a| a.0).collect();
+            let counted = self.make(op, vars.iter().collect(), Estimate::unit(), vars, cost);
+            return Ok(self.trim(counted, need));
+        }
         let mut estimate = self.estimate(node)?;
         estimate.rows = estimate.rows.min(built.estimate.rows).max(1.0);
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * (1.0 + used.len() as f64);
@@ -129,7 +158,8 @@ impl<'a> Planner<'a> {
             input: Box::new(built.node),
             keys: key_cols,
             visible,
-            aggregates: used.iter().map(|a| a.1.clone()).collect(),
+            weights,
+            aggregates: aggregated,
             stored: self.compared,
         };
         let built = self.make(op, vars, estimate, certain, cost);
@@ -155,7 +185,37 @@ fn sorted(node: &Node) -> Option<(&Node, &[SortKey])> {
     }
 }
 
-fn ignores_duplicates(a: &AggregateExpression) -> bool {
-    use GroupFunction::{Max, Min, Sample};
-    a.is_distinct || matches!(a.function, Min | Max | Sample)
+/// Whether different values of one variable are counted, and come in order.
+fn counts_values_in_order(aggregates: &[AggregateExpression], input: &Subplan) -> bool {
+    let [AggregateExpression { function: GroupFunction::Count, is_distinct: true, argument }] = aggregates
+    else {
+        return false;
+    };
+    let is_alone = matches!(argument, Some(Expression::Var(v)) if input.node.vars == [*v]);
+    let in_order = |access: &Access| access.copies == Copies::Merge && access.bounds.is_none();
+    is_alone && matches!(&input.node.op, Op::Scan { access } if in_order(access))
+}
+
+/// Demands of an aggregate on the copies of a row, the mildest first.
+fn demand(a: &AggregateExpression) -> Copies {
+    match a.function {
+        _ if a.is_distinct => Copies::Merge,
+        GroupFunction::Min | GroupFunction::Max | GroupFunction::Sample => Copies::Merge,
+        GroupFunction::CountRows | GroupFunction::Count | GroupFunction::Sum | GroupFunction::Avg => {
+            Copies::Weigh
+        }
+        GroupFunction::Concat(_) => Copies::Count,
+    }
+}
+
+/// COUNT of a variable that each row binds counts the rows, and need not read it.
+fn without_doubt(a: &AggregateExpression, certain: &VarSet) -> AggregateExpression {
+    match &a.argument {
+        Some(Expression::Var(v))
+            if a.function == GroupFunction::Count && !a.is_distinct && certain.contains(*v) =>
+        {
+            AggregateExpression { function: GroupFunction::CountRows, is_distinct: false, argument: None }
+        }
+        _ => a.clone(),
+    }
 }

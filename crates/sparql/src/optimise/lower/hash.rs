@@ -5,7 +5,7 @@ use super::{Result, Subplan, Want};
 use crate::algebra::{ExistsKind, Node, Var, VarSet};
 use crate::optimise::guess::HAS_MATCH;
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{Cost, JoinKind, Op};
+use crate::plan::{Copies, Cost, JoinKind, Op};
 
 impl<'a> Planner<'a> {
     /// A hash join on all common columns. Inner joins build on the smaller side.
@@ -23,7 +23,7 @@ impl<'a> Planner<'a> {
             "a mark is a variable of its own"
         );
         let on = shared.iter().map(|v| (left.col(v), right.col(v))).collect();
-        let mut keep_left = left.cols(need);
+        let mut keep_left = left.kept(need);
         let mut keep_right = Vec::new();
         let mut certain = left.certain.clone();
         let mut estimate = left.estimate.clone();
@@ -42,7 +42,7 @@ impl<'a> Planner<'a> {
                     || right.node.col(left.node.vars[*c as usize]).is_none()
             });
             for (c, v) in right.node.vars.iter().enumerate() {
-                if need.contains(*v) && from_right(*v) {
+                if (need.contains(*v) && from_right(*v)) || right.weights.contains(*v) {
                     keep_right.push((c as u16, left.node.col(*v)));
                 }
             }
@@ -71,7 +71,28 @@ impl<'a> Planner<'a> {
         self.make(op, vars, estimate, certain, cost)
     }
 
-    pub(super) fn minus(&mut self, left: Subplan, right: Subplan, apart: &VarSet, need: &VarSet) -> Subplan {
+    /// MINUS. Where both sides bind all that they have in common, that is an anti-join.
+    #[inline(never)]
+    pub(super) fn minus_of(
+        &mut self,
+        left: &'a Node,
+        right: &'a Node,
+        apart: &VarSet,
+        shared: &VarSet,
+        input: Option<Subplan>,
+        want: &Want,
+    ) -> Result<Subplan> {
+        let both = left.scope().certain.intersection(&right.scope().certain);
+        let is_anti_join = apart.is_empty() && !shared.is_empty() && shared.is_subset(&both);
+        let left = self.lower(left, input, &want.with(shared))?;
+        if is_anti_join {
+            return self.exists(left, right, &[], ExistsKind::Anti, shared, want);
+        }
+        let right = self.lower(right, None, &Want::new(shared.clone(), Copies::Merge))?;
+        Ok(self.minus(left, right, apart, &want.vars))
+    }
+
+    fn minus(&mut self, left: Subplan, right: Subplan, apart: &VarSet, need: &VarSet) -> Subplan {
         let shared = left.vars().intersection(&right.vars());
         // rows that have nothing in common never meet
         if shared.is_subset(apart) {

@@ -2,14 +2,14 @@
 
 use snowmelt_graph::{AnyIndex, Index};
 
-use super::{Copies, Result, Subplan, Want, flows};
+use super::{Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Expression, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
 use crate::optimise::order::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{JoinKind, Op};
+use crate::plan::{Copies, Finds, JoinKind, Op};
 
 /// Up to so many rows, merging copies costs more than it saves.
 const FEW_ROWS: f64 = 16.0;
@@ -35,6 +35,12 @@ impl<'a> Planner<'a> {
         input: Option<Subplan>,
         want: &Want,
     ) -> Result<Subplan> {
+        if input.is_none()
+            && nodes.len() > 1
+            && let Some((parts, conditions)) = self.keyed(nodes, conditions)
+        {
+            return self.join_group(parts, &conditions, None, want);
+        }
         let scope = nodes.iter().fold(Scope::default(), |all, n| all.join(&n.scope()));
         let reads = self.reads(conditions);
         if !flows(&input, &reads, &scope.certain, Some(&scope.possible)) {
@@ -44,14 +50,18 @@ impl<'a> Planner<'a> {
         }
         let order = self.order(nodes, conditions, input.as_ref())?;
         let mut open: Vec<Expression> = conditions.to_vec();
+        let mut waiting = self.take_waiting(nodes, &order, &mut open, input.as_ref())?;
         let mut current = input;
         let later = self.mentioned_later(nodes, &order);
         assert_eq!(order.len(), nodes.len(), "all nodes of a join are ordered");
-        for (position, later) in order.iter().zip(&later) {
-            let is_last = position == order.last().expect("it is one of them");
+        for (number, (position, later)) in order.iter().zip(&later).enumerate() {
+            let is_last = number + 1 == order.len();
             let step = Step { node: &nodes[*position], nodes, later, is_last };
-            current = Some(self.join_step(&step, current, &mut open, want)?);
+            open.extend(waiting.extract_if(.., |waits| waits.0 <= number).map(|waits| waits.1));
+            let asked_later = waiting.iter().fold(VarSet::default(), |all, waits| all.union(&waits.1.vars()));
+            current = Some(self.join_step(&step, current, &mut open, &want.with(&asked_later))?);
         }
+        assert!(waiting.is_empty(), "a condition waits for a step of the join");
         let mut built = match current {
             Some(built) => built,
             None => self.unit(),
@@ -179,6 +189,8 @@ impl<'a> Planner<'a> {
             }
             Node::Path { .. } => Some(PATH_VISITS),
             Node::Join(nodes) | Node::Union(nodes) => sum(nodes),
+            // nothing flows into a key
+            Node::Extend { expr: Expression::Key(_), .. } => None,
             Node::Filter { inner, .. } | Node::Extend { inner, .. } | Node::Project { inner, .. } => {
                 self.visits_of(inner)
             }
@@ -242,7 +254,7 @@ impl<'a> Planner<'a> {
         let live = want.vars.union(later).union(&self.reads(open));
         let certain = current.as_ref().map(|c| c.certain.clone()).unwrap_or_default().union(&scope.certain);
         // conditions that nothing to come can change
-        let (ready, wait): (Vec<Expression>, Vec<Expression>) =
+        let (mut ready, wait): (Vec<Expression>, Vec<Expression>) =
             std::mem::take(open).into_iter().partition(|c| {
                 let vars = c.vars();
                 vars.iter().all(|v| certain.contains(v) || !later.contains(v))
@@ -250,7 +262,10 @@ impl<'a> Planner<'a> {
             });
         *open = wait;
         let mut built = match node {
-            Node::Pattern(p) => self.pattern_step(p, current, &live, &ready)?,
+            Node::Pattern(p) => {
+                let live = want.vars.union(later).union(&self.reads(open));
+                self.pattern_step(p, current, &want.with_only(live), &mut ready, nodes)?
+            }
             Node::Path { .. } => self.path_step(node, current, &live)?,
             Node::GraphNames(slot) => self.graph_names(*slot, current, &live),
             Node::Context { row, vars } => self.context(*row, vars, current, &live),
@@ -273,8 +288,27 @@ impl<'a> Planner<'a> {
         // a join variable that is of no use any more leaves duplicates behind
         let lost = before.minus(&built.vars());
         let fans_out = lost.intersects(&scope.possible) && built.estimate.rows > FEW_ROWS;
-        let merges = want.copies == Copies::Merge && !is_last;
-        Ok(if merges && fans_out && !built.node.vars.is_empty() { self.distinct(built, true) } else { built })
+        let merges = fans_out && !is_last && !built.node.vars.is_empty();
+        Ok(match want.copies {
+            Copies::Merge if merges => self.distinct(built, true),
+            Copies::Weigh if merges => self.sum_weights(built),
+            _ => built,
+        })
+    }
+
+    /// Rows that are equal, weights aside, as one.
+    fn sum_weights(&mut self, built: Subplan) -> Subplan {
+        let keys = built.cols(&built.vars().minus(&built.weights));
+        let mut vars = built.pick(&keys);
+        let mut estimate = built.estimate.clone();
+        estimate.rows = estimate.combinations(&vars.iter().copied().collect()).max(estimate.rows.min(1.0));
+        let weights = built.cols(&built.weights);
+        let weight = self.fresh_weight();
+        vars.push(weight);
+        let cost = built.node.cost + built.estimate.rows * self.costs.hash_row;
+        let certain = built.certain.clone();
+        let op = Op::Fold { input: Box::new(built.node), keys, weights };
+        self.make(op, vars, estimate, certain, cost)
     }
 
     fn trim_dead(&mut self, built: Subplan, live: &VarSet) -> Subplan {
@@ -294,14 +328,18 @@ impl<'a> Planner<'a> {
         for c in &ready {
             estimate.rows *= self.selectivity(c, nodes)?;
         }
+        // those on texts last, for fewer rows
+        let mut ready = ready;
+        ready.sort_by_key(|c| !c.text_vars().is_empty());
         let mut built = built;
         let mut outside = Vec::new();
         for condition in ready {
             let vars = condition.vars();
             match &mut built.node.op {
-                Op::Lookup { keep, conditions, .. }
+                Op::Lookup { finds: Finds::Rows, keep, conditions, .. }
                     if vars.iter().all(|v| built.node.vars[keep.len()..].contains(&v)) =>
                 {
+                    built.node.cost = built.node.cost + self.text_cost(&condition, &built.estimate);
                     conditions.push(condition)
                 }
                 _ => outside.push(condition),
@@ -351,9 +389,11 @@ fn without_certain(vars: VarSet, node: &Node) -> VarSet {
 
 /// Puts out only the live new columns of a look-up whose conditions have been evaluated inside.
 fn narrow_lookup(built: &mut Subplan, live: &VarSet) {
-    if let Op::Lookup { keep, new, emit, .. } = &mut built.node.op {
+    if let Op::Lookup { access, finds: Finds::Rows, keep, new, emit, .. } = &mut built.node.op {
+        let weight = (access.copies == Copies::Weigh).then(|| built.node.vars.pop()).flatten();
         built.node.vars.truncate(keep.len());
         emit.retain(|c| live.contains(new[*c as usize]));
         built.node.vars.extend(emit.iter().map(|c| new[*c as usize]));
+        built.node.vars.extend(weight);
     }
 }

@@ -2,25 +2,38 @@
 
 use snowmelt_graph::{Column, Index};
 
-use super::{Result, Subplan, seeded};
-use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, VarSet};
+use super::fold::{are_apart, folded_visit, folds, whole_visit};
+use super::{Result, Subplan, Want, seeded};
+use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
 use crate::optimise::guess::NAMED_GRAPHS;
-use crate::optimise::{Estimate, Planner};
-use crate::plan::{Bounds, JoinKind, Op, PathEnd, PathGraph, Src};
+use crate::optimise::{Estimate, Planner, PredicateStatistics};
+use crate::plan::ranged::ranged;
+use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
+
+/// Rows of an index that are read as fast as a leap over equal ones finds the next.
+const ROWS_PER_LEAP: f64 = 600.0;
+
+/// Rows from which on a look-up by one column, which can be a merge, beats one by two.
+const MERGED_ROWS: f64 = 1024.0;
+
+/// Objects of a subject, on average, of which all are read to find one.
+const FEW_OBJECTS: f64 = 2.0;
 
 impl<'a> Planner<'a> {
     pub(super) fn pattern_step(
         &mut self,
         p: &Pattern,
         current: Option<Subplan>,
-        live: &VarSet,
-        ready: &[Expression],
+        want: &Want,
+        ready: &mut Vec<Expression>,
+        nodes: &[Node],
     ) -> Result<Subplan> {
-        let live = live.union(&self.reads(ready));
         let estimate = self.pattern(p)?;
-        let Some(current) = current else { return self.scan(p, &live, estimate, ready) };
+        let Some(current) = current else { return self.scan(p, want, estimate, ready, nodes) };
+        let want_all = want;
+        let want = &want.with(&self.reads(ready));
         let shared = current.vars().intersection(&p.vars());
         let joined = current.estimate.join(&estimate);
         let reach = self.reach(p, &current.vars())?;
@@ -35,33 +48,47 @@ impl<'a> Planner<'a> {
             || !shared.is_subset(&current.certain)
             || (apart + device_time::handicap(&self.costs.reads) < lookup && !seeded(&current.node))
         {
-            let scan_need = live.union(&shared);
-            let scan = self.scan(p, &scan_need, estimate, ready)?;
-            return Ok(self.hash(current, scan, JoinKind::Inner, &live));
+            let scan = self.scan(p, &want_all.with(&shared), estimate, ready, nodes)?;
+            return Ok(self.hash(current, scan, JoinKind::Inner, &want.vars));
         }
-        self.lookups(p, current, &live, joined)
+        self.lookups(p, current, want, joined)
     }
 
+    /// A scan of a pattern, by ranges where conditions have them; these are no longer among those
+    /// that are ready.
     fn scan(
         &mut self,
         p: &Pattern,
-        live: &VarSet,
-        estimate: Estimate,
-        ready: &[Expression],
+        want: &Want,
+        mut estimate: Estimate,
+        ready: &mut Vec<Expression>,
+        nodes: &[Node],
     ) -> Result<Subplan> {
-        let bounds = self.bounds(p, ready);
-        let list = visits(p, &VarSet::default(), !bounds.is_empty());
-        let ends = list[0].rest.first() == Some(&Column::Object);
-        let bounds = if ends { bounds } else { Vec::new() };
-        let later = list[1..].iter().fold(live.clone(), |a, v| a.union(&key_vars(v)));
-        let Some((access, vars)) = list[0].number(&[], &later, &self.scope, bounds) else {
+        let bounds = self.bounds(p, want, estimate.rows, ready);
+        for condition in bounds.iter().flat_map(|bounds| &bounds.conditions) {
+            estimate.rows *= self.selectivity(condition, nodes)?;
+        }
+        let want = &want.with(&self.reads(ready));
+        let list = match (&bounds, self.folded(p, want, &VarSet::default())) {
+            (Some(_), _) => {
+                vec![whole_visit(p, Index::Posg, &VarSet::default()).expect("POSG has all columns")]
+            }
+            (None, Some(visit)) => vec![visit],
+            (None, None) => visits(p, &VarSet::default()),
+        };
+        let later = list[1..].iter().fold(want.vars.clone(), |a, v| a.union(&key_vars(v)));
+        let Some((mut access, mut vars)) = list[0].number(&[], &later, &self.scope, bounds) else {
             return Ok(self.nothing());
         };
-        let cost = self.costs.scan(estimate.rows, access.index);
+        if list.len() == 1 {
+            self.fold(&list[0], want, &VarSet::default(), &mut access, &mut vars);
+        }
+        let (estimate, read) = self.of_folded(&access, &vars, estimate);
+        let cost = self.costs.scan(read, access.index);
         let certain = list[0].binds.clone();
         let mut built = self.make(Op::Scan { access }, vars, estimate, certain, cost);
         for (i, visit) in list.iter().enumerate().skip(1) {
-            built = match self.lookup(visit, &list[i + 1..], built, live)? {
+            built = match self.lookup(visit, &list[i + 1..], built, want)? {
                 Some(built) => built,
                 None => return Ok(self.nothing()),
             };
@@ -69,8 +96,53 @@ impl<'a> Planner<'a> {
         Ok(built)
     }
 
+    /// The one visit in whose index rows that differ only in what is not wanted are neighbours.
+    pub(super) fn folded(&self, p: &Pattern, want: &Want, bound: &VarSet) -> Option<Visit> {
+        if want.copies == Copies::Count { None } else { folded_visit(p, want, bound, &self.scope) }
+    }
+
+    /// Has a visit give neighbours that are equal in what is wanted as one row.
+    pub(super) fn fold(
+        &mut self,
+        visit: &Visit,
+        want: &Want,
+        bound: &VarSet,
+        access: &mut Access,
+        vars: &mut Vec<Var>,
+    ) {
+        if want.copies == Copies::Count || access.merge_graphs || !folds(visit, &want.vars, bound) {
+            return;
+        }
+        access.copies = want.copies;
+        if want.copies == Copies::Weigh {
+            vars.push(self.fresh_weight());
+        }
+    }
+
+    /// Estimate of a scan, and how many rows of the index it reads: over long runs of equal
+    /// rows it leaps.
+    fn of_folded(&mut self, access: &Access, vars: &[Var], mut estimate: Estimate) -> (Estimate, f64) {
+        let all = estimate.rows;
+        let is_stepped = access.bounds.as_ref().is_some_and(|bounds| bounds.column > 0);
+        let steps = if is_stepped { self.statistics.totals().predicates * ROWS_PER_LEAP } else { 0.0 };
+        if access.copies == Copies::Count {
+            return (estimate, all + steps);
+        }
+        let given = &vars[..access.new.len()];
+        estimate.rows = match given {
+            [] => all.min(1.0),
+            _ => estimate.combinations(&given.iter().copied().collect()).max(all.min(1.0)),
+        };
+        let read = match access {
+            access if access.counts() => all.min(estimate.rows * ROWS_PER_LEAP).max(steps),
+            access if access.leaps() => all.min(estimate.rows * ROWS_PER_LEAP),
+            _ => all + steps,
+        };
+        (estimate, read)
+    }
+
     /// Where the keys of look-ups into a pattern lie when `bound` is known before.
-    fn reach(&mut self, p: &Pattern, bound: &VarSet) -> Result<Reach> {
+    pub(super) fn reach(&mut self, p: &Pattern, bound: &VarSet) -> Result<Reach> {
         if self.costs.reads.times().is_none() {
             return Ok(self.anywhere());
         }
@@ -96,32 +168,69 @@ impl<'a> Planner<'a> {
         Ok(CountedPattern { pattern: p.clone(), of_predicate, rows })
     }
 
-    /// Comparisons with constants on a pattern's object, for a scan in object order.
-    fn bounds(&self, p: &Pattern, ready: &[Expression]) -> Bounds {
-        let (Slot::Const(_), Slot::Var(o), Slot::Var(s)) = (p.p, p.o, p.s) else { return Vec::new() };
-        if s == o {
-            return Vec::new();
+    /// The conditions on a pattern's object that a scan in object order takes as ranges: they are
+    /// taken out of those that are ready.
+    fn bounds(&mut self, p: &Pattern, want: &Want, rows: f64, ready: &mut Vec<Expression>) -> Option<Bounds> {
+        let (Slot::Var(o), Slot::Var(s)) = (p.o, p.s) else { return None };
+        if p.triple_term().is_some() || !are_apart(p) {
+            return None;
         }
-        ready
-            .iter()
-            .filter_map(|c| self.comparison(c))
-            .filter(|(v, _, _)| *v == o)
-            .map(|(_, op, c)| (op, c))
-            .collect()
+        let column = match (p.p, p.g) {
+            (Slot::Const(_), _) => 0,
+            (_, GraphSlot::Named(Slot::Const(_))) => return None,
+            _ if self.statistics.totals().predicates * ROWS_PER_LEAP > rows => return None,
+            _ => 1,
+        };
+        // of ranges that leave little out, what counts is the order of the subjects
+        let in_order = want.vars.contains(s) || ready.iter().any(|c| c.vars().contains(s));
+        let is_bound = |c: &mut Expression| {
+            let vars = c.vars();
+            let is_alone = vars.contains(o) && vars.iter().all(|v| v == o);
+            is_alone && ranged(c, o).is_some_and(|ranged| !in_order || ranged.compares(o))
+        };
+        let conditions: Vec<Expression> = ready.extract_if(.., is_bound).collect();
+        (!conditions.is_empty()).then_some(Bounds { conditions, var: o, column })
     }
 
-    fn lookups(&mut self, p: &Pattern, current: Subplan, live: &VarSet, joined: Estimate) -> Result<Subplan> {
-        let list = visits(p, &current.vars(), false);
-        let mut built = current;
+    fn lookups(&mut self, p: &Pattern, current: Subplan, want: &Want, joined: Estimate) -> Result<Subplan> {
+        let list = match self.folded(p, want, &current.vars()) {
+            Some(visit) => vec![visit],
+            None => visits(p, &current.vars()),
+        };
+        let list = self.by_subject(list, p, current.estimate.rows)?;
+        let (rows, mut built) = (current.estimate.rows, current);
         for (i, visit) in list.iter().enumerate() {
-            built = match self.lookup(visit, &list[i + 1..], built, live)? {
+            built = match self.lookup(visit, &list[i + 1..], built, want)? {
                 Some(built) => built,
                 None => return Ok(self.nothing()),
             };
         }
         built.estimate = joined;
+        if let Op::Lookup { access, .. } = &built.node.op
+            && access.copies != Copies::Count
+            && access.new.is_empty()
+        {
+            built.estimate.rows = built.estimate.rows.min(rows);
+        }
         built.node.rows = built.estimate.rows;
         Ok(built)
+    }
+
+    /// A visit by subject and object of many rows as one by subject, which can be a merge; the
+    /// object is a test then. Only where subjects have hardly more objects than one.
+    fn by_subject(&mut self, mut list: Vec<Visit>, p: &Pattern, rows: f64) -> Result<Vec<Visit>> {
+        let (Slot::Const(predicate), Slot::Var(_), Slot::Var(_)) = (p.p, p.s, p.o) else { return Ok(list) };
+        let [visit] = &mut list[..] else { return Ok(list) };
+        if rows < MERGED_ROWS || visit.index != Index::Psog.into() || visit.key.len() != 3 {
+            return Ok(list);
+        }
+        let Some(id) = self.statistics.id(predicate) else { return Ok(list) };
+        let PredicateStatistics { rows, subjects, .. } = self.statistics.predicate(id)?;
+        if rows <= FEW_OBJECTS * subjects {
+            visit.key.pop();
+            visit.rest.insert(0, Column::Object);
+        }
+        Ok(list)
     }
 
     fn lookup(
@@ -129,17 +238,21 @@ impl<'a> Planner<'a> {
         visit: &Visit,
         later: &[Visit],
         input: Subplan,
-        live: &VarSet,
+        want: &Want,
     ) -> Result<Option<Subplan>> {
+        let live = &want.vars;
         let wanted = later.iter().fold(live.clone(), |a, v| a.union(&key_vars(v)).union(&v.pattern.vars()));
         let wanted = if later.is_empty() { live.clone() } else { wanted };
-        let Some((access, new)) = visit.number(&input.node.vars, &wanted, &self.scope, Vec::new()) else {
+        let Some((mut access, new)) = visit.number(&input.node.vars, &wanted, &self.scope, None) else {
             return Ok(None);
         };
-        let keep = input.cols(&wanted);
+        let keep = input.kept(&wanted);
         let mut vars = input.pick(&keep);
         let emit = (0..new.len() as u16).collect();
         vars.extend(&new);
+        if later.is_empty() {
+            self.fold(visit, want, &input.vars(), &mut access, &mut vars);
+        }
         let pattern = self.pattern(&visit.pattern)?;
         let estimate = input.estimate.join(&pattern);
         let reach = self.reach(&visit.pattern, &input.vars())?;
@@ -149,6 +262,7 @@ impl<'a> Planner<'a> {
         let op = Op::Lookup {
             input: Box::new(input.node),
             access,
+            finds: Finds::Rows,
             keep,
             conditions: Vec::new(),
             new,
@@ -210,7 +324,7 @@ impl<'a> Planner<'a> {
             GraphSlot::Default | GraphSlot::TripleTerm(_) => PathGraph::Default,
             GraphSlot::Named(slot) => src(*slot).map_or(PathGraph::Each, PathGraph::Is),
         };
-        let keep = current.cols(live);
+        let keep = current.kept(live);
         let mut vars = current.pick(&keep);
         if from == PathEnd::New {
             vars.extend(s.var());

@@ -4,12 +4,13 @@
 use snowmelt_graph::Index;
 
 use super::correlated::from_right;
-use super::{Copies, Result, Subplan, Want, flows};
+use super::found::sought;
+use super::{Result, Subplan, Want, flows};
 use crate::algebra::{ExistsKind, Expression, Node, Var, VarSet};
 use crate::optimise::Planner;
 use crate::optimise::device_time::Reach;
 use crate::optimise::guess::HAS_MATCH;
-use crate::plan::{JoinKind, Op};
+use crate::plan::{Copies, JoinKind, Op};
 
 /// Running the right side for a batch costs so many times the look-ups that it cannot do
 /// without.
@@ -82,7 +83,7 @@ impl<'a> Planner<'a> {
         need: &VarSet,
     ) -> Subplan {
         let keep_left: Vec<u16> = left
-            .cols(need)
+            .kept(need)
             .into_iter()
             .filter(|c| {
                 !from_right.contains(left.node.vars[*c as usize])
@@ -93,7 +94,7 @@ impl<'a> Planner<'a> {
         let mut keep_right = Vec::new();
         if kind == JoinKind::Left {
             for (c, v) in right.node.vars.iter().enumerate() {
-                if *v != seeding.row_var && from_right.contains(*v) {
+                if *v != seeding.row_var && (from_right.contains(*v) || right.weights.contains(*v)) {
                     keep_right.push((c as u16, left.node.col(*v)));
                     vars.push(*v);
                 }
@@ -164,7 +165,13 @@ impl<'a> Planner<'a> {
         if self.reads(conditions).intersection(&of_left.possible).intersects(&in_doubt) {
             return self.left_join_of_pairs(left, right, conditions, input, want);
         }
-        let left = self.lower(left, input, &want.with(&reads))?;
+        let mut left = self.lower(left, input, &want.with(&reads))?;
+        if let Some(pattern) = sought(&left, right, conditions) {
+            left = match self.optional_lookup(left, &pattern, want)? {
+                Ok(built) => return Ok(built),
+                Err(left) => left,
+            };
+        }
         self.nested(left, right, conditions, JoinKind::Left, &reads, want)
     }
 
@@ -172,15 +179,16 @@ impl<'a> Planner<'a> {
     /// a visit for each row.
     pub(super) fn exists(
         &mut self,
-        left: Subplan,
+        mut left: Subplan,
         right: &'a Node,
         conditions: &[Expression],
         kind: ExistsKind,
         reads: &VarSet,
         want: &Want,
     ) -> Result<Subplan> {
-        let kind = JoinKind::Exists(kind);
         let shared = left.vars().intersection(reads);
+        let pattern = sought(&left, right, conditions);
+        let times = if pattern.is_some() { 1.0 } else { NESTED_LOOKUPS };
         if conditions.is_empty() {
             let on_its_own = self.estimate(right)?;
             let both_certain = shared.is_subset(&left.certain) && shared.is_subset(&right.scope().certain);
@@ -188,12 +196,18 @@ impl<'a> Planner<'a> {
             let one_pass = self.costs.scan(on_its_own.rows, reach.index).total()
                 + self.costs.hash(on_its_own.rows, left.estimate.rows, 0.0);
             let (keys, found) = (left.estimate.rows, left.estimate.rows);
-            let per_row = NESTED_LOOKUPS * self.costs.lookup(keys, reach.rows, found, reach).total();
+            let per_row = times * self.costs.lookup(keys, reach.rows, found, reach).total();
             if shared.is_empty() || (both_certain && one_pass < per_row) {
                 let built = self.lower(right, None, &Want::new(shared, Copies::Merge))?;
-                return Ok(self.hash(left, built, kind, &want.vars));
+                return Ok(self.hash(left, built, JoinKind::Exists(kind), &want.vars));
             }
         }
-        self.nested(left, right, conditions, kind, reads, want)
+        if let Some(pattern) = pattern {
+            left = match self.whether_lookup(left, &pattern, kind, want)? {
+                Ok(built) => return Ok(built),
+                Err(left) => left,
+            };
+        }
+        self.nested(left, right, conditions, JoinKind::Exists(kind), reads, want)
     }
 }

@@ -1,9 +1,9 @@
 //! Operators row by row: BIND and FILTER.
 
 use super::{Result, Subplan, Want, flows, joined};
-use crate::algebra::{Expression, Node, Var, VarSet};
+use crate::algebra::{Expression, Node, Var, VarSet, bound_by};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::Op;
+use crate::plan::{Cost, Op};
 
 impl<'a> Planner<'a> {
     /// BIND: a value for a variable.
@@ -28,7 +28,7 @@ impl<'a> Planner<'a> {
         let built = self.lower(inner, input, &want.with(&reads))?;
         let mut wanted = want.vars.clone();
         wanted.remove(var);
-        let keep = built.cols(&wanted);
+        let keep = built.kept(&wanted);
         let mut vars = built.pick(&keep);
         vars.push(var);
         let mut certain = built.certain.clone();
@@ -40,7 +40,7 @@ impl<'a> Planner<'a> {
             certain.insert(var);
         }
         let estimate = built.estimate.clone();
-        let cost = built.node.cost + estimate.rows * self.costs.row;
+        let cost = built.node.cost + estimate.rows * self.costs.row + self.text_cost(expr, &estimate);
         Ok(self.make(
             Op::Extend { input: Box::new(built.node), expr: expr.clone(), keep, stored: self.compared },
             vars,
@@ -48,6 +48,17 @@ impl<'a> Planner<'a> {
             certain,
             cost,
         ))
+    }
+
+    /// One more column, which the planner needs.
+    pub(super) fn computed(&mut self, built: Subplan, var: Var, expr: Expression) -> Subplan {
+        let keep: Vec<u16> = (0..built.node.vars.len() as u16).collect();
+        let mut vars = built.node.vars.clone();
+        vars.push(var);
+        let (estimate, certain) = (built.estimate.clone(), built.certain.clone());
+        let cost = built.node.cost + estimate.rows * self.costs.row + self.text_cost(&expr, &estimate);
+        let op = Op::Extend { input: Box::new(built.node), expr, keep, stored: false };
+        self.make(op, vars, estimate, certain, cost)
     }
 
     /// FILTER: around a join its conditions are asked as early as they can be.
@@ -97,10 +108,12 @@ impl<'a> Planner<'a> {
         need: &VarSet,
         estimate: Estimate,
     ) -> Subplan {
-        let keep = built.cols(need);
+        let keep = built.kept(need);
         let vars = built.pick(&keep);
-        let cost = built.node.cost + built.estimate.rows * self.costs.row * conditions.len() as f64;
-        let certain = built.certain.clone();
+        let work = built.node.cost + built.estimate.rows * self.costs.row * conditions.len() as f64;
+        let texts = conditions.iter().map(|c| self.text_cost(c, &built.estimate)).sum::<Cost>();
+        let cost = work + texts;
+        let certain = built.certain.union(&bound_by(&conditions).intersection(&built.vars()));
         self.make(Op::Filter { input: Box::new(built.node), conditions, keep }, vars, estimate, certain, cost)
     }
 }

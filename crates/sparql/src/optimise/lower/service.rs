@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
             }
             let open: VarSet = service.vars().minus(&input.certain);
             let is_kept = |c: &u16| !open.contains(input.node.vars[usize::from(*c)]);
-            keep = input.cols(&want.vars).into_iter().filter(is_kept).collect();
+            keep = input.kept(&want.vars).into_iter().filter(is_kept).collect();
             vars = input.pick(&keep);
             certain = certain.union(&input.certain);
             estimate = input.estimate.join(&alone);

@@ -14,6 +14,8 @@
 //! `tree::long_value`); of a short one FSST codes. A string is never longer than [`MOST`] bytes
 //! in a leaf.
 
+use std::ops::Range;
+
 use crate::format::encoding::bits::{pack_stream, stream_len, stream_value};
 use crate::format::encoding::{BODY, Bad, Decode, bits, load, load_u16, part, store};
 use crate::page::{BODY_BYTES, PAGE_BYTES, PageBuf, PageKind, header};
@@ -220,6 +222,17 @@ impl StringLeaf {
             0 => Ok(leaf),
             _ => Err(Bad("a string leaf with fields this version does not write")),
         }
+    }
+
+    /// The strings that stand elsewhere: their ids, and where their references are.
+    pub(crate) fn long_places<'p>(
+        &'p self,
+        page: &'p [u8],
+    ) -> impl Iterator<Item = Decode<(u64, Range<usize>)>> + 'p {
+        let of =
+            |i| self.place(page, i).map(|place| place.is_long.then_some((i, place.at..place.at + place.len)));
+        let long = (0..self.len).filter_map(move |i| of(i).transpose());
+        long.map(|place| place.map(|(i, at)| (self.first_id + i as u64, at)))
     }
 
     /// Finds the bytes of string `i` of the leaf.

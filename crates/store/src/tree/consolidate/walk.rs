@@ -77,12 +77,16 @@ impl Walk<'_> {
         }
     }
 
-    /// All inner nodes, from the root down.
-    fn nodes(&mut self) -> Result<()> {
-        let root = NodeStep {
+    fn root(&self) -> NodeStep {
+        NodeStep {
             visit: Visit { page: self.shape.root, parent: 0, child: 0 },
             entry: Child { separator: Default::default(), page: self.shape.root, rows: 0 },
-        };
+        }
+    }
+
+    /// All inner nodes, from the root down.
+    fn nodes(&mut self) -> Result<()> {
+        let root = self.root();
         if self.shape.height == 1 {
             return Ok(());
         }
@@ -118,9 +122,7 @@ impl Walk<'_> {
     /// The leaves that matter.
     fn leaves(&mut self) -> Result<()> {
         if self.shape.height == 1 {
-            let entry = Child { separator: Default::default(), page: self.shape.root, rows: 0 };
-            let visit = Visit { page: self.shape.root, parent: 0, child: 0 };
-            return self.leaf(NodeStep { visit, entry }, true);
+            return self.leaf(self.root(), true);
         }
         let parents: Vec<PageId> = self.seen.levels[0].iter().map(|step| step.visit.page).collect();
         for (parent, at) in parents.into_iter().enumerate() {
@@ -172,12 +174,7 @@ impl Walk<'_> {
 /// The references to long values in a leaf, and the bytes of each.
 pub(super) fn references(page: &[u8]) -> Decode<Vec<(LongRef, usize)>> {
     let leaf = StringLeaf::parse(page)?;
-    let mut all = Vec::new();
-    for i in 0..leaf.len {
-        let place = leaf.place(page, i)?;
-        if place.is_long {
-            all.push((LongRef::parse(&page[place.at..place.at + place.len])?, place.len));
-        }
-    }
-    Ok(all)
+    leaf.long_places(page)
+        .map(|place| place.and_then(|(_, at)| Ok((LongRef::parse(&page[at.clone()])?, at.len()))))
+        .collect()
 }

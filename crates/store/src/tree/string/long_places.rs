@@ -73,15 +73,12 @@ impl PlaceWalk<'_> {
 
     fn take(&mut self, page: &[u8]) -> Decode<()> {
         let leaf = StringLeaf::parse(page)?;
-        for i in 0..leaf.len {
-            let place = leaf.place(page, i)?;
-            if !place.is_long {
-                continue;
-            }
-            for page in LongRef::parse(&page[place.at..place.at + place.len])?.pages {
+        for place in leaf.long_places(page) {
+            let (id, at) = place?;
+            for page in LongRef::parse(&page[at])?.pages {
                 let extent = self.geometry.extent_of(page);
                 if extent >= self.from && self.count < MOST_PLACES {
-                    let is_new = self.places.entry(extent).or_default().insert(leaf.first_id + i as u64);
+                    let is_new = self.places.entry(extent).or_default().insert(id);
                     self.count += usize::from(is_new);
                 }
             }

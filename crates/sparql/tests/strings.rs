@@ -1,0 +1,191 @@
+//! Strings in plans: equalities of computed texts join, lists are sets, and conditions on texts are
+//! asked where they cost least. What is worked on is counted, by rows and by look-ups.
+
+use std::sync::atomic::AtomicBool;
+
+use serde_json::Value;
+use snowmelt_database::OpenOptions;
+use snowmelt_graph::GraphDatabase;
+use snowmelt_graph::load::{LoadOptions, Source, load};
+use snowmelt_sparql::{QueryEngine, QueryOptions};
+
+const PEOPLE: usize = 3000;
+
+struct Fixture {
+    engine: QueryEngine,
+    _dir: tempfile::TempDir,
+}
+
+/// People with names in two languages and friends, places with names of theirs, long notes.
+fn fixture() -> Fixture {
+    let mut text = String::new();
+    for i in 0..PEOPLE {
+        let tag = if i % 2 == 0 { "" } else { "@en" };
+        text += &format!("<e:p{i}> <e:name> \"The name of number {i}\"{tag} .\n");
+        text += &format!("<e:p{i}> <e:note> \"{} of number {i}\" .\n", "a long note ".repeat(40));
+        for friend in 1..4 {
+            text += &format!("<e:p{i}> <e:knows> <e:p{}> .\n", (i * 7 + friend * 13) % PEOPLE);
+        }
+        text += &format!("<e:p{i}> <e:kind> <e:k{}> .\n", i % 7);
+        if i < 300 {
+            text += &format!("<e:p{i}> <e:motto> \"The motto of number {i}\" .\n");
+        }
+        if i % 100 == 0 {
+            text += &format!("<e:p{i}> <e:rare> <e:yes> .\n");
+            text += &format!("<e:place{i}> <e:title> \"the NAME of number {i}\" .\n");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let store = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
+    let options = LoadOptions { store: store.clone(), threads: 1, ..LoadOptions::default() };
+    let source =
+        Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
+    load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
+    Fixture { engine: QueryEngine::new(GraphDatabase::open(&path, &store).unwrap()), _dir: dir }
+}
+
+impl Fixture {
+    fn rows(&self, query: &str) -> Vec<String> {
+        let result = self.engine.query(query, &QueryOptions::default()).unwrap();
+        let mut rows = Vec::new();
+        result.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+        rows
+    }
+
+    fn operators(&self, query: &str) -> Vec<Value> {
+        let plan = self.engine.analysis(query, &QueryOptions::default()).unwrap();
+        plan.json()["operators"].as_array().unwrap().clone()
+    }
+}
+
+/// The most rows that an operator put out.
+fn most_rows(operators: &[Value]) -> u64 {
+    operators.iter().filter_map(|op| op["measured"]["rows"].as_u64()).max().unwrap()
+}
+
+#[test]
+fn equalities_of_computed_texts_join() {
+    let f = fixture();
+    for (condition, found) in [
+        ("LCASE(STR(?n)) = LCASE(?t)", 30),
+        ("LCASE(?t) = LCASE(STR(?n))", 30),
+        // a language is no part of places' names
+        ("LCASE(?n) = LCASE(?t)", 30),
+        ("sameTerm(STRAFTER(?n, \"of \"), STRAFTER(?t, \"of \"))", 30),
+        ("STRLEN(?n) = STRLEN(?t) && STRAFTER(STR(?n), \"r \") = STRAFTER(?t, \"r \")", 30),
+        ("STR(?n) = STR(?t)", 0),
+    ] {
+        let query = format!("SELECT * {{ ?a <e:name> ?n . ?b <e:title> ?t FILTER({condition}) }}");
+        assert_eq!(f.rows(&query).len(), found, "{query}");
+        let operators = f.operators(&query);
+        assert!(most_rows(&operators) <= PEOPLE as u64, "{query}: no product of {operators:#?}");
+    }
+}
+
+#[test]
+fn keys_that_bind_computes_join() {
+    let f = fixture();
+    let query = "SELECT * { ?a <e:name> ?n . ?b <e:title> ?t
+        BIND(LCASE(STR(?n)) AS ?k) BIND(LCASE(?t) AS ?j) FILTER(?k = ?j) }";
+    assert_eq!(f.rows(query).len(), 30);
+    let operators = f.operators(query);
+    assert!(most_rows(&operators) <= PEOPLE as u64, "{operators:#?}");
+}
+
+#[test]
+fn a_key_that_is_an_error_joins_nothing() {
+    let f = fixture();
+    // a resource has no length, and an IRI no lower case
+    for condition in ["STRLEN(?a) = STRLEN(?t)", "LCASE(?a) = LCASE(?t)"] {
+        let query = format!("SELECT * {{ ?a <e:rare> ?y . ?b <e:title> ?t FILTER({condition}) }}");
+        assert!(f.rows(&query).is_empty(), "{query}");
+    }
+}
+
+#[test]
+fn parts_of_a_join_keep_their_own_conditions() {
+    let f = fixture();
+    let query = "SELECT * { ?a <e:name> ?n ; <e:rare> ?y . ?b <e:title> ?t
+        FILTER(STRENDS(STR(?n), \"00\")) FILTER(LCASE(STR(?n)) = LCASE(?t)) FILTER(?b != <e:place100>) }";
+    // number 0 ends with one zero, number 100 is left out
+    assert_eq!(f.rows(query).len(), 28);
+}
+
+/// Look-ups of a query, in indexes and in the dictionary.
+fn looked_up(f: &Fixture, query: &str) -> u64 {
+    let plan = f.engine.analysis(query, &QueryOptions::default()).unwrap();
+    plan.outcome.expect("it was run").activity.rnd
+}
+
+#[test]
+fn a_text_of_many_rows_is_read_once() {
+    let f = fixture();
+    // 9000 rows with 3000 names, of which a batch has each once
+    let query = "SELECT (COUNT(*) AS ?c) { ?a <e:knows> ?b . ?b <e:name> ?n FILTER(STRLEN(?n) > 1) }";
+    let without = "SELECT (COUNT(*) AS ?c) { ?a <e:knows> ?b . ?b <e:name> ?n FILTER(isLITERAL(?n)) }";
+    let texts = looked_up(&f, query) - looked_up(&f, without);
+    assert!((PEOPLE as u64..=2 * PEOPLE as u64).contains(&texts), "{texts} texts are read");
+}
+
+#[test]
+fn the_greatest_of_long_texts_is_found_in_little_memory() {
+    let f = fixture();
+    for (query, expected) in [
+        ("SELECT (MAX(STR(?n)) AS ?m) { ?a <e:note> ?n }", "of number 999"),
+        ("SELECT (MIN(?n) AS ?m) { ?a <e:note> ?n }", "of number 0"),
+        ("SELECT ?n { ?a <e:note> ?n } ORDER BY DESC(STR(?n)) LIMIT 1", "of number 999"),
+        ("SELECT ?n { ?a <e:note> ?n } ORDER BY ?n ?a LIMIT 1", "of number 0"),
+    ] {
+        let rows = f.rows(query);
+        assert!(rows.len() == 1 && rows[0].contains(expected), "{query}: {rows:?}");
+    }
+}
+
+/// Places in the plan of the condition on texts and of the first look-up, the root being 0.
+fn condition_and_lookup(f: &Fixture, query: &str) -> (usize, usize) {
+    let plan = f.engine.explanation(query, &QueryOptions::default()).unwrap();
+    let place = |is_it: &dyn Fn(&str, &str) -> bool| {
+        let found = plan.steps.iter().position(|step| is_it(&step.operator, &step.detail));
+        found.unwrap_or_else(|| panic!("{query}:\n{plan}"))
+    };
+    (place(&|_, detail| detail.contains("CONTAINS")), place(&|operator, _| operator == "lookup"))
+}
+
+#[test]
+fn a_condition_on_texts_waits_for_a_join_that_drops_terms() {
+    let f = fixture();
+    // 300 mottos, of which a seventh are of the kind
+    let (condition, lookup) = condition_and_lookup(
+        &f,
+        "SELECT * { ?a <e:motto> ?m ; <e:kind> <e:k3> FILTER(CONTAINS(?m, \"7\")) }",
+    );
+    assert!(condition < lookup, "asked above the join");
+    // three friends each
+    let (condition, lookup) =
+        condition_and_lookup(&f, "SELECT * { ?a <e:motto> ?m ; <e:knows> ?b FILTER(CONTAINS(?m, \"7\")) }");
+    assert!(condition > lookup, "asked below the join");
+}
+
+#[test]
+fn conditions_on_texts_come_last() {
+    let f = fixture();
+    let query =
+        "SELECT * { ?a <e:name> ?n FILTER(CONTAINS(?n, \"7\")) FILTER(isLITERAL(?n)) FILTER(?n != 3) }";
+    let plan = f.engine.explanation(query, &QueryOptions::default()).unwrap();
+    let filter = plan.steps.iter().find(|step| step.operator == "filter").unwrap();
+    assert!(filter.detail.rfind("CONTAINS") > filter.detail.find("ISLITERAL"), "{plan}");
+    assert!(filter.detail.rfind("CONTAINS") > filter.detail.find(" = "), "{plan}");
+}
+
+#[test]
+fn conditions_on_many_texts_cost_more_than_on_numbers() {
+    let f = fixture();
+    let cost = |condition: &str| {
+        let query = format!("SELECT * {{ ?a <e:name> ?n FILTER({condition}) }}");
+        let plan = f.engine.explanation(&query, &QueryOptions::default()).unwrap();
+        plan.steps[0].estimate.cpu_us
+    };
+    let (texts, ids) = (cost("CONTAINS(?n, \"7\")"), cost("isLITERAL(?n)"));
+    assert!(texts - ids > 0.1 * PEOPLE as f64, "{texts} and {ids} microseconds");
+}
