@@ -24,7 +24,7 @@ use crate::expr::{Expr, compile};
 use crate::functions::{CustomFunctions, KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
-use crate::value::{LocalTerms, TermBounds, Terms};
+use crate::value::{LocalTerms, TermBounds, Terms, TextRanks};
 
 /// Most bytes of decoded terms a worker keeps.
 const TERM_CACHE_BYTES: usize = 16 << 20;
@@ -159,6 +159,8 @@ pub(crate) struct RunningQuery {
     /// the engine's: patterns compiled before, and scans under way that others can join
     pub kept_patterns: Arc<KeptPatterns>,
     pub shared_scans: Arc<SharedScans>,
+    /// and what it has learned about the order of texts
+    pub ranks: Arc<TextRanks>,
     #[expect(dead_code, reason = "held for its drop")]
     pub batches: Held,
     /// its place among the queries under way
@@ -231,6 +233,7 @@ impl Run {
             room: 2 * cache,
         };
         let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(bounds);
+        let terms = terms.with_ranks(query.ranks.clone());
         Self {
             terms,
             patterns: Patterns::new(query.kept_patterns.clone(), memory.held()),
