@@ -271,3 +271,25 @@ fn equal_columns_are_merged_by_the_subject() {
     let (_, rnd, seq) = ask(&engine, text);
     assert!(rnd < 200 && seq < 3 * THINGS, "{rnd} look-ups, {seq} rows scanned");
 }
+
+/// Graphs of one triple may be found in several pieces.
+#[test]
+fn a_triple_of_several_graphs_is_found_once() {
+    let (_dir, _, engine) = engine(&["e:g1", "e:g2"]);
+    let pattern = "?a <e:likes> <e:x1> . ?a a ?k . ?s a ?k . ?s <e:number> ?n";
+    let both = "FROM <e:g1> FROM <e:g2>";
+    for batch_rows in [None, Some(1), Some(3), Some(1000)] {
+        let options = QueryOptions { batch_rows, threads: 1, ..QueryOptions::default() };
+        for what in ["(COUNT(*) AS ?x)", "(SUM(?n) AS ?x)", "?s ?k"] {
+            let rows = |from: &str| {
+                let mut rows = Vec::new();
+                let text = format!("SELECT {what} {from} {{ {pattern} }}");
+                let found = engine.query(&text, &options).unwrap();
+                found.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+                rows.sort();
+                rows
+            };
+            assert!(rows(both) == rows("FROM <e:g1>"), "{what} with {batch_rows:?}");
+        }
+    }
+}
