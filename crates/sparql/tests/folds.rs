@@ -293,3 +293,28 @@ fn a_triple_of_several_graphs_is_found_once() {
         }
     }
 }
+
+#[test]
+fn a_product_of_which_few_rows_are_wanted_is_not_made() {
+    let (_dir, _, engine) = engine(&[""]);
+    let pattern = "?s a ?k . ?s2 ?p2 ?o2 . ?s3 ?p3 ?o3 . ?s4 <e:number> ?n";
+    for (text, rows) in [
+        (format!("SELECT * {{ {pattern} }} LIMIT 3"), 3),
+        (format!("SELECT ?s ?o2 {{ {pattern} }} OFFSET 7 LIMIT 5"), 5),
+        (format!("SELECT ?s {{ {{ SELECT ?s ?s2 {{ {pattern} }} LIMIT 4 }} ?s <e:number> ?x }}"), 4),
+    ] {
+        let (found, _, scanned) = ask(&engine, &text);
+        assert_eq!(found.len(), rows, "{text}");
+        assert!(scanned < QUADS / 4, "{text}: {scanned} rows");
+    }
+    let account = Account::alone();
+    let options = QueryOptions { account: Some(account.clone()), threads: 1, ..QueryOptions::default() };
+    for (pattern, holds) in
+        [(pattern, true), ("?s a ?k . ?s2 ?p2 ?o2 . ?s3 <e:likes> ?o3 . ?s4 <e:number> \"no\"", false)]
+    {
+        let text = format!("ASK {{ {pattern} }}");
+        let mut found = engine.query(&text, &options).unwrap();
+        assert_eq!(found.answer().unwrap(), holds, "{text}");
+    }
+    assert!(account.activity().seq < QUADS as u64 / 4, "{:?}", account.activity());
+}

@@ -35,6 +35,10 @@ const ROWS_PER_KEY: u64 = 1000;
 /// The limit where leaves may have to be read: lower, since a merge reads them all.
 const ROWS_PER_KEY_COLD: u64 = 100;
 
+/// Fewer keys are announced one by one: to count the rows between them takes reads that are waited
+/// for.
+const CLOSE_KEYS: usize = 1024;
+
 pub(super) struct LookupJoin {
     pub input: Boxed,
     pub visit: Option<ResolvedVisit>,
@@ -225,7 +229,7 @@ fn close_keys(index: AnyIndex, key: &[Key], batch: &Batch, run: &mut Run) -> Res
     let Some(prefix) = constants.collect::<Option<Vec<TermId>>>() else { return Ok(None) };
     let col = &batch.cols[*last];
     let (Some(low), Some(high)) = (col.iter().min(), col.iter().max()) else { return Ok(None) };
-    if prefix.is_empty() {
+    if prefix.is_empty() || batch.rows < CLOSE_KEYS {
         return Ok(None);
     }
     let rows = run.source.count(index, &prefix, Some((low.0, high.0)))?;

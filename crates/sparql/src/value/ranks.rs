@@ -21,7 +21,7 @@ use snowmelt_graph::{TermId, TermKind, Tree};
 
 /// Most pivots, and bytes of each that count.
 const MOST_PIVOTS: usize = 4096;
-const PIVOT_BYTES: usize = 64;
+const PIVOT_BYTES: usize = 128;
 /// Texts from which pivots are chosen at least.
 const LEAST_TEXTS: u64 = 256;
 /// Texts with ranks that lie together.
@@ -220,7 +220,8 @@ impl TreeRanks {
     fn bytes(&self) -> u64 {
         let chunks = self.chunks.iter().filter(|chunk| chunk.get().is_some()).count();
         let fixed = self.chunks.len() * size_of::<OnceLock<usize>>() + self.texts.len() * 4;
-        (fixed + self.pivots.bytes() + chunks * CHUNK * 2) as u64
+        // the sample has as many bytes as the pivots
+        (fixed + 2 * self.pivots.bytes() + chunks * size_of::<Chunk>()) as u64
     }
 
     /// Whether the text's rank was not known, and is now.
