@@ -137,7 +137,7 @@ impl LookupJoin {
         let visit = self.visit.as_ref().expect("called with a visit");
         let sorted = self.current.as_ref().expect("called with an input");
         let chunk = self.under_way.as_mut().expect("called with a visit under way");
-        let most = run.query.batch.most.max(1);
+        let most = run.query.batch.matches;
         while self.found.is_none() {
             run.check()?;
             let mut matches = Matches::with_wanted(visit.index.arity(), visit.key.len(), visit.wanted);

@@ -233,7 +233,8 @@ impl TextColumn<'_> {
         // an empty column is unbound everywhere
         let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
         let Some((stored, others)) = in_dictionary(ids, |_| true) else { return Ok(None) };
-        let ranking = self.order().and_then(|_| terms.ranking(store));
+        let ranking = if stored.len() < ranked::LEAST_RANKED { None } else { self.order() };
+        let ranking = ranking.and_then(|_| terms.ranking(store));
         self.read(&stored, terms, store, ranking, f)?;
         Ok(Some(others))
     }

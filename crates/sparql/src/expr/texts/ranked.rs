@@ -9,6 +9,9 @@ use crate::expr::kernel::{FALSE, TRUE};
 use crate::functions::Beginning;
 use crate::value::{Ranking, TermError, TermStore, Terms, iri};
 
+/// For fewer rows, ranks are not asked: to read their texts is quick.
+pub(super) const LEAST_RANKED: usize = 256;
+
 /// Kind and annotation of ids, by which their terms are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Family(u64);
@@ -71,7 +74,8 @@ impl TextColumn<'_> {
     ) -> Result<Option<Vec<u32>>, TermError> {
         let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
         let Some((mut stored, others)) = in_dictionary(ids, |_| true) else { return Ok(None) };
-        let ranking = self.order().and_then(|order| Some((order, terms.ranking(store)?)));
+        let order = self.order().filter(|_| stored.len() >= LEAST_RANKED);
+        let ranking = order.and_then(|order| Some((order, terms.ranking(store)?)));
         if let Some((order, ranking)) = &ranking {
             let mut best: FxHashMap<(u32, Family), u16> = FxHashMap::default();
             let mut families = Families::new(*order, store);
@@ -108,7 +112,9 @@ impl TextColumn<'_> {
         descending: bool,
     ) -> Result<Option<Vec<u32>>, TermError> {
         let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
-        let Some(order) = self.order().filter(|_| limit > 0 && ids.len() > limit) else { return Ok(None) };
+        let Some(order) = self.order().filter(|_| limit > 0 && ids.len() > limit.max(LEAST_RANKED)) else {
+            return Ok(None);
+        };
         let Some(ranking) = self.learned(order, ids, terms, store)? else { return Ok(None) };
         let mut families = Families::new(order, store);
         let rank = |id: &TermId| {
@@ -186,6 +192,9 @@ impl TextPart {
         store: &mut dyn TermStore,
         mut answer: impl FnMut(u32, TermId),
     ) -> Result<Option<Ranking>, TermError> {
+        if rows.len() < LEAST_RANKED {
+            return Ok(None);
+        }
         let node = self.node(terms, store)?;
         let Some((order, Beginning { text, is_all })) = node.beginning() else { return Ok(None) };
         let Some(ranking) = terms.ranking(store) else { return Ok(None) };
