@@ -10,7 +10,11 @@ use crate::format::diff;
 use crate::format::encoding::Decode;
 use crate::format::encoding::column::meet::Met;
 use crate::format::inner::Inner;
+use crate::format::string::codec::{Codec, Encoded};
+use crate::format::string::dictionary::Dictionary;
+use crate::format::string::dictionary_page::{DictionaryHead, part_bytes};
 use crate::format::string::leaf::StringLeaf;
+use crate::format::string::matcher::StringBatch;
 use crate::format::string::symbols::Symbols;
 use crate::format::tuple::leaf::LeafCursor;
 use crate::format::tuple::leaf::merge::SortedKeys;
@@ -19,15 +23,16 @@ use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind};
 use crate::space::segment;
 use crate::superblock::{SLOT_BYTES, SuperBlock};
 use crate::tree::long_value::LongRef;
-use crate::{PageId, page};
+use crate::{PageId, header, page};
 
 /// Kinds that the first byte of [`tree_page`]'s input chooses from.
-const KINDS: [PageKind; 5] = [
+const KINDS: [PageKind; 6] = [
     PageKind::TupleLeaf,
     PageKind::TupleInner,
     PageKind::StringLeaf,
     PageKind::StringInner,
     PageKind::Symbols,
+    PageKind::Dictionary,
 ];
 
 /// A page of any tree: a byte for kind and arity, two for the header's count, the body.
@@ -36,6 +41,7 @@ pub fn tree_page(data: &[u8]) {
     let kind = KINDS[usize::from(choice / 4) % KINDS.len()];
     let arity = 1 + usize::from(choice % 4);
     let level = u8::from(matches!(kind, PageKind::TupleInner | PageKind::StringInner));
+    let level = if kind == PageKind::Dictionary { arity as u8 % 2 } else { level };
     let mut page = PageBuf::new();
     page.set_header(kind, level, u16::from_le_bytes([*low, *high]));
     let len = body.len().min(PAGE_BYTES - HEADER_BYTES);
@@ -48,6 +54,7 @@ pub fn tree_page(data: &[u8]) {
         PageKind::TupleInner => inner(&page, kind, arity, key),
         PageKind::StringInner => inner(&page, kind, 1, &key[..1]),
         PageKind::StringLeaf => string_leaf(&page),
+        PageKind::Dictionary => dictionary(&page, body),
         _ => symbols(&page, body),
     };
 }
@@ -121,6 +128,30 @@ fn symbols(page: &[u8], codes: &[u8]) -> Decode<()> {
     Symbols::parse(page)?.decode(codes, &mut Vec::new()).map(drop)
 }
 
+/// A head or a part of a dictionary; the part as if it were all of it.
+fn dictionary(page: &[u8], codes: &[u8]) -> Decode<()> {
+    if header(page).level() == 1 {
+        let head = DictionaryHead::parse(page)?;
+        return head.dictionary(codes).map(drop);
+    }
+    let bytes = part_bytes(page)?;
+    let width = 12 + u32::from(codes.first().copied().unwrap_or(0) % 8);
+    let (mut entries, mut rest) = (0, bytes);
+    while let Some((head, more)) = rest.split_first() {
+        rest = more.get(usize::from(head & 15)..).unwrap_or_default();
+        entries += 1;
+    }
+    let codec = Codec::Dictionary(Box::new(Dictionary::parse(width, entries, bytes)?));
+    let (mut batch, mut encoded, mut buffer) = (StringBatch::default(), Encoded::default(), Vec::new());
+    let _ = codec.decode(codes, &mut buffer);
+    batch.push(codes);
+    codec.encode(&mut batch, &mut encoded)?;
+    for bytes in encoded.strings() {
+        assert_eq!(codec.decode(bytes, &mut buffer), Ok(codes), "what was encoded decodes");
+    }
+    Ok(())
+}
+
 /// Bytes of a journal file: a file's head, a record, the changes in a payload, a page's diff.
 pub fn journal(data: &[u8]) {
     let _ = record::FileHead::decode(data);
@@ -185,9 +216,11 @@ pub fn meta(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::string::dictionary::slot;
+    use crate::tests::string_codec::sentences;
     use crate::tests::trees::{Random, Sizes, TestStore, seeds};
     use crate::{
-        StringTreeBuilder, TupleTreeBuilder, header,
+        StringTreeBuilder, TupleTreeBuilder,
         superblock::{FILE_NAME, offset},
     };
 
@@ -220,6 +253,12 @@ mod tests {
                 .unwrap();
         });
         trees.push((strings.finish().unwrap().id(), 1));
+        let words = sentences(4000, 200_000);
+        let sample: Vec<&[u8]> = words.iter().map(|s| &s[..]).collect();
+        let strings = StringTreeBuilder::new(build.new_tree("words"), &sample).unwrap();
+        let strings = strings.finish().unwrap();
+        assert!(strings.dictionary.is_some());
+        trees.push((strings.id(), 1));
         build.commit().unwrap();
         let mut reader = store.reader();
         let mut pages = Vec::new();
@@ -228,12 +267,21 @@ mod tests {
                 let Ok(page) = reader.page(tree, id) else { continue };
                 let kind = KINDS.iter().position(|k| *k as u8 == header(&page).kind());
                 let Some(kind) = kind else { continue };
+                let arity = match KINDS[kind] {
+                    PageKind::Dictionary => usize::from(header(&page).level()) + 2,
+                    _ => arity,
+                };
                 let choice = (4 * kind + arity - 1) as u8;
                 pages.push(
                     [&[choice], &header(&page).count().to_le_bytes()[..], &page[HEADER_BYTES..]].concat(),
                 );
             }
         }
+        // Of the tree's dictionary no part is whole.
+        let slots = words.concat().chunks(9).take(400).map(slot).collect();
+        let whole = Dictionary::new(12, slots).to_bytes();
+        let choice = (4 * KINDS.iter().position(|kind| *kind == PageKind::Dictionary).unwrap() + 1) as u8;
+        pages.push([&[choice], &(whole.len() as u16).to_le_bytes()[..], &whole].concat());
         for _ in 0..20 {
             let mut txn = store.store.begin().unwrap();
             let tree = txn.new_tree(&format!("more {}", random.below(5)));

@@ -21,6 +21,7 @@ use crate::commit::room::WorkBy;
 use crate::error::{Result, StoreError};
 use crate::files::lock::Lock;
 use crate::format::catalog::Catalog;
+use crate::format::string::codec_cache::CodecCache;
 use crate::history::snapshot::Snapshot;
 use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
@@ -60,6 +61,7 @@ pub struct Store {
     pub(crate) writers: Arc<WriterGate>,
     pub(crate) building: AtomicBool,
     upper_waits: UpperWaits,
+    pub(crate) codecs: CodecCache,
     recovery: RecoveryTrace,
     memory: MemoryBudget,
     _lock: Arc<Lock>,

@@ -21,6 +21,7 @@ use crate::files::resolve;
 use crate::files::stripes::Devices;
 use crate::files::watch::Watch;
 use crate::format::placement::Placement;
+use crate::format::string::codec_cache::CodecCache;
 use crate::history::state::{State, States};
 use crate::journal::Journal;
 use crate::page::PAGE_BYTES;
@@ -277,6 +278,7 @@ impl Store {
             commits,
             writers: WriterGate::new(&config.seams.clock),
             upper_waits: UpperWaits::default(),
+            codecs: CodecCache::default(),
             config,
             building: AtomicBool::new(false),
             recovery,
