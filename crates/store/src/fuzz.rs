@@ -13,6 +13,7 @@ use crate::format::inner::Inner;
 use crate::format::string::codec::{Codec, Encoded};
 use crate::format::string::dictionary::Dictionary;
 use crate::format::string::dictionary_page::{DictionaryHead, part_bytes};
+use crate::format::string::entry::{LONGEST, slot};
 use crate::format::string::leaf::StringLeaf;
 use crate::format::string::matcher::StringBatch;
 use crate::format::string::symbols::Symbols;
@@ -141,15 +142,45 @@ fn dictionary(page: &[u8], codes: &[u8]) -> Decode<()> {
         rest = more.get(usize::from(head & 15)..).unwrap_or_default();
         entries += 1;
     }
-    let codec = Codec::Dictionary(Box::new(Dictionary::parse(width, entries, bytes)?));
+    use_dictionary(Dictionary::parse(width, entries, bytes)?, codes)
+}
+
+/// Bytes as codes, and as a string, of a dictionary.
+fn use_dictionary(dictionary: Dictionary, bytes: &[u8]) -> Decode<()> {
+    let codec = Codec::Dictionary(Box::new(dictionary));
     let (mut batch, mut encoded, mut buffer) = (StringBatch::default(), Encoded::default(), Vec::new());
-    let _ = codec.decode(codes, &mut buffer);
-    batch.push(codes);
+    if let Ok(string) = codec.decode(bytes, &mut buffer) {
+        assert!(string.len() <= LONGEST * bytes.len(), "a code has 12 bits or more");
+    }
+    let halves = bytes.split_at(bytes.len() / 2);
+    let strings = [bytes, halves.0, &[], halves.1];
+    strings.iter().for_each(|string| batch.push(string));
     codec.encode(&mut batch, &mut encoded)?;
-    for bytes in encoded.strings() {
-        assert_eq!(codec.decode(bytes, &mut buffer), Ok(codes), "what was encoded decodes");
+    for (codes, string) in encoded.strings().zip(strings) {
+        assert_eq!(codec.decode(codes, &mut buffer), Ok(string), "what was encoded decodes");
     }
     Ok(())
+}
+
+/// Codes and strings of a dictionary of any entries: a byte for the bits of a code, two for the
+/// bytes of the entries, the entries, each behind its length, then codes.
+pub fn string_codes(data: &[u8]) {
+    let [width, low, high, rest @ ..] = data else { return };
+    let len = usize::from(u16::from_le_bytes([*low, *high]));
+    let (mut entries, codes) = rest.split_at(len.min(rest.len()));
+    let mut slots = Vec::new();
+    while let Some((len, more)) = entries.split_first()
+        && !more.is_empty()
+        && slots.len() < 3000
+    {
+        let (entry, more) = more.split_at((1 + usize::from(*len) % LONGEST).min(more.len()));
+        slots.push(slot(entry));
+        entries = more;
+    }
+    let dictionary = Dictionary::new(12 + u32::from(*width) % 6, slots);
+    let read = Dictionary::parse(dictionary.width(), dictionary.slots().len(), &dictionary.to_bytes());
+    assert_eq!(read.expect("it is sound").slots(), dictionary.slots());
+    let _ = use_dictionary(dictionary, codes);
 }
 
 /// Bytes of a journal file: a file's head, a record, the changes in a payload, a page's diff.
@@ -216,7 +247,6 @@ pub fn meta(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::string::dictionary::slot;
     use crate::tests::string_codec::sentences;
     use crate::tests::trees::{Random, Sizes, TestStore, seeds};
     use crate::{
@@ -229,6 +259,7 @@ mod tests {
         pages: Vec<Vec<u8>>,
         journal: Vec<Vec<u8>>,
         meta: Vec<Vec<u8>>,
+        codes: Vec<Vec<u8>>,
     }
 
     fn collect(random: &mut Random) -> Seeds {
@@ -313,7 +344,24 @@ mod tests {
         segment::encode_directory(&mut run, 9, &[place]);
         meta.extend([run, segment]);
         assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));
-        Seeds { pages, journal, meta }
+        let codes = (0..20).map(|_| codes(random)).collect();
+        Seeds { pages, journal, meta, codes }
+    }
+
+    /// Entries that are prefixes of each other, some of them words, and text.
+    fn codes(random: &mut Random) -> Vec<u8> {
+        let text = |random: &mut Random, len| -> Vec<u8> {
+            (0..len).map(|_| b"ab\0\xff "[random.below(5) as usize]).collect()
+        };
+        let mut entries = Vec::new();
+        for _ in 0..random.below(900) {
+            let len = 1 + random.below(15) as usize;
+            entries.push(len as u8 - 1);
+            entries.extend(text(random, len));
+        }
+        let len = random.below(300) as usize;
+        let head = [&[random.below(6) as u8], &(entries.len() as u16).to_le_bytes()[..]].concat();
+        [head, entries, text(random, len)].concat()
     }
 
     /// A few bytes changed, most of them near the front where lengths are; or the end cut off.
@@ -343,8 +391,9 @@ mod tests {
             let all = collect(&mut random);
             let (pages, records, meta_parts) = (all.pages.len(), all.journal.len(), all.meta.len());
             assert!(pages > 50 && records > 20 && meta_parts == 4, "{pages}, {records}, {meta_parts}");
-            let targets: [fn(&[u8]); 3] = [tree_page, journal, meta];
-            for (target, seeds) in targets.into_iter().zip([&all.pages, &all.journal, &all.meta]) {
+            let targets: [fn(&[u8]); 4] = [tree_page, journal, meta, string_codes];
+            let all = [&all.pages, &all.journal, &all.meta, &all.codes];
+            for (target, seeds) in targets.into_iter().zip(all) {
                 seeds.iter().for_each(|bytes| target(bytes));
                 for _ in 0..rounds() {
                     let bytes = &seeds[random.below(seeds.len() as u64) as usize];

@@ -2,9 +2,9 @@
 
 pub(crate) mod append_diff;
 pub(crate) mod codec;
-pub(crate) mod codec_cache;
 pub(crate) mod dictionary;
 pub(crate) mod dictionary_page;
+pub(crate) mod entry;
 pub(crate) mod leaf;
 pub(crate) mod matcher;
 pub(crate) mod symbols;

@@ -7,7 +7,7 @@ use crate::format::encoding::dict;
 use crate::format::encoding::table;
 use crate::format::inner;
 use crate::format::key::MAX_ARITY;
-use crate::format::string::dictionary;
+use crate::format::string::entry;
 use crate::format::string::leaf;
 use crate::format::tuple::leaf_build;
 use crate::format::tuple::tail;
@@ -30,7 +30,7 @@ fn the_document_has_the_numbers_of_the_code() {
         ("TAIL_ORDER", tail::TAIL_ORDER),
         ("CORRECTIONS_MAX", inner::CORRECTIONS_MAX),
         ("CORRECTION", inner::CORRECTION),
-        ("LONGEST", dictionary::LONGEST),
+        ("LONGEST", entry::LONGEST),
         ("MOST_STRING", leaf::MOST),
         ("CONSTANT", column::CONSTANT.into()),
         ("DELTA", column::DELTA.into()),

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use crate::format::string::codec::{Codec, Encoded};
-use crate::format::string::dictionary::{Dictionary, EntrySlot, key, key_len, slot};
+use crate::format::string::dictionary::Dictionary;
 use crate::format::string::dictionary_page::{DictionaryHead, part_bytes, write_parts};
+use crate::format::string::entry::{EntrySlot, key, key_len, slot};
 use crate::format::string::matcher::{Codes, StringBatch};
 use crate::format::string::train::{pieces, wander, words};
 use crate::page::{PageBuf, PageId};

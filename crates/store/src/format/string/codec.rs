@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use fsst::Compressor;
 
 use crate::format::encoding::Decode;
-use crate::format::string::dictionary::{Dictionary, EntrySlot, WIDTHS};
+use crate::format::string::dictionary::{Dictionary, WIDTHS};
+use crate::format::string::entry::{EntrySlot, LONGEST};
 use crate::format::string::leaf::MOST;
 use crate::format::string::matcher::{Codes, StringBatch, pack};
 use crate::format::string::symbols::{Symbols, train};
@@ -75,9 +76,7 @@ impl Codec {
     fn most_bytes(&self) -> usize {
         match self {
             Codec::Symbols(..) => usize::MAX,
-            Codec::Dictionary(dictionary) => {
-                8 * MOST / dictionary.width() as usize * crate::format::string::dictionary::LONGEST
-            }
+            Codec::Dictionary(dictionary) => 8 * MOST / dictionary.width() as usize * LONGEST,
         }
     }
 

@@ -22,16 +22,11 @@
 use std::sync::OnceLock;
 
 use crate::format::encoding::{Bad, Decode};
+use crate::format::string::entry::{EntrySlot, LONGEST, key, key_len, slot};
 use crate::format::string::matcher::Matcher;
-
-/// Most bytes of an entry.
-pub(crate) const LONGEST: usize = 15;
 
 /// Bits of a code, least and most.
 pub(crate) const WIDTHS: std::ops::RangeInclusive<u32> = 12..=17;
-
-/// Bytes of an entry, 0 behind them; the last byte is their number. Slots compare as entries do.
-pub(crate) type EntrySlot = [u8; 16];
 
 /// Codes taken from a word of 64 bits at once: of which at most 7 bits are used up before.
 const AT_ONCE: usize = 3;
@@ -41,15 +36,6 @@ pub(crate) struct Dictionary {
     width: u32,
     slots: Vec<EntrySlot>,
     matcher: OnceLock<Matcher>,
-}
-
-/// The slot of an entry.
-#[inline]
-pub(crate) fn slot(entry: &[u8]) -> EntrySlot {
-    let mut slot = [0; 16];
-    slot[..entry.len()].copy_from_slice(entry);
-    slot[LONGEST] = entry.len() as u8;
-    slot
 }
 
 /// The bytes from `from` on, which are one to seven, lowest first: there are fewer than three codes
@@ -66,18 +52,6 @@ fn last_bytes(codes: &[u8], from: usize) -> u64 {
         return low | high << (8 * (rest - 4));
     }
     codes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-}
-
-/// The slot as a number that orders as entries do.
-#[inline]
-pub(crate) fn key(slot: &EntrySlot) -> u128 {
-    u128::from_be_bytes(*slot)
-}
-
-/// Bytes of the entry with this key.
-#[inline]
-pub(crate) fn key_len(key: u128) -> usize {
-    (key as usize) & LONGEST
 }
 
 impl Dictionary {

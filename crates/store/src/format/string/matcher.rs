@@ -12,14 +12,16 @@
 //!
 //! Any codes whose entries make up the string are good for the decoder.
 
-use crate::format::string::dictionary::{EntrySlot, key, key_len};
-use crate::format::string::dictionary::{LONGEST, slot};
+use crate::format::string::entry::{EntrySlot, LONGEST, key, key_len, slot};
 
 /// Strings searched at a time.
 const LANES: usize = 8;
 
 /// Words looked up at a time.
 const AT_ONCE: usize = 32;
+
+/// Places that a word can have in its table.
+const PROBES: usize = 64;
 
 /// Keys of a block: every first of one is in `samples`.
 const BLOCK: usize = 8;
@@ -196,8 +198,8 @@ impl Matcher {
     fn longest(&self, slots: &[EntrySlot], at: usize, window: u128, left: usize) -> (u32, usize) {
         let mut at = at.min(slots.len() - 1);
         let mut found = key(&slots[at]);
-        while found > window | 255 && at > 0 {
-            at -= 1;
+        if found > window | 255 {
+            at = last_not_above(slots, at, window | 255);
             found = key(&slots[at]);
         }
         let equal = ((found ^ window).leading_zeros() / 8) as usize;
@@ -295,14 +297,14 @@ impl Matcher {
     }
 
     /// The code of a word with this hash, if it has one.
-    fn word(&self, slots: &[EntrySlot], wanted: u128, mut at: usize) -> Option<u32> {
-        loop {
+    fn word(&self, slots: &[EntrySlot], wanted: u128, hash: usize) -> Option<u32> {
+        for at in probes(hash, self.words.len()) {
             let code = self.words[at].checked_sub(1)?;
             if key(&slots[code as usize]) == wanted {
                 return Some(code);
             }
-            at = (at + 1) % self.words.len();
         }
+        None
     }
 
     /// The codes of a part of a string, piece by piece.
@@ -325,6 +327,20 @@ fn high(key: u128) -> u64 {
 #[inline(always)]
 fn window(bytes: &[u8], at: usize) -> u128 {
     u128::from_be_bytes(*bytes[at..].first_chunk().expect("16 bytes follow the last string"))
+}
+
+/// The last entry before `at` whose key is not above `most`; there is one.
+fn last_not_above(slots: &[EntrySlot], mut at: usize, most: u128) -> usize {
+    let mut step = 1;
+    let low = loop {
+        let low = at.saturating_sub(step);
+        if key(&slots[low]) <= most {
+            break low;
+        }
+        assert!(low > 0, "the first entry is a byte of zero");
+        (at, step) = (low, 2 * step);
+    };
+    low + slots[low + 1..at].partition_point(|slot| key(slot) <= most)
 }
 
 /// The key of the entry that is the first `len` bytes of a window, at most 15.
@@ -400,13 +416,18 @@ fn words(slots: &[EntrySlot]) -> Vec<u32> {
     }
     let mut table = vec![0; (2 * count).next_power_of_two()];
     for (code, entry) in (1..).zip(slots).filter(|(_, entry)| is_word(entry)) {
-        let mut at = hash(key(entry), table.len());
-        while table[at] != 0 {
-            at = (at + 1) % table.len();
+        let mut places = probes(hash(key(entry), table.len()), table.len());
+        // A word without a place is matched piece by piece, of which it is one.
+        if let Some(at) = places.find(|at| table[*at] == 0) {
+            table[at] = code;
         }
-        table[at] = code;
     }
     table
+}
+
+/// Places of the table of words that a word with this hash can have: few, whatever the words are.
+fn probes(hash: usize, places: usize) -> impl Iterator<Item = usize> {
+    (0..PROBES).map(move |i| (hash + i) % places)
 }
 
 /// Bytes by class, so that three of them have an index of 18 bits that ascends as entries do:

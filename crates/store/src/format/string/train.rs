@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::format::string::dictionary::{EntrySlot, LONGEST, key, key_len, slot};
+use crate::format::string::entry::{EntrySlot, LONGEST, key, key_len, slot};
 use crate::format::string::matcher::{cut, for_each_word, hash};
 
 /// Places in the table of words; 4 MiB.
