@@ -120,6 +120,11 @@ impl Teller<'_> {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
             }
+            Op::GroupWithout { pairs, left, keys, aggregates, .. } => {
+                let keys: Vec<Var> = keys.iter().map(|k| left.vars[*k as usize]).collect();
+                let (keys, pairs) = (self.vars(&keys), self.vars(&pairs.vars));
+                ("group without", format!("{pairs} by {keys} ({} aggregates)", aggregates.len()))
+            }
             Op::Fold { input, keys, .. } => {
                 let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
                 ("fold", format!("to {}", self.vars(&keys)))
