@@ -107,23 +107,19 @@ impl<'a> Planner<'a> {
         // the best few rows are found among different ones
         let most = limit.filter(|limit| *limit <= MOST_REPEATED);
         let copies = if most.is_some() { Copies::Weigh } else { Copies::Count };
-        let mut built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
-        if let (Some(most), false) = (most, built.weights.is_empty()) {
-            built = self.repeated(built, most);
-        }
-        let keep = built.cols(need);
+        let built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
+        let keep = built.kept(need);
         let vars = built.pick(&keep);
         let mut estimate = built.estimate.clone();
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * SORT_HASHES;
         let certain = built.certain.clone();
-        Ok(self.make(
-            Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep },
-            vars,
-            estimate,
-            certain,
-            cost,
-        ))
+        let op = Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep };
+        let sorted = self.make(op, vars, estimate, certain, cost);
+        Ok(match most.filter(|_| !sorted.weights.is_empty()) {
+            Some(most) => self.repeated(sorted, most),
+            None => sorted,
+        })
     }
 
     /// Rows that stand for several, each as often as it counts, but no more than `most` times.
