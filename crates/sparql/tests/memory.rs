@@ -85,6 +85,10 @@ fn hostile() -> Vec<(&'static str, String)> {
             "exists",
             "SELECT * { ?a <e:v> ?x FILTER NOT EXISTS { ?b <e:v> ?x . ?c <e:v> ?x FILTER(?b != ?c && STRLEN(STR(?a)) < 2) } }",
         ),
+        text(
+            "groups without pairs",
+            "SELECT ?a (COUNT(*) AS ?n) { ?a <e:v> ?x . ?s <e:l> ?l FILTER NOT EXISTS { ?a <e:n> ?s } } GROUP BY ?a",
+        ),
         text("group_concat", "SELECT (STRLEN(GROUP_CONCAT(?l)) AS ?n) { ?s <e:l> ?l . ?t <e:v> '1' }"),
         text(
             "group_concat, grouped",

@@ -90,29 +90,54 @@ impl Total {
                 let sum = i64::try_from(times).ok().and_then(|n| v.checked_mul(n)?.checked_add(*total));
                 match sum {
                     Some(sum) => *total = sum,
-                    None => return self.add_doubled(id, times, terms),
+                    None => return self.add_doubled(Total::first(id, terms), times, terms),
                 }
             }
             (Total::Micros(total), Some(InlineValue::Decimal { datatype: 0, micros, .. })) => {
                 match i128::from(micros).checked_mul(times.into()).and_then(|v| v.checked_add(*total)) {
                     Some(sum) => *total = sum,
-                    None => return self.add_doubled(id, times, terms),
+                    None => return self.add_doubled(Total::first(id, terms), times, terms),
                 }
             }
             (Total::Float(total), Some(InlineValue::Float(v))) => *total += v * times as f32,
             (Total::Double(total), Some(InlineValue::Double(v))) => *total += v * times as f64,
             (Total::Failed, _) => {}
-            _ => return self.add_doubled(id, times, terms),
+            _ => return self.add_doubled(Total::first(id, terms), times, terms),
         }
         0
     }
 
-    /// As [`Total::add_times`], for all there is: the term once, twice, four times and so on, and
-    /// of these the ones that make up the number.
+    /// Adds the total of other values as often as `times` says. Gives what [`Total::add`] does.
+    #[inline]
+    pub fn add_total(&mut self, other: &Total, times: u64, terms: &Terms) -> isize {
+        match (&mut *self, other) {
+            (Total::Float(total), Total::Float(v)) => *total += v * times as f32,
+            (Total::Double(total), Total::Double(v)) => *total += v * times as f64,
+            (Total::Integer(total), Total::Integer(v)) => {
+                let sum = i64::try_from(times).ok().and_then(|n| v.checked_mul(n)?.checked_add(*total));
+                match sum {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(other.clone(), times, terms),
+                }
+            }
+            (Total::Micros(total), Total::Micros(v)) => {
+                match v.checked_mul(times.into()).and_then(|v| v.checked_add(*total)) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(other.clone(), times, terms),
+                }
+            }
+            // 0 cannot be added to a duration
+            (_, Total::Nothing) | (Total::Failed, _) => {}
+            _ => return self.add_doubled(other.clone(), times, terms),
+        }
+        0
+    }
+
+    /// Adds a total so many times, for all there is: once, twice, four times and so on, and of
+    /// these the ones that make up the number.
     #[cold]
-    fn add_doubled(&mut self, id: TermId, times: u64, terms: &Terms) -> isize {
+    fn add_doubled(&mut self, mut power: Total, times: u64, terms: &Terms) -> isize {
         let before = self.heap_bytes();
-        let mut power = Total::first(id, terms);
         let mut left = times;
         while left > 0 {
             if left & 1 == 1 {

@@ -18,6 +18,7 @@
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
 //! | `texts` | the price of texts, and the step of a join that pays it |
+//! | `without` | groups of a product without some of its pairs |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
 
 mod block;
@@ -32,6 +33,7 @@ mod nested;
 mod row;
 mod service;
 mod texts;
+mod without;
 
 use super::estimate::joined;
 use super::guess::bounded;

@@ -148,6 +148,11 @@ impl<'a> Planner<'a> {
         let certain = inner.scope().certain;
         let mut aggregated: Vec<AggregateExpression> =
             used.iter().map(|a| without_doubt(&a.1, &certain)).collect();
+        if let Some(product) = self.product_without(inner, keys, &aggregated)? {
+            let results: Vec<Var> = used.iter().map(|a| a.0).collect();
+            let built = self.group_without(node, &product, keys, &results, aggregated)?;
+            return Ok(self.trim(built, need));
+        }
         for a in &aggregated {
             match &a.argument {
                 Some(argument) => reads = reads.union(&argument.vars()),
@@ -162,9 +167,7 @@ impl<'a> Planner<'a> {
         let built = built?;
         let built = self.texts_below(built, &mut aggregated);
         // a key that nothing binds is a column all the same
-        let mut cols: Vec<Var> = built.node.vars.clone();
-        cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
-        let built = self.exactly(built, &cols);
+        let built = self.with_columns(built, keys);
         let key_cols = keys.iter().map(|k| built.col(*k)).collect();
         let visible = built.cols(visible);
         let weights = built.cols(&built.weights);
@@ -223,7 +226,7 @@ fn counts_values_in_order(aggregates: &[AggregateExpression], input: &Subplan) -
 }
 
 /// Demands of an aggregate on the copies of a row, the mildest first.
-fn demand(a: &AggregateExpression) -> Copies {
+pub(super) fn demand(a: &AggregateExpression) -> Copies {
     match a.function {
         _ if a.is_distinct => Copies::Merge,
         GroupFunction::Min | GroupFunction::Max | GroupFunction::Sample => Copies::Merge,
