@@ -87,7 +87,7 @@ fn hostile() -> Vec<(&'static str, String)> {
         ),
         text(
             "groups without pairs",
-            "SELECT ?a (MAX(?l) AS ?m) { ?a <e:v> ?x . ?s <e:l> ?l FILTER NOT EXISTS { ?a <e:n> ?s } } GROUP BY ?a",
+            "SELECT ?a (COUNT(*) AS ?n) { ?a <e:v> ?x . ?s <e:l> ?l FILTER NOT EXISTS { ?a <e:n> ?s } } GROUP BY ?a",
         ),
         text("group_concat", "SELECT (STRLEN(GROUP_CONCAT(?l)) AS ?n) { ?s <e:l> ?l . ?t <e:v> '1' }"),
         text(

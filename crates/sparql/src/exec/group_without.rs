@@ -38,7 +38,7 @@ pub(super) struct GroupWithout {
 }
 
 /// Parts that values of ?x must not meet.
-struct Pairs {
+struct ForbiddenParts {
     /// values of ?x
     of: Groups,
     /// of each of them, where its parts begin in the list; then the end
@@ -61,7 +61,7 @@ struct Level {
 /// Rows of B that values of ?x meet.
 struct Met {
     /// by number of ?x, and one more: for those without pairs
-    numbers: Vec<Known>,
+    numbers: Vec<MetGroup>,
     len: usize,
     aggregates: Vec<Aggregate>,
     /// nodes of the tree by level, for the ?x at hand
@@ -71,7 +71,7 @@ struct Met {
 }
 
 #[derive(Clone, Copy)]
-enum Known {
+enum MetGroup {
     NotYet,
     Nothing,
     Is(u32),
@@ -88,7 +88,7 @@ impl GroupWithout {
         let mut pairs = self.pairs(&mut parts, base, &mut held, run)?;
         drop(parts);
         let mut met = Met {
-            numbers: vec![Known::NotYet; pairs.of.len() + 1],
+            numbers: vec![MetGroup::NotYet; pairs.of.len() + 1],
             len: 0,
             aggregates: self.parts.states(run),
             nodes: vec![Vec::new(); tree.levels.len()],
@@ -142,7 +142,13 @@ impl GroupWithout {
         Ok((parts, tree))
     }
 
-    fn pairs(&mut self, parts: &mut Groups, base: usize, held: &mut Held, run: &mut Run) -> Result<Pairs> {
+    fn pairs(
+        &mut self,
+        parts: &mut Groups,
+        base: usize,
+        held: &mut Held,
+        run: &mut Run,
+    ) -> Result<ForbiddenParts> {
         let mut of = Groups::new(1, Vec::new());
         let mut list: Vec<(u32, u32)> = Vec::new();
         while let Some(batch) = self.pairs.next(run)? {
@@ -168,14 +174,14 @@ impl GroupWithout {
             starts[x + 1] += starts[x];
         }
         assert_eq!(starts[of.len()], list.len(), "each pair is of one value");
-        Ok(Pairs { of, starts, parts: list.into_iter().map(|pair| pair.1).collect() })
+        Ok(ForbiddenParts { of, starts, parts: list.into_iter().map(|pair| pair.1).collect() })
     }
 
     /// Takes in rows of A.
     fn take(
         &self,
         mut batch: Batch,
-        pairs: &mut Pairs,
+        pairs: &mut ForbiddenParts,
         tree: &Tree,
         met: &mut Met,
         groups: &mut Groups,
@@ -206,24 +212,24 @@ impl GroupWithout {
 
 impl Met {
     /// The group of rows that an ?x meets, by its number; `None`: it meets none.
-    fn of(&mut self, number: u32, pairs: &Pairs, tree: &Tree, run: &Run) -> Result<Option<u32>> {
+    fn of(&mut self, number: u32, pairs: &ForbiddenParts, tree: &Tree, run: &Run) -> Result<Option<u32>> {
         let (at, without) = if number == HOMELESS {
             (pairs.of.len(), 0..0)
         } else {
             (number as usize, pairs.starts[number as usize]..pairs.starts[number as usize + 1])
         };
         match self.numbers[at] {
-            Known::Is(group) => return Ok(Some(group)),
-            Known::Nothing => return Ok(None),
-            Known::NotYet => {}
+            MetGroup::Is(group) => return Ok(Some(group)),
+            MetGroup::Nothing => return Ok(None),
+            MetGroup::NotYet => {}
         }
         let without = &pairs.parts[without];
         if without.len() == tree.parts() {
-            self.numbers[at] = Known::Nothing;
+            self.numbers[at] = MetGroup::Nothing;
             return Ok(None);
         }
         let group = self.add(without, tree, run)?;
-        self.numbers[at] = Known::Is(group);
+        self.numbers[at] = MetGroup::Is(group);
         Ok(Some(group))
     }
 
@@ -255,7 +261,7 @@ impl Met {
     }
 
     fn bytes(&self) -> usize {
-        self.numbers.capacity() * size_of::<Known>()
+        self.numbers.capacity() * size_of::<MetGroup>()
             + self.aggregates.iter().map(Aggregate::bytes).sum::<usize>()
             + self.nodes.iter().map(|nodes| nodes.capacity() * 4).sum::<usize>()
     }

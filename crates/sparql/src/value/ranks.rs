@@ -31,8 +31,8 @@ type Chunk = [AtomicU16; CHUNK];
 const SHARE: u64 = 32;
 /// One in so many texts is sampled once there are pivots.
 const SAMPLED: u64 = 16;
-/// New pivots are chosen when so many times as many texts have been seen as when the last were, if a
-/// rank has so many times its share of them.
+/// New pivots are chosen when so many times as many texts have been seen as when the last were, if
+/// a rank has so many times its share of them.
 const GROWN: u64 = 4;
 const UNEVEN: u64 = 8;
 /// And when so many times as many have been seen, if pivots are few.
