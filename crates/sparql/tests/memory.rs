@@ -148,7 +148,7 @@ fn run_counted(engine: &QueryEngine, text: &str, timeout: Duration) -> (Result<u
     (written.map(|_| out.0), memory.most_bytes())
 }
 
-/// What was learned about the order of texts stays.
+/// Ranks of texts stay once they are learned.
 fn is_given_back(used: u64, before: u64) -> bool {
     (before..=before + MEMORY / 32).contains(&used)
 }

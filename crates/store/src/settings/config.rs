@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use snowmelt_io::{Access, Clock, Device, IoError, MOST_DESCRIPTORS, Profile, QueueConfig};
 
@@ -84,6 +85,8 @@ pub struct Seams {
     pub journal_devices: Option<DeviceWrap>,
     /// Executor of the background work, such as saving and reading the warm list.
     pub background: Background,
+    /// The number of the next opening in the lineage of states; drawn at random unless set.
+    pub openings: Option<Arc<AtomicU64>>,
     /// Records which pages are used, for as long as the store is open.
     pub first_uses: Option<Arc<FirstUses>>,
     /// A bug to be put in, for tests that show that it is found.
@@ -99,6 +102,7 @@ impl Default for Seams {
             devices: None,
             journal_devices: None,
             background: Background::Thread,
+            openings: None,
             first_uses: None,
             #[cfg(feature = "plant")]
             plant: None,

@@ -52,7 +52,7 @@ use parking_lot::{Mutex, RwLock};
 use snowmelt_io::{Access, Sink, is_block_device};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A store that is being made: no database yet, and taken back when this is dropped.
@@ -384,7 +384,10 @@ fn new_commits(
         bell: Bell::new(&config.seams.clock),
         meta_again: Mutex::default(),
         checkpointer: Checkpointer::new(&config.seams.clock),
-        lineage: RandomState::new().hash_one((found.txn, config.seams.clock.now_ns())),
+        lineage: match &config.seams.openings {
+            Some(next) => next.fetch_add(1, Ordering::Relaxed),
+            None => RandomState::new().hash_one((found.txn, config.seams.clock.now_ns())),
+        },
         version_pages: config.version_pages()? as u64,
         config: config.clone(),
     }))

@@ -33,6 +33,8 @@ pub fn config(frames: u64, read_ahead: ReadAhead) -> StoreConfig {
 /// A database on a disk in memory, so small that files fill and checkpoints come all the time. The
 /// test does its background work.
 pub fn tiny(disk: &PowerDisk) -> StoreConfig {
+    // another number each time, and in each run of a seed the same
+    let openings = Some(Arc::new(AtomicU64::new(disk.digest())));
     let disk = disk.clone();
     StoreConfig {
         extent_pages: 8,
@@ -52,6 +54,7 @@ pub fn tiny(disk: &PowerDisk) -> StoreConfig {
         },
         seams: Seams {
             background: Background::Caller,
+            openings,
             files: Some(FileOpener::new(move |path, access| disk.open(path, access))),
             ..Seams::default()
         },
