@@ -10,6 +10,7 @@
 //! "", the others unbound.
 
 mod best;
+mod merge;
 mod sum;
 mod texts;
 
@@ -21,6 +22,8 @@ use crate::bounds::Held;
 use crate::value::{TermError, TermStore, Terms, Value};
 use best::Best;
 use sum::Total;
+
+pub(crate) use merge::MergedGroup;
 
 /// Bytes reserved ahead, so that not every row asks.
 const AHEAD: usize = 64 << 10;

@@ -59,7 +59,7 @@ use crate::functions::{CustomFunctions, KeptPatterns};
 use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
 use crate::text::prefixes::KeptPrefixes;
 use crate::text::syntax;
-use crate::value::LocalTerms;
+use crate::value::{LocalTerms, TextRanks};
 use key::TemplateKey;
 use result::Timing;
 use template::Template;
@@ -153,6 +153,7 @@ pub struct QueryEngine {
     /// scans under way that others can join
     scans: Arc<SharedScans>,
     patterns: Arc<KeptPatterns>,
+    ranks: Arc<TextRanks>,
     text_limits: TextLimits,
     views: Views,
 }
@@ -202,6 +203,7 @@ impl QueryEngine {
 
     /// An engine on an open database, with limits on texts of one's own.
     pub fn with_text_limits(db: Arc<GraphDatabase>, text_limits: TextLimits) -> Self {
+        let ranks = Arc::new(TextRanks::new(db.database().memory().clone()));
         Self {
             text_limits,
             db,
@@ -213,6 +215,7 @@ impl QueryEngine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             scans: Arc::default(),
             patterns: Arc::default(),
+            ranks,
             views: Views::default(),
         }
     }
@@ -516,6 +519,7 @@ impl QueryEngine {
             account: options.account.clone(),
             kept_patterns: self.patterns.clone(),
             shared_scans: self.scans.clone(),
+            ranks: self.ranks.clone(),
         };
         let run = Run::first(Arc::new(query), source, limits.clone(), memory);
         Ok(Prepared { template, run, text })

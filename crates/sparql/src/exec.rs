@@ -18,6 +18,7 @@ mod distinct;
 mod extend;
 mod fold;
 mod group;
+mod group_without;
 mod hash;
 pub(crate) mod id_ranges;
 mod leaf;

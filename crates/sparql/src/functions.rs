@@ -25,7 +25,7 @@ pub(crate) use compiled::KeptPatterns;
 pub use compiled::Patterns;
 pub use custom::{CustomFunction, CustomFunctions, TermFunction};
 use named::Named;
-pub(crate) use pattern::TextPattern;
+pub(crate) use pattern::{Beginning, TextPattern};
 pub(crate) use string::lang_matches;
 
 use crate::algebra::{Called, Function};

@@ -272,6 +272,19 @@ pub(crate) enum Op {
         aggregates: Vec<AggregateExpression>,
         stored: bool,
     },
+    /// the groups of all pairs of a row of `left` and a row of `right` whose values in the columns
+    /// `on` are no row of `pairs`: `keys` are of `left`, arguments of `right`
+    GroupWithout {
+        right: Box<PlanNode>,
+        pairs: Box<PlanNode>,
+        left: Box<PlanNode>,
+        on: (u16, u16),
+        keys: Vec<u16>,
+        left_weights: Vec<u16>,
+        right_weights: Vec<u16>,
+        aggregates: Vec<AggregateExpression>,
+        stored: bool,
+    },
     /// `keys` of the input, then the product of `weights`: rows of a batch that are equal in the
     /// keys become one, whose weight is the sum of theirs
     Fold {
@@ -414,6 +427,7 @@ fn gathered_bytes(node: &PlanNode) -> Option<f64> {
     let of = |rows: f64, columns: usize| Some(rows * (columns * size_of::<TermId>() + BESIDE) as f64);
     match &node.op {
         Op::Group { input, .. } => of(input.rows, node.vars.len()),
+        Op::GroupWithout { right, pairs, .. } => of(2.0 * right.rows + pairs.rows, node.vars.len()),
         Op::Distinct { input, optional: false } => of(input.rows, node.vars.len()),
         Op::Sort { input, limit, .. } => {
             let kept = limit.map_or(f64::INFINITY, |limit| 2.0 * limit as f64);

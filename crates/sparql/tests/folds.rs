@@ -271,3 +271,50 @@ fn equal_columns_are_merged_by_the_subject() {
     let (_, rnd, seq) = ask(&engine, text);
     assert!(rnd < 200 && seq < 3 * THINGS, "{rnd} look-ups, {seq} rows scanned");
 }
+
+/// Graphs of one triple may be found in several pieces.
+#[test]
+fn a_triple_of_several_graphs_is_found_once() {
+    let (_dir, _, engine) = engine(&["e:g1", "e:g2"]);
+    let pattern = "?a <e:likes> <e:x1> . ?a a ?k . ?s a ?k . ?s <e:number> ?n";
+    let both = "FROM <e:g1> FROM <e:g2>";
+    for batch_rows in [None, Some(1), Some(3), Some(1000)] {
+        let options = QueryOptions { batch_rows, threads: 1, ..QueryOptions::default() };
+        for what in ["(COUNT(*) AS ?x)", "(SUM(?n) AS ?x)", "?s ?k"] {
+            let rows = |from: &str| {
+                let mut rows = Vec::new();
+                let text = format!("SELECT {what} {from} {{ {pattern} }}");
+                let found = engine.query(&text, &options).unwrap();
+                found.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+                rows.sort();
+                rows
+            };
+            assert!(rows(both) == rows("FROM <e:g1>"), "{what} with {batch_rows:?}");
+        }
+    }
+}
+
+#[test]
+fn a_product_of_which_few_rows_are_wanted_is_not_made() {
+    let (_dir, _, engine) = engine(&[""]);
+    let pattern = "?s a ?k . ?s2 ?p2 ?o2 . ?s3 ?p3 ?o3 . ?s4 <e:number> ?n";
+    for (text, rows) in [
+        (format!("SELECT * {{ {pattern} }} LIMIT 3"), 3),
+        (format!("SELECT ?s ?o2 {{ {pattern} }} OFFSET 7 LIMIT 5"), 5),
+        (format!("SELECT ?s {{ {{ SELECT ?s ?s2 {{ {pattern} }} LIMIT 4 }} ?s <e:number> ?x }}"), 4),
+    ] {
+        let (found, _, scanned) = ask(&engine, &text);
+        assert_eq!(found.len(), rows, "{text}");
+        assert!(scanned < QUADS / 4, "{text}: {scanned} rows");
+    }
+    let account = Account::alone();
+    let options = QueryOptions { account: Some(account.clone()), threads: 1, ..QueryOptions::default() };
+    for (pattern, holds) in
+        [(pattern, true), ("?s a ?k . ?s2 ?p2 ?o2 . ?s3 <e:likes> ?o3 . ?s4 <e:number> \"no\"", false)]
+    {
+        let text = format!("ASK {{ {pattern} }}");
+        let mut found = engine.query(&text, &options).unwrap();
+        assert_eq!(found.answer().unwrap(), holds, "{text}");
+    }
+    assert!(account.activity().seq < QUADS as u64 / 4, "{:?}", account.activity());
+}

@@ -1,13 +1,14 @@
 //! Strings in plans: equalities of computed texts join, lists are sets, and conditions on texts are
 //! asked where they cost least. What is worked on is counted, by rows and by look-ups.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 use snowmelt_database::OpenOptions;
-use snowmelt_graph::GraphDatabase;
 use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_sparql::{QueryEngine, QueryOptions};
+use snowmelt_graph::{CompactOptions, CompactTerms, GraphDatabase};
+use snowmelt_sparql::{QueryEngine, QueryOptions, UpdateOptions};
 
 const PEOPLE: usize = 3000;
 
@@ -35,6 +36,10 @@ fn fixture() -> Fixture {
             text += &format!("<e:place{i}> <e:title> \"the NAME of number {i}\" .\n");
         }
     }
+    loaded(text)
+}
+
+fn loaded(text: String) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let store = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
@@ -47,16 +52,20 @@ fn fixture() -> Fixture {
 
 impl Fixture {
     fn rows(&self, query: &str) -> Vec<String> {
-        let result = self.engine.query(query, &QueryOptions::default()).unwrap();
-        let mut rows = Vec::new();
-        result.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
-        rows
+        rows_of(&self.engine, query)
     }
 
     fn operators(&self, query: &str) -> Vec<Value> {
         let plan = self.engine.analysis(query, &QueryOptions::default()).unwrap();
         plan.json()["operators"].as_array().unwrap().clone()
     }
+}
+
+fn rows_of(engine: &QueryEngine, query: &str) -> Vec<String> {
+    let result = engine.query(query, &QueryOptions::default()).unwrap();
+    let mut rows = Vec::new();
+    result.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+    rows
 }
 
 /// The most rows that an operator put out.
@@ -188,4 +197,79 @@ fn conditions_on_many_texts_cost_more_than_on_numbers() {
     };
     let (texts, ids) = (cost("CONTAINS(?n, \"7\")"), cost("isLITERAL(?n)"));
     assert!(texts - ids > 0.1 * PEOPLE as f64, "{texts} and {ids} microseconds");
+}
+
+/// Texts of several kinds in no order, some of them long, with common beginnings.
+fn unordered() -> Fixture {
+    let mut state = 7_u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let words = ["an", "apple", "bark", "common beginning ", "z", "é", "\u{10000}", "0"];
+    let mut text = String::new();
+    for i in 0..6000 {
+        let count = if i % 9 == 0 { 60 } else { 2 };
+        let words: String = (0..count).map(|_| words[random(8) as usize]).collect();
+        let tag = ["", "", "@en", "@de", "^^<e:own>"][random(5) as usize];
+        text += &format!("<e:s{i}> <e:text> \"{words} {}\"{tag} .\n", random(100_000));
+        text += &format!("<e:s{i}> <e:kind> <e:k{}> .\n", random(7));
+        text += &format!("<e:s{i}> <e:link> <e:{words}{i}> .\n", words = words.replace(' ', "/"));
+    }
+    loaded(text)
+}
+
+/// Questions about the order of texts.
+const ORDERED: [&str; 12] = [
+    "SELECT (MIN(?t) AS ?a) (MAX(?t) AS ?b) { ?s <e:text> ?t }",
+    "SELECT (MAX(STR(?t)) AS ?a) { ?s <e:text> ?t }",
+    "SELECT ?k (MIN(?t) AS ?a) (MAX(STR(?t)) AS ?b) { ?s <e:text> ?t ; <e:kind> ?k } GROUP BY ?k ORDER BY ?k",
+    "SELECT (MIN(?l) AS ?a) (MAX(STR(?l)) AS ?b) { ?s <e:link> ?l }",
+    "SELECT ?t { ?s <e:text> ?t } ORDER BY ?t ?s LIMIT 10",
+    "SELECT ?t ?s { ?s <e:text> ?t } ORDER BY DESC(?t) ?s OFFSET 30 LIMIT 10",
+    "SELECT ?s { ?s <e:text> ?t } ORDER BY STR(?t) ?s LIMIT 7",
+    "SELECT ?l { ?s <e:link> ?l } ORDER BY ?l LIMIT 7",
+    "SELECT (COUNT(*) AS ?n) { ?s <e:text> ?t FILTER(STRSTARTS(?t, \"common beginning b\")) }",
+    "SELECT (COUNT(*) AS ?n) { ?s <e:text> ?t FILTER(STRSTARTS(STR(?t), \"ap\")) }",
+    "SELECT (COUNT(*) AS ?n) { ?s <e:text> ?t FILTER(REGEX(?t, \"^app.*[13]$\")) }",
+    "SELECT (COUNT(*) AS ?n) { ?s <e:link> ?l FILTER(STRSTARTS(STR(?l), \"e:ban\")) }",
+];
+
+#[test]
+fn the_order_of_texts_is_learned_while_they_are_read() {
+    let mut f = unordered();
+    for query in ORDERED {
+        f.engine = QueryEngine::new(f.engine.graph().clone());
+        let read: Vec<u64> = (0..4).map(|_| looked_up(&f, query)).collect();
+        assert!(read[3] * 3 < read[0], "{query}: {read:?} look-ups");
+    }
+}
+
+#[test]
+fn learned_orders_give_the_answers_that_texts_do() {
+    let f = unordered();
+    let graph = f.engine.graph().clone();
+    let changes = [
+        "INSERT DATA { <e:n1> <e:text> \"\", \"zzzzzzzzzzzzzzzzz\", \"common beginning bx\" ; <e:kind> <e:k1> }",
+        "DELETE { ?s ?p ?t } WHERE { ?s ?p ?t { SELECT (MAX(?t) AS ?t) { ?s <e:text> ?t } } }",
+        "INSERT { ?s <e:text> ?new } WHERE { ?s <e:kind> <e:k3> ; <e:text> ?t BIND(CONCAT(\"ap\", STR(?t)) AS ?new) }",
+        "DELETE WHERE { ?s <e:kind> <e:k2> ; <e:text> ?t }",
+    ];
+    let agree = |when: &str| {
+        let fresh = QueryEngine::new(graph.clone());
+        for query in ORDERED {
+            let rows = |engine: &QueryEngine| rows_of(engine, query);
+            assert_eq!(rows(&f.engine), rows(&fresh), "{query}, {when}");
+        }
+    };
+    agree("at first");
+    agree("then");
+    for change in changes {
+        f.engine.update(change, &UpdateOptions::default()).unwrap();
+        agree(change);
+    }
+    let terms = CompactOptions { terms: CompactTerms::Always, ..CompactOptions::default() };
+    graph.compact(&terms, |_| ControlFlow::Continue(())).unwrap();
+    agree("compacted");
+    agree("and again");
 }

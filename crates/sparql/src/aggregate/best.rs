@@ -9,7 +9,7 @@ use snowmelt_graph::TermId;
 use crate::expr::id_order;
 use crate::value::{Terms, Value, key_order, push_order_key};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Best {
     id: TermId,
     /// the best where it was computed and has no id
@@ -90,6 +90,31 @@ impl Best {
         if id.is_undef() {
             self.made = Some(Box::new(value.clone().into_owned()));
         }
+    }
+
+    /// Takes in the best of other rows.
+    pub fn merge(&mut self, other: &Best, max: bool, terms: &Terms) {
+        if other.failed {
+            self.fail();
+        }
+        if self.failed || other.is_empty() {
+            return;
+        }
+        if !self.is_empty() {
+            let order = id_order(other.id, self.id).unwrap_or_else(|| {
+                self.make_key(terms);
+                // one without a key is inline
+                if other.key.is_empty() {
+                    key(other.id, terms).cmp(&self.key)
+                } else {
+                    other.key.cmp(&self.key)
+                }
+            });
+            if if max { order.is_le() } else { order.is_ge() } {
+                return;
+            }
+        }
+        self.clone_from(other);
     }
 
     fn set(&mut self, id: TermId) {

@@ -13,7 +13,8 @@ pub(super) enum Total {
     Integer(i64),
     /// an xsd:decimal of millionths, as ids carry them
     Micros(i128),
-    Float(f32),
+    /// an xsd:float, added in twice its width: then the order of values hardly shows in it
+    Float(f64),
     Double(f64),
     /// an integer or a decimal beyond the two above, or a duration
     Exact(Box<Value<'static>>),
@@ -57,8 +58,8 @@ impl Total {
                 Some(sum) => *total = sum,
                 None => return self.add_value(id, terms),
             },
-            (Total::Float(total), Some(InlineValue::Float(v))) => *total += v,
-            (Total::Float(total), Some(InlineValue::Integer(v))) => *total += v as f32,
+            (Total::Float(total), Some(InlineValue::Float(v))) => *total += f64::from(v),
+            (Total::Float(total), Some(InlineValue::Integer(v))) => *total += f64::from(v as f32),
             (Total::Double(total), Some(InlineValue::Double(v))) => *total += v,
             (Total::Double(total), Some(InlineValue::Float(v))) => *total += f64::from(v),
             (Total::Double(total), Some(InlineValue::Integer(v))) => *total += v as f64,
@@ -90,29 +91,55 @@ impl Total {
                 let sum = i64::try_from(times).ok().and_then(|n| v.checked_mul(n)?.checked_add(*total));
                 match sum {
                     Some(sum) => *total = sum,
-                    None => return self.add_doubled(id, times, terms),
+                    None => return self.add_doubled(Total::first(id, terms), times, terms),
                 }
             }
             (Total::Micros(total), Some(InlineValue::Decimal { datatype: 0, micros, .. })) => {
                 match i128::from(micros).checked_mul(times.into()).and_then(|v| v.checked_add(*total)) {
                     Some(sum) => *total = sum,
-                    None => return self.add_doubled(id, times, terms),
+                    None => return self.add_doubled(Total::first(id, terms), times, terms),
                 }
             }
-            (Total::Float(total), Some(InlineValue::Float(v))) => *total += v * times as f32,
+            (Total::Float(total), Some(InlineValue::Float(v))) => *total += f64::from(v) * times as f64,
             (Total::Double(total), Some(InlineValue::Double(v))) => *total += v * times as f64,
             (Total::Failed, _) => {}
-            _ => return self.add_doubled(id, times, terms),
+            _ => return self.add_doubled(Total::first(id, terms), times, terms),
         }
         0
     }
 
-    /// As [`Total::add_times`], for all there is: the term once, twice, four times and so on, and
-    /// of these the ones that make up the number.
+    /// Adds the total of other values as often as `times` says. Gives what [`Total::add`] does.
+    #[inline]
+    pub fn add_total(&mut self, other: &Total, times: u64, terms: &Terms) -> isize {
+        match (&mut *self, other) {
+            (Total::Float(total), Total::Float(v)) | (Total::Double(total), Total::Double(v)) => {
+                *total += v * times as f64;
+            }
+            (Total::Integer(total), Total::Integer(v)) => {
+                let sum = i64::try_from(times).ok().and_then(|n| v.checked_mul(n)?.checked_add(*total));
+                match sum {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(other.clone(), times, terms),
+                }
+            }
+            (Total::Micros(total), Total::Micros(v)) => {
+                match v.checked_mul(times.into()).and_then(|v| v.checked_add(*total)) {
+                    Some(sum) => *total = sum,
+                    None => return self.add_doubled(other.clone(), times, terms),
+                }
+            }
+            // 0 cannot be added to a duration
+            (_, Total::Nothing) | (Total::Failed, _) => {}
+            _ => return self.add_doubled(other.clone(), times, terms),
+        }
+        0
+    }
+
+    /// Adds a total so many times, for all there is: once, twice, four times and so on, and of
+    /// these the ones that make up the number.
     #[cold]
-    fn add_doubled(&mut self, id: TermId, times: u64, terms: &Terms) -> isize {
+    fn add_doubled(&mut self, mut power: Total, times: u64, terms: &Terms) -> isize {
         let before = self.heap_bytes();
-        let mut power = Total::first(id, terms);
         let mut left = times;
         while left > 0 {
             if left & 1 == 1 {
@@ -128,6 +155,9 @@ impl Total {
 
     /// The sum of two totals.
     fn plus(&self, other: &Total, terms: &Terms) -> Total {
+        if let (Total::Float(a), Total::Float(b)) = (self, other) {
+            return Total::Float(a + b);
+        }
         match (self, other.value()) {
             (Total::Nothing, _) => other.clone(),
             (_, Some(value)) => self.with_value(&value, terms),
@@ -177,6 +207,9 @@ impl Total {
         {
             return Total::Integer(sum);
         }
+        if let (Total::Float(total), Value::Float(v)) = (self, value) {
+            return Total::Float(total + f64::from(f32::from(*v)));
+        }
         // numbers may be long: the query's limits end it here
         if terms.poll(heap_bytes(value) + self.heap_bytes().unsigned_abs()).is_none() {
             return Total::Failed;
@@ -190,7 +223,7 @@ impl Total {
                 Some(v) => Total::Micros(v.into()),
                 None => Total::Exact(Box::new(Value::Decimal(v))),
             },
-            Some(Value::Float(v)) => Total::Float(v.into()),
+            Some(Value::Float(v)) => Total::Float(f32::from(v).into()),
             Some(Value::Double(v)) => Total::Double(v.into()),
             Some(Value::Temporal(v)) => Total::Exact(Box::new(Value::Temporal(v))),
             _ => Total::Failed,
@@ -208,7 +241,7 @@ impl Total {
             Total::Nothing => Value::Integer(0.into()),
             Total::Integer(v) => Value::Integer((*v).into()),
             Total::Micros(v) => Value::Decimal(Decimal::new((*v).into(), 6)?),
-            Total::Float(v) => Value::Float(Float::from(*v)),
+            Total::Float(v) => Value::Float(Float::from(*v as f32)),
             Total::Double(v) => Value::Double(Double::from(*v)),
             Total::Exact(v) => (**v).clone(),
             Total::Failed => return None,

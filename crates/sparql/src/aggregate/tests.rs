@@ -166,3 +166,55 @@ fn distinct_solutions() {
     let ids = aggregate.finish(&mut terms);
     assert_eq!(ids, [2, 1].map(|n| snowmelt_graph::from_integer(n).unwrap()));
 }
+
+/// The results of rows, of which those from `cut` on come three times: as rows with weights, or as
+/// groups that are merged.
+fn in_parts(name: &str, values: &[&str], cut: usize, is_merged: bool) -> String {
+    let mut terms = terms();
+    let mut all = Aggregate::new(&function(name), false);
+    all.resize(1);
+    let ids: Vec<TermId> = values.iter().map(|v| term(&terms, v)).collect();
+    let (once, thrice) = ids.split_at(cut);
+    let mut take = |to: &mut Aggregate, ids: &[TermId], weight: u64| {
+        let (groups, weights) = (vec![0; ids.len()], vec![weight; ids.len()]);
+        let rows = AggregateRows { groups: &groups, args: ids, weights: Some(&weights) };
+        to.update(&mut terms, &mut NoStore, rows).unwrap();
+    };
+    take(&mut all, once, 1);
+    if is_merged {
+        let mut part = Aggregate::new(&function(name), false);
+        part.resize(2);
+        take(&mut part, thrice, 1);
+        // an empty one changes nothing
+        let groups = [(1, 5), (0, 3), (1, 1)].map(|(from, times)| MergedGroup { to: 0, from, times });
+        all.merge(&part, groups.into_iter(), &terms).unwrap();
+    } else {
+        take(&mut all, thrice, 3);
+    }
+    let ids = all.finish(&mut terms);
+    terms.prefetch(&mut NoStore, ids.iter().copied()).unwrap();
+    terms.with_term(ids[0], |t| short(&t.to_string())).unwrap_or_else(|| "-".to_owned())
+}
+
+#[test]
+fn merged_groups_are_those_of_all_rows() {
+    let lists: [&[&str]; 9] = [
+        &[],
+        &["1", "2", "-7"],
+        &["9223372036854775807", "9223372036854775806", "1"],
+        &["1", "2.5", "0.25", "f1.5", "f2", "1.5e0", "3"],
+        &["PT1H", "PT2H", "-PT3H"],
+        &["P1M", "PT2H"],
+        &["1", "\"text", "3"],
+        &["1", "-", "3"],
+        &["\"a text that is too long for an id", "<iri", "\"b", "4"],
+    ];
+    for values in lists {
+        for name in ["count", "sum", "avg", "min", "max", "sample"] {
+            for cut in 0..=values.len() {
+                let [merged, rows] = [true, false].map(|merged| in_parts(name, values, cut, merged));
+                assert_eq!(merged, rows, "{name} of {values:?}, in two parts at {cut}");
+            }
+        }
+    }
+}

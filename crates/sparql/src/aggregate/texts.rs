@@ -21,7 +21,7 @@ impl Aggregate {
         let GroupStates::Best { groups: best, max, bytes } = &mut self.state else { return Ok(false) };
         let Some(texts) = argument.as_texts() else { return Ok(false) };
         let (max, held, is_term) = (*max, &mut self.held, argument.as_slot().is_some());
-        let others = texts.of_each(terms, store, cols, &mut |terms, rows, value| {
+        let others = texts.of_best(terms, store, cols, groups, max, &mut |terms, rows, value| {
             for (id, row) in rows {
                 let best = &mut best[groups[*row as usize] as usize];
                 *bytes -= best.bytes();

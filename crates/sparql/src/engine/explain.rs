@@ -116,14 +116,7 @@ impl Teller<'_> {
             Op::Values { rows } => ("values", format!("{} rows", rows.len())),
             Op::GraphNames { .. } => ("graph names", String::new()),
             Op::Union { branches, .. } => ("union", format!("of {}", branches.len())),
-            Op::Group { input, keys, aggregates, .. } => {
-                let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
-                ("group", format!("by {} ({} aggregates)", self.vars(&keys), aggregates.len()))
-            }
-            Op::Fold { input, keys, .. } => {
-                let keys: Vec<Var> = keys.iter().map(|k| input.vars[*k as usize]).collect();
-                ("fold", format!("to {}", self.vars(&keys)))
-            }
+            Op::Group { .. } | Op::GroupWithout { .. } | Op::Fold { .. } => self.grouped(&node.op),
             Op::Repeat { most, .. } => ("repeat", format!("up to {most} times")),
             Op::CountValues { input } => ("count values", format!("of {}", self.vars(&input.vars))),
             Op::Distinct { optional, .. } => ("distinct", if *optional { "(early)" } else { "" }.to_owned()),
@@ -143,6 +136,24 @@ impl Teller<'_> {
             }
         };
         (operator.to_owned(), detail)
+    }
+
+    /// An operator that brings rows with the same keys together, and these keys.
+    fn grouped(&self, op: &Op) -> (&'static str, String) {
+        let of = |input: &PlanNode, keys: &[u16]| {
+            self.vars(&keys.iter().map(|k| input.vars[*k as usize]).collect::<Vec<_>>())
+        };
+        match op {
+            Op::Group { input, keys, aggregates, .. } => {
+                ("group", format!("by {} ({} aggregates)", of(input, keys), aggregates.len()))
+            }
+            Op::GroupWithout { pairs, left, keys, aggregates, .. } => {
+                let (keys, pairs) = (of(left, keys), self.vars(&pairs.vars));
+                ("group without", format!("{pairs} by {keys} ({} aggregates)", aggregates.len()))
+            }
+            Op::Fold { input, keys, .. } => ("fold", format!("to {}", of(input, keys))),
+            other => unreachable!("{other:?} has no keys"),
+        }
     }
 
     /// The endpoint of a SERVICE, the values that are sent and those that come.

@@ -10,6 +10,7 @@ use super::distinct::Distinct;
 use super::extend::{Extend, Filter, Project, Slice};
 use super::fold::{Fold, Sums};
 use super::group::{Group, GroupColumn};
+use super::group_without::GroupWithout;
 use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
 use super::lookup::LookupJoin;
@@ -110,6 +111,9 @@ fn group_again(node: &PlanNode, parts: Boxed, run: &mut Run) -> Result<Boxed> {
 fn inputs(node: &PlanNode, run: &mut Run) -> Result<Vec<Boxed>> {
     match &node.op {
         Op::Hash { left, right, .. } => Ok(vec![build(left, run)?, build_input(right, run)?]),
+        Op::GroupWithout { right, pairs, left, .. } => {
+            [right, pairs, left].into_iter().map(|input| build_input(input, run)).collect()
+        }
         Op::Group { input, .. } | Op::Sort { input, .. } | Op::Distinct { input, optional: false } => {
             Ok(vec![build_input(input, run)?])
         }
@@ -170,6 +174,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
             queue: Queue::default(),
         }),
         Op::CountValues { .. } => Box::new(CountValues { input: next(), done: false }),
+        Op::GroupWithout { .. } => Box::new(group_without(&node.op, &mut next, run)?),
         Op::Group { .. } | Op::Distinct { .. } | Op::Sort { .. } => block(&node.op, next(), run)?,
         Op::Slice { offset, limit, per, .. } if !per.is_empty() => {
             Box::new(SliceBy::new(next(), *offset, *limit, per, run.memory.held()))
@@ -310,22 +315,60 @@ fn group(op: &Op, input: Boxed, run: &mut Run) -> Result<Group> {
     let Op::Group { input: of, keys, visible, weights, aggregates, stored } = op else {
         unreachable!("{op:?} is no group")
     };
-    let mut list = Vec::with_capacity(aggregates.len());
-    for a in aggregates {
-        let argument = a.argument.as_ref().map(|argument| run.compile(argument, &of.vars));
-        let (function, is_distinct) = (a.function.clone(), a.is_distinct);
-        list.push(GroupColumn { function, is_distinct, argument: argument.transpose()? });
-    }
+    let aggregates = group_columns(aggregates, of, run)?;
     Ok(Group {
         input,
         keys: keys.iter().map(|k| *k as usize).collect(),
         visible: visible.iter().map(|c| *c as usize).collect(),
         weights: weights.iter().map(|c| *c as usize).collect(),
-        aggregates: list,
+        aggregates,
         stored: *stored,
         is_partial: false,
         state: super::group::GroupStage::Begin,
         queue: Queue::default(),
+    })
+}
+
+/// Aggregates with their arguments over the columns of an input.
+fn group_columns(
+    aggregates: &[AggregateExpression],
+    input: &PlanNode,
+    run: &mut Run,
+) -> Result<Vec<GroupColumn>> {
+    let mut list = Vec::with_capacity(aggregates.len());
+    for a in aggregates {
+        let argument = a.argument.as_ref().map(|argument| run.compile(argument, &input.vars));
+        let (function, is_distinct) = (a.function.clone(), a.is_distinct);
+        list.push(GroupColumn { function, is_distinct, argument: argument.transpose()? });
+    }
+    Ok(list)
+}
+
+/// The groups of a product without some of its pairs, on the inputs in the order they run.
+fn group_without(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Result<GroupWithout> {
+    let Op::GroupWithout { right, on, keys, left_weights, right_weights, aggregates, stored, .. } = op else {
+        unreachable!("{op:?} leaves out no pairs")
+    };
+    let parts = Group {
+        input: next(),
+        keys: vec![on.1.into()],
+        visible: Vec::new(),
+        weights: right_weights.iter().map(|c| *c as usize).collect(),
+        aggregates: group_columns(aggregates, right, run)?,
+        stored: *stored,
+        is_partial: true,
+        state: super::group::GroupStage::Begin,
+        queue: Queue::default(),
+    };
+    Ok(GroupWithout {
+        parts,
+        pairs: next(),
+        left: next(),
+        keys: keys.iter().map(|k| *k as usize).collect(),
+        weights: left_weights.iter().map(|c| *c as usize).collect(),
+        on: on.0.into(),
+        queue: Queue::default(),
+        is_over: false,
     })
 }
 

@@ -49,31 +49,31 @@ pub(super) enum GroupStage {
 }
 
 /// Groups in memory.
-struct Groups {
+pub(super) struct Groups {
     keys: Vec<Vec<TermId>>,
     hashes: Vec<u64>,
     table: HashTable<u32>,
-    aggregates: Vec<Aggregate>,
+    pub aggregates: Vec<Aggregate>,
 }
 
-/// Rows whose group has no place any more.
-const HOMELESS: u32 = u32::MAX;
+/// The number of rows whose group is not there, and is not to be made.
+pub(super) const HOMELESS: u32 = u32::MAX;
 
 impl Group {
-    fn groups(&self, run: &Run) -> Groups {
+    pub fn groups(&self, run: &Run) -> Groups {
+        Groups::new(self.keys.len(), self.states(run))
+    }
+
+    /// Its aggregates, without a group.
+    pub fn states(&self, run: &Run) -> Vec<Aggregate> {
         let of = |column: &GroupColumn| {
             Aggregate::new(&column.function, column.is_distinct).held_by(run.memory.held())
         };
-        Groups {
-            keys: vec![Vec::new(); self.keys.len()],
-            hashes: Vec::new(),
-            table: HashTable::new(),
-            aggregates: self.aggregates.iter().map(of).collect(),
-        }
+        self.aggregates.iter().map(of).collect()
     }
 
     /// Takes in a batch; what found no group goes to the files.
-    fn take(
+    pub fn take(
         &self,
         groups: &mut Groups,
         batch: Batch,
@@ -123,19 +123,8 @@ impl Group {
     }
 
     fn finish(&mut self, groups: Groups, held: Held, run: &mut Run) -> Result<()> {
-        let rows = groups.hashes.len();
-        let mut cols = groups.keys;
-        for aggregate in groups.aggregates {
-            run.check()?;
-            let mut col = aggregate.finish(&mut run.terms);
-            run.terms.fault()?;
-            if self.stored {
-                run.terms.to_stored(&mut run.source.session, &mut col)?;
-            }
-            cols.push(col);
-        }
-        assert!(cols.iter().all(|col| col.len() == rows), "an aggregate has a value for each group");
-        self.queue.push_held(Batch { cols, rows }, held, run);
+        let batch = groups.into_batch(self.stored, run)?;
+        self.queue.push_held(batch, held, run);
         Ok(())
     }
 
@@ -201,8 +190,34 @@ pub(super) fn products(batch: &Batch, weights: &[usize]) -> Result<Vec<u64>> {
 }
 
 impl Groups {
+    /// Without a group.
+    pub fn new(keys: usize, aggregates: Vec<Aggregate>) -> Self {
+        Self { keys: vec![Vec::new(); keys], hashes: Vec::new(), table: HashTable::new(), aggregates }
+    }
+
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// The keys, then the results of the aggregates.
+    pub fn into_batch(self, stored: bool, run: &mut Run) -> Result<Batch> {
+        let rows = self.hashes.len();
+        let mut cols = self.keys;
+        for aggregate in self.aggregates {
+            run.check()?;
+            let mut col = aggregate.finish(&mut run.terms);
+            run.terms.fault()?;
+            if stored {
+                run.terms.to_stored(&mut run.source.session, &mut col)?;
+            }
+            cols.push(col);
+        }
+        assert!(cols.iter().all(|col| col.len() == rows), "an aggregate has a value for each group");
+        Ok(Batch { cols, rows })
+    }
+
     /// The one group of an aggregation without keys, there even without rows.
-    fn one(&mut self) {
+    pub fn one(&mut self) {
         assert!(self.hashes.is_empty(), "without keys there is one group");
         self.hashes.push(hash_row(&[], 0));
         self.table.insert_unique(self.hashes[0], 0, |_| 0);
@@ -210,7 +225,7 @@ impl Groups {
     }
 
     /// The group of each row; new groups are made only where `open`.
-    fn number(&mut self, batch: &Batch, by: &[usize], open: bool) -> Vec<u32> {
+    pub fn number(&mut self, batch: &Batch, by: &[usize], open: bool) -> Vec<u32> {
         let Groups { keys, hashes, table, .. } = self;
         let mine = columns(batch, by);
         let mut numbers = Vec::with_capacity(batch.rows);
@@ -239,7 +254,7 @@ impl Groups {
         numbers
     }
 
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.keys.iter().map(|c| c.capacity() * 8).sum::<usize>()
             + self.hashes.capacity() * 8
             + self.table.capacity() * 5

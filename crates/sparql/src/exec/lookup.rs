@@ -35,6 +35,10 @@ const ROWS_PER_KEY: u64 = 1000;
 /// The limit where leaves may have to be read: lower, since a merge reads them all.
 const ROWS_PER_KEY_COLD: u64 = 100;
 
+/// Fewer keys are announced one by one: to count the rows between them takes reads that are waited
+/// for.
+const CLOSE_KEYS: usize = 1024;
+
 pub(super) struct LookupJoin {
     pub input: Boxed,
     pub visit: Option<ResolvedVisit>,
@@ -66,7 +70,12 @@ pub(super) struct Chunk {
     /// rows found so far
     found: usize,
     way: Way,
+    /// The last triple found, where graphs are merged.
+    last: Option<KeyedTriple>,
 }
+
+/// A distinct key's number, and the columns after the key without the graph.
+type KeyedTriple = (u32, Vec<u64>);
 
 enum Way {
     Lookup(LookupWay),
@@ -119,7 +128,7 @@ impl LookupJoin {
                 Way::Lookup(run.source.lookup_way(visit.index, keys))
             }),
         };
-        self.under_way = Some(Chunk { from, to, found: 0, way });
+        self.under_way = Some(Chunk { from, to, found: 0, way, last: None });
         Ok(())
     }
 
@@ -128,7 +137,7 @@ impl LookupJoin {
         let visit = self.visit.as_ref().expect("called with a visit");
         let sorted = self.current.as_ref().expect("called with an input");
         let chunk = self.under_way.as_mut().expect("called with a visit under way");
-        let most = run.query.batch.most.max(1 << 10);
+        let most = run.query.batch.matches;
         while self.found.is_none() {
             run.check()?;
             let mut matches = Matches::with_wanted(visit.index.arity(), visit.key.len(), visit.wanted);
@@ -148,7 +157,7 @@ impl LookupJoin {
                 "a match is of a key of the chunk"
             );
             chunk.found += matches.key.len();
-            self.found = select(visit, &self.conditions, chunk.from, matches, run)?;
+            self.found = select(visit, &self.conditions, chunk, matches, run)?;
         }
         Ok(true)
     }
@@ -220,7 +229,7 @@ fn close_keys(index: AnyIndex, key: &[Key], batch: &Batch, run: &mut Run) -> Res
     let Some(prefix) = constants.collect::<Option<Vec<TermId>>>() else { return Ok(None) };
     let col = &batch.cols[*last];
     let (Some(low), Some(high)) = (col.iter().min(), col.iter().max()) else { return Ok(None) };
-    if prefix.is_empty() {
+    if prefix.is_empty() || batch.rows < CLOSE_KEYS {
         return Ok(None);
     }
     let rows = run.source.count(index, &prefix, Some((low.0, high.0)))?;
@@ -340,16 +349,29 @@ fn with_keys<R>(
 fn select(
     visit: &ResolvedVisit,
     conditions: &[Expr],
-    first: usize,
+    chunk: &mut Chunk,
     matches: Matches,
     run: &mut Run,
 ) -> Result<Option<FoundRows>> {
+    let first = chunk.from;
     let Matches { key, mut cols, wanted } = matches;
     let is_whole = |c: &usize| cols[*c].len() == key.len();
     assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
     let same_key = |a: u32, b: u32| key[a as usize] == key[b as usize];
     selected = visit.merge(&cols, selected, key.len(), same_key);
+    if visit.merge_graphs
+        && let Some(list) = &mut selected
+    {
+        // the graphs of a triple may come in several matches
+        let triple = |row: u32| {
+            (key[row as usize], cols[..visit.width - 1].iter().map(|col| col[row as usize]).collect())
+        };
+        if list.first().is_some_and(|row| chunk.last == Some(triple(*row))) {
+            list.remove(0);
+        }
+        chunk.last = list.last().map(|row| triple(*row)).or(chunk.last.take());
+    }
     let mut weights = Vec::new();
     if visit.copies != Copies::Count {
         let runs = visit.fold(&cols, selected, key.len(), same_key);

@@ -175,7 +175,8 @@ fn is_light(node: &PlanNode) -> bool {
         Op::Seed | Op::Context { .. } => return true,
         // an endpoint is rather asked for many values at once
         Op::Service { .. } => false,
-        Op::Group { .. } | Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
+        Op::Group { .. } | Op::GroupWithout { .. } => false,
+        Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
         Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
         _ => true,
     };

@@ -24,7 +24,7 @@ use crate::expr::{Expr, compile};
 use crate::functions::{CustomFunctions, KeptPatterns, Patterns};
 use crate::plan::Plan;
 use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
-use crate::value::{LocalTerms, TermBounds, Terms};
+use crate::value::{LocalTerms, TermBounds, Terms, TextRanks};
 
 /// Most bytes of decoded terms a worker keeps.
 const TERM_CACHE_BYTES: usize = 16 << 20;
@@ -34,13 +34,15 @@ const TERM_CACHE_BYTES: usize = 16 << 20;
 pub(crate) struct BatchRows {
     pub first: usize,
     pub most: usize,
+    /// matches of a look-up that are taken at once
+    pub matches: usize,
 }
 
 impl BatchRows {
     /// Rows of the batches of a worker that has so many bytes.
     pub fn within(worker_bytes: usize) -> Self {
         let most = (worker_bytes >> 9).clamp(1 << 9, 1 << 16);
-        Self { first: most.min(1 << 10), most }
+        Self { first: most.min(1 << 10), most, matches: most.max(1 << 10) }
     }
 
     /// Bytes for a row on its way in so many operators with so many columns beyond few.
@@ -70,7 +72,7 @@ impl BatchRows {
             false => self.most,
         };
         assert!(0 < first && first <= most, "batches begin with {first} rows and grow to {most}");
-        Self { first, most }
+        Self { first, most, matches: most.max(1 << 10) }
     }
 }
 
@@ -112,7 +114,7 @@ impl BatchSizes {
 
     /// Batches of `rows` rows, as the caller wants.
     pub fn fixed(rows: usize) -> Self {
-        let rows = BatchRows { first: rows.max(1), most: rows.max(1) };
+        let rows = BatchRows { first: rows.max(1), most: rows.max(1), matches: rows.max(1) };
         Self { rows, held: Held::default(), is_wide: false }
     }
 }
@@ -159,6 +161,8 @@ pub(crate) struct RunningQuery {
     /// the engine's: patterns compiled before, and scans under way that others can join
     pub kept_patterns: Arc<KeptPatterns>,
     pub shared_scans: Arc<SharedScans>,
+    /// and what it has learned about the order of texts
+    pub ranks: Arc<TextRanks>,
     #[expect(dead_code, reason = "held for its drop")]
     pub batches: Held,
     /// its place among the queries under way
@@ -231,6 +235,7 @@ impl Run {
             room: 2 * cache,
         };
         let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(bounds);
+        let terms = terms.with_ranks(query.ranks.clone());
         Self {
             terms,
             patterns: Patterns::new(query.kept_patterns.clone(), memory.held()),

@@ -353,6 +353,15 @@ impl Merge {
 impl Sort {
     /// Adds a batch with its keys: in parts, where the texts are long.
     fn add(&self, gather: &mut Gather<'_>, batch: Batch, run: &mut Run) -> Result<()> {
+        let mut batch = batch;
+        if let (Some(limit), Some((first, descending))) = (gather.limit, self.keys.first())
+            && let Some(texts) = first.as_texts()
+        {
+            let (terms, store) = (&mut run.terms, &mut run.source.session);
+            if let Some(rows) = texts.may_be_first(terms, store, &batch.cols, limit, *descending)? {
+                batch.retain(&rows);
+            }
+        }
         let batch = match (&gather.bound, self.keys.first()) {
             (Some(bound), Some((first, _))) => bound.without_worse(batch, first, run)?,
             _ => batch,

@@ -12,6 +12,7 @@
 //! expression.
 
 mod node;
+mod ranked;
 mod searched;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use snowmelt_graph::{TermId, TermKind, TermRef, TermSink};
 
 use super::Expr;
 use super::node::{ExprNode, TextPart};
-use crate::value::{TermError, TermStore, Terms, Value};
+use crate::value::{Ranking, TermError, TermStore, Terms, Value};
 use node::TextNode;
 
 /// Fewer terms are rather kept: they may be asked for again.
@@ -142,7 +143,7 @@ pub(super) type IdRows = Vec<(TermId, u32)>;
 
 /// The rows whose ids are of the dictionary, sorted by id, and the other rows; None where the
 /// former are few.
-fn in_dictionary(ids: &[TermId], is_wanted: impl Fn(TermId) -> bool) -> Option<(IdRows, Vec<u32>)> {
+fn in_dictionary(ids: &[TermId], mut is_wanted: impl FnMut(TermId) -> bool) -> Option<(IdRows, Vec<u32>)> {
     if ids.len() < LEAST_TERMS {
         return None;
     }
@@ -192,10 +193,11 @@ impl TextPart {
         rows: &IdRows,
         terms: &mut Terms,
         store: &mut dyn TermStore,
+        ranking: Option<Ranking>,
         f: &mut OfTerm<'_>,
     ) -> Result<(), TermError> {
         let node = self.node(terms, store)?;
-        of_each(&node, rows, terms, store, f)
+        of_each(&node, rows, terms, store, ranking, f)
     }
 }
 
@@ -231,27 +233,28 @@ impl TextColumn<'_> {
         // an empty column is unbound everywhere
         let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
         let Some((stored, others)) = in_dictionary(ids, |_| true) else { return Ok(None) };
-        match self.part {
-            Some(part) => part.of_each(&stored, terms, store, f)?,
-            None => of_each(&TextNode::Term, &stored, terms, store, f)?,
-        }
+        let ranking = if stored.len() < ranked::LEAST_RANKED { None } else { self.order() };
+        let ranking = ranking.and_then(|_| terms.ranking(store));
+        self.read(&stored, terms, store, ranking, f)?;
         Ok(Some(others))
     }
 }
 
-/// Works out an expression for each distinct term of some rows, sorted by id.
+/// Works out an expression for each distinct term of some rows, sorted by id; `ranking` is told
+/// their texts.
 fn of_each(
     node: &TextNode<'_>,
     rows: &IdRows,
     terms: &mut Terms,
     store: &mut dyn TermStore,
+    ranking: Option<Ranking>,
     f: &mut OfTerm<'_>,
 ) -> Result<(), TermError> {
     debug_assert!(rows.is_sorted(), "rows are sorted by id");
     let mut ids: Vec<TermId> = rows.iter().map(|row| row.0).collect();
     ids.dedup();
     let is_distinct = ids.len() == rows.len();
-    let mut sink = TextSink { node, rows, ids: &ids, is_distinct, terms, f, done: Ok(()) };
+    let mut sink = TextSink { node, rows, ids: &ids, is_distinct, terms, ranking, f, done: Ok(()) };
     store.decode(&ids, &mut sink)?;
     sink.done
 }
@@ -263,6 +266,7 @@ struct TextSink<'a, 'f> {
     ids: &'a [TermId],
     is_distinct: bool,
     terms: &'a mut Terms,
+    ranking: Option<Ranking>,
     f: &'a mut OfTerm<'f>,
     done: Result<(), TermError>,
 }
@@ -282,6 +286,11 @@ impl TermSink for TextSink<'_, '_> {
             TermRef::Iri(text) | TermRef::Blank(text) | TermRef::Literal { lexical: text, .. } => text.len(),
             TermRef::Triple(_) => 0,
         };
+        if let Some(ranking) = &mut self.ranking
+            && let TermRef::Iri(text) | TermRef::Literal { lexical: text, .. } = term
+        {
+            ranking.learn(id, text);
+        }
         let value = self.node.value(term, self.terms);
         self.done = (self.f)(self.terms, rows, value);
         if self.done.is_ok() && self.terms.poll(bytes).is_none() {

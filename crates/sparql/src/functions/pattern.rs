@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::Func;
 use super::backtrack::Backtracking;
@@ -64,9 +65,33 @@ pub(crate) struct TextPattern {
     at_last_line: Option<Backtracking>,
     /// The replacement is literal, too.
     is_literal: bool,
+    beginning: Option<Beginning>,
     /// Size of the compiled pattern, rounded up: at worst a search takes that long for each byte
     /// of the text.
     bytes: usize,
+}
+
+/// The beginning of the texts for which a condition holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Beginning {
+    pub text: String,
+    /// it holds for all of them
+    pub is_all: bool,
+}
+
+impl Beginning {
+    /// Of a pattern that begins with `^` and characters.
+    fn of(pattern: &str) -> Option<Self> {
+        let hir = regex_syntax::parse(pattern).ok()?;
+        let HirKind::Concat(parts) = hir.kind() else { return None };
+        match parts.iter().map(Hir::kind).collect::<Vec<_>>()[..] {
+            [HirKind::Look(Look::Start), HirKind::Literal(text), ref rest @ ..] => {
+                let text = std::str::from_utf8(&text.0).ok()?.to_string();
+                Some(Self { text, is_all: rest.is_empty() })
+            }
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -116,7 +141,16 @@ impl TextPattern {
                 (Matcher::Linear(Linear { regex, automata: Arc::default() }), bytes)
             }
         };
-        Some(TextPattern { engine, at_last_line, is_literal, bytes })
+        let beginning = match (&engine, &at_last_line) {
+            (Matcher::Linear(_), None) => Beginning::of(&translated.pattern),
+            _ => None,
+        };
+        Some(TextPattern { engine, at_last_line, is_literal, beginning, bytes })
+    }
+
+    /// The beginning that all texts have that match.
+    pub fn beginning(&self) -> Option<Beginning> {
+        self.beginning.clone()
     }
 
     /// Bytes that it takes compiled, rounded up.

@@ -18,6 +18,7 @@
 //! | `correlated` | right sides that are evaluated for the rows of the left |
 //! | `row` | BIND and FILTER |
 //! | `texts` | the price of texts, and the step of a join that pays it |
+//! | `without` | groups of a product without some of its pairs |
 //! | `block` | GROUP BY, ORDER BY, LIMIT, DISTINCT |
 
 mod block;
@@ -32,11 +33,12 @@ mod nested;
 mod row;
 mod service;
 mod texts;
+mod without;
 
 use super::estimate::joined;
 use super::guess::bounded;
 use super::{Estimate, Planner};
-use crate::algebra::{ApplyKind, ExistsKind, Expression, Node, Var, VarSet};
+use crate::algebra::{ApplyKind, ExistsKind, Expression, Form, Node, Var, VarSet};
 use crate::error::QueryError;
 use crate::plan::{Copies, Cost, JoinKind, Op, PlanNode, children};
 use correlated::contexts;
@@ -103,7 +105,9 @@ type Result<T> = std::result::Result<T, QueryError>;
 
 impl<'a> Planner<'a> {
     pub(super) fn root(&mut self, output: &[Var]) -> Result<PlanNode> {
-        let want = Want::new(output.iter().copied().collect(), Copies::Count);
+        // ASK needs one row
+        let copies = if matches!(self.algebra.form, Form::Ask) { Copies::Merge } else { Copies::Count };
+        let want = Want::new(output.iter().copied().collect(), self.copies(copies));
         let built = self.lower(&self.algebra.root, None, &want)?;
         assert!(self.contexts.is_empty(), "a context ends with its right side");
         let root = self.exactly(built, output).node;

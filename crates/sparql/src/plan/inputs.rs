@@ -26,6 +26,7 @@ macro_rules! inputs {
             | Op::Project { input, .. }
             | Op::Path { input, .. } => vec![input],
             Op::Service { input, .. } => input.$as_deref().into_iter().collect(),
+            Op::GroupWithout { right, pairs, left, .. } => vec![right, pairs, left],
             Op::Hash { left, right, .. } | Op::Nested { left, right, .. } => vec![left, right],
             Op::Union { input, branches } => {
                 input.$as_deref().into_iter().chain(branches.$iter().map(|(plan, _)| plan)).collect()

@@ -71,7 +71,11 @@ fn assert_columns(node: &PlanNode) {
                 gives(from.len());
             }
         }
-        Op::Group { .. } | Op::Fold { .. } | Op::Repeat { .. } | Op::CountValues { .. } => {
+        Op::Group { .. }
+        | Op::GroupWithout { .. }
+        | Op::Fold { .. }
+        | Op::Repeat { .. }
+        | Op::CountValues { .. } => {
             gives(assert_weighed(id, &node.op));
         }
         Op::Project { input, cols } => {
@@ -94,6 +98,14 @@ fn assert_weighed(id: usize, op: &Op) -> usize {
     match op {
         Op::Group { input, keys, visible, weights, aggregates, .. } => {
             [keys, visible, weights].into_iter().for_each(|cols| within(cols, input));
+            keys.len() + aggregates.len()
+        }
+        Op::GroupWithout {
+            right, pairs, left, on, keys, left_weights, right_weights, aggregates, ..
+        } => {
+            [keys, left_weights, &vec![on.0]].into_iter().for_each(|cols| within(cols, left));
+            [right_weights, &vec![on.1]].into_iter().for_each(|cols| within(cols, right));
+            assert_eq!(pairs.vars.len(), 2, "operator {id} leaves out other than pairs");
             keys.len() + aggregates.len()
         }
         Op::Fold { input, keys, weights } => {
@@ -239,6 +251,11 @@ fn assert_variables(node: &PlanNode) {
             assert!(named.eq(node.vars[keep.len()..].iter().copied()), "service {id} mixes up its names");
         }
         Op::Group { input, keys, .. } | Op::Fold { input, keys, .. } => kept(keys, input, 0),
+        Op::GroupWithout { right, pairs, left, on, keys, .. } => {
+            let on = [left.vars[usize::from(on.0)], right.vars[usize::from(on.1)]];
+            assert!(pairs.vars == on, "operator {id} leaves out pairs of other variables");
+            kept(keys, left, 0);
+        }
         Op::Union { branches, .. } => branches.iter().for_each(|(branch, from)| moved(from, branch)),
         Op::Project { input, cols } => moved(cols, input),
         Op::Distinct { input, .. } | Op::Slice { input, .. } => {

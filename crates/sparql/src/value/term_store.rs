@@ -1,6 +1,8 @@
 //! Stored terms, as a query's terms ask for them.
 
-use snowmelt_graph::{GraphError, Session, TermId, TermRef, TermSink, TripleIds};
+use snowmelt_graph::{GraphError, Session, TermId, TermRef, TermSink, Tree, TripleIds};
+
+use super::ranks::CommittedStrings;
 
 /// Where stored terms come from: a session, or [`NoStore`].
 pub trait TermStore {
@@ -17,6 +19,8 @@ pub trait TermStore {
     fn lang_of(&self, id: TermId) -> Option<&str>;
     /// The datatype IRI, if the id alone tells it.
     fn datatype_of(&self, id: TermId) -> Option<&str>;
+    /// The strings of its dictionary that are committed; None where that is another's.
+    fn committed_strings(&self) -> Option<CommittedStrings>;
 }
 
 /// No stored terms: for constant expressions and tests.
@@ -48,6 +52,10 @@ impl TermStore for NoStore {
     fn datatype_of(&self, _: TermId) -> Option<&str> {
         None
     }
+
+    fn committed_strings(&self) -> Option<CommittedStrings> {
+        None
+    }
 }
 
 impl TermStore for Session {
@@ -73,5 +81,12 @@ impl TermStore for Session {
 
     fn datatype_of(&self, id: TermId) -> Option<&str> {
         Session::datatype_of(self, id)
+    }
+
+    fn committed_strings(&self) -> Option<CommittedStrings> {
+        let committed = self.graph().state().ok()?;
+        let dictionary = committed.dictionary();
+        let strings = Tree::ALL.map(|tree| committed.strings(tree).map_or(0, |strings| strings.len()));
+        (self.state().dictionary() == dictionary).then_some(CommittedStrings { dictionary, strings })
     }
 }

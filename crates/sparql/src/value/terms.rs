@@ -39,6 +39,7 @@ use super::guard::{TermBounds, TermGuard};
 use super::inline::inline_value;
 use super::interner::TermInterner;
 use super::local::{self, LocalTerms, is_scratch};
+use super::ranks::{Ranking, TextRanks};
 use super::{TermError, TermStore, TooMuch, Value, iri};
 
 /// The terms of one thread of a query.
@@ -51,6 +52,7 @@ pub struct Terms {
     guard: TermGuard,
     /// ids that are about to be read
     missing: Vec<TermId>,
+    ranks: Option<Arc<TextRanks>>,
     /// fixed for the whole query
     pub(crate) now: DateTime,
     pub(crate) base: Option<oxiri::Iri<String>>,
@@ -76,6 +78,7 @@ impl Terms {
             blank_nodes: BlankNodeCalls::default(),
             guard: TermGuard::default(),
             missing: Vec::new(),
+            ranks: None,
             now,
             base,
         }
@@ -86,6 +89,17 @@ impl Terms {
         self.cache.limit_bytes = bounds.cache;
         self.guard = TermGuard::new(bounds);
         self
+    }
+
+    /// Gives them the ranks of the database's texts.
+    pub(crate) fn with_ranks(mut self, ranks: Arc<TextRanks>) -> Self {
+        self.ranks = Some(ranks);
+        self
+    }
+
+    /// The ranks of a store's texts, for a batch; None where they must do without.
+    pub(crate) fn ranking(&self, store: &dyn TermStore) -> Option<Ranking> {
+        self.ranks.as_ref()?.of(store.committed_strings()?)
     }
 
     /// Bytes of terms held by this thread.

@@ -11,7 +11,7 @@ use super::searched::{Folded, LetterCase, Searched};
 use crate::expr::kernel::{Order, TRUE};
 use crate::expr::members::Members;
 use crate::expr::node::{ExprNode, IsA};
-use crate::functions::{self, Func, TextPattern};
+use crate::functions::{self, Beginning, Func, TextPattern};
 use crate::value::{self, Arithmetic, Cast, Terms, Value};
 
 /// Whether a node is worked out from the values of its parts, in the same way for each row.
@@ -56,6 +56,24 @@ pub(super) fn gives_text_where_ids_do(node: &ExprNode) -> bool {
         ExprNode::Not(a) => gives_text_where_ids_do(a),
         ExprNode::Or(list) => list.iter().all(gives_text_where_ids_do),
         node => by_id(node),
+    }
+}
+
+/// The order in which values are in that of texts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TextOrder {
+    /// as terms, of one language or datatype
+    OfTerm,
+    /// as strings
+    OfText,
+}
+
+/// The order in which an expression gives values that are in the order of texts.
+pub(super) fn order_of(node: &ExprNode) -> Option<TextOrder> {
+    match node {
+        ExprNode::Slot(_) => Some(TextOrder::OfTerm),
+        ExprNode::Str(inner) if matches!(**inner, ExprNode::Slot(_)) => Some(TextOrder::OfText),
+        _ => None,
     }
 }
 
@@ -140,6 +158,28 @@ impl<'e> TextNode<'e> {
             ExprNode::Or(list) => Self::Or(all(list)),
             ExprNode::Key(a) => Self::Key(one(a)),
             other => unreachable!("{other:?} is not worked out term by term"),
+        }
+    }
+
+    /// The beginning that it asks for, of the term or of its text.
+    pub fn beginning(&self) -> Option<(TextOrder, Beginning)> {
+        let order = |text: &Self| match text {
+            Self::Term => Some(TextOrder::OfTerm),
+            Self::TextOfTerm => Some(TextOrder::OfText),
+            _ => None,
+        };
+        match self {
+            Self::Call(Func::StrStarts, args) => match &args[..] {
+                [text, Self::Const(Some(Value::String(part)))] => {
+                    Some((order(text)?, Beginning { text: part.to_string(), is_all: true }))
+                }
+                _ => None,
+            },
+            Self::Static(Some(pattern), args) => match &args[..] {
+                [text] => Some((order(text)?, pattern.beginning()?)),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

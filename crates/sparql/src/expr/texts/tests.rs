@@ -9,7 +9,7 @@ use crate::algebra::{Expression, Function, GroupFunction, Var};
 use crate::bounds::Limits;
 use crate::expr::{Expr, compile};
 use crate::functions::{CustomFunctions, Patterns};
-use crate::value::{LocalTerms, TermBounds, TermError, TermStore, Terms};
+use crate::value::{CommittedStrings, LocalTerms, TermBounds, TermError, TermStore, Terms};
 
 /// Strings by number, some of them with a language.
 #[derive(Default)]
@@ -76,6 +76,10 @@ impl TermStore for CountingStore {
     }
 
     fn datatype_of(&self, _: TermId) -> Option<&str> {
+        None
+    }
+
+    fn committed_strings(&self) -> Option<CommittedStrings> {
         None
     }
 }

@@ -3,7 +3,7 @@
 use super::{Result, Subplan, Want};
 use crate::algebra::{AggregateExpression, Expression, GroupFunction, Node, SortKey, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{Access, Copies, Op};
+use crate::plan::{Access, Copies, JoinKind, Op, PlanNode};
 
 /// Sorting a row costs as much as putting it into so many hash tables.
 const SORT_HASHES: f64 = 2.0;
@@ -52,6 +52,10 @@ impl<'a> Planner<'a> {
                 &Want::new(need.intersection(&inner.scope().possible), Copies::Count),
             )?,
         };
+        let built = match most.filter(|_| sorted(inner).is_none()) {
+            Some(most) => Subplan { node: self.limited(built.node, most), ..built },
+            None => built,
+        };
         let mut estimate = built.estimate.clone();
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
         let (vars, certain, cost) = (built.node.vars.clone(), built.certain.clone(), built.node.cost);
@@ -66,6 +70,32 @@ impl<'a> Planner<'a> {
         Ok(self.trim(built, need))
     }
 
+    /// A plan of which only so many rows are asked for: of a product, each side needs no more.
+    fn limited(&mut self, node: PlanNode, most: u64) -> PlanNode {
+        let PlanNode { op, vars, .. } = node;
+        let op = match op {
+            Op::Hash { left, right, on, loose, apart, kind: JoinKind::Inner, keep_left, keep_right }
+                if on.is_empty() =>
+            {
+                let [left, right] = [left, right].map(|side| Box::new(self.first_rows(*side, most)));
+                Op::Hash { left, right, on, loose, apart, kind: JoinKind::Inner, keep_left, keep_right }
+            }
+            Op::Project { input, cols } => Op::Project { input: Box::new(self.limited(*input, most)), cols },
+            op => op,
+        };
+        PlanNode { op, vars, ..node }
+    }
+
+    fn first_rows(&mut self, node: PlanNode, most: u64) -> PlanNode {
+        let input = self.limited(node, most);
+        let (vars, contexts, rows) =
+            (input.vars.clone(), input.contexts.clone(), input.rows.min(most as f64));
+        let (id, cost) = (self.nodes, input.cost);
+        self.nodes += 1;
+        let op = Op::Slice { input: Box::new(input), offset: 0, limit: Some(most), per: Vec::new() };
+        PlanNode { id, vars, rows, cost, contexts, op }
+    }
+
     fn sort(
         &mut self,
         inner: &'a Node,
@@ -77,23 +107,19 @@ impl<'a> Planner<'a> {
         // the best few rows are found among different ones
         let most = limit.filter(|limit| *limit <= MOST_REPEATED);
         let copies = if most.is_some() { Copies::Weigh } else { Copies::Count };
-        let mut built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
-        if let (Some(most), false) = (most, built.weights.is_empty()) {
-            built = self.repeated(built, most);
-        }
-        let keep = built.cols(need);
+        let built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
+        let keep = built.kept(need);
         let vars = built.pick(&keep);
         let mut estimate = built.estimate.clone();
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * SORT_HASHES;
         let certain = built.certain.clone();
-        Ok(self.make(
-            Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep },
-            vars,
-            estimate,
-            certain,
-            cost,
-        ))
+        let op = Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep };
+        let sorted = self.make(op, vars, estimate, certain, cost);
+        Ok(match most.filter(|_| !sorted.weights.is_empty()) {
+            Some(most) => self.repeated(sorted, most),
+            None => sorted,
+        })
     }
 
     /// Rows that stand for several, each as often as it counts, but no more than `most` times.
@@ -122,6 +148,11 @@ impl<'a> Planner<'a> {
         let certain = inner.scope().certain;
         let mut aggregated: Vec<AggregateExpression> =
             used.iter().map(|a| without_doubt(&a.1, &certain)).collect();
+        if let Some(product) = self.product_without(inner, keys, &aggregated)? {
+            let results: Vec<Var> = used.iter().map(|a| a.0).collect();
+            let built = self.group_without(node, &product, keys, &results, aggregated)?;
+            return Ok(self.trim(built, need));
+        }
         for a in &aggregated {
             match &a.argument {
                 Some(argument) => reads = reads.union(&argument.vars()),
@@ -136,9 +167,7 @@ impl<'a> Planner<'a> {
         let built = built?;
         let built = self.texts_below(built, &mut aggregated);
         // a key that nothing binds is a column all the same
-        let mut cols: Vec<Var> = built.node.vars.clone();
-        cols.extend(keys.iter().filter(|k| built.node.col(**k).is_none()));
-        let built = self.exactly(built, &cols);
+        let built = self.with_columns(built, keys);
         let key_cols = keys.iter().map(|k| built.col(*k)).collect();
         let visible = built.cols(visible);
         let weights = built.cols(&built.weights);
@@ -197,7 +226,7 @@ fn counts_values_in_order(aggregates: &[AggregateExpression], input: &Subplan) -
 }
 
 /// Demands of an aggregate on the copies of a row, the mildest first.
-fn demand(a: &AggregateExpression) -> Copies {
+pub(super) fn demand(a: &AggregateExpression) -> Copies {
     match a.function {
         _ if a.is_distinct => Copies::Merge,
         GroupFunction::Min | GroupFunction::Max | GroupFunction::Sample => Copies::Merge,
