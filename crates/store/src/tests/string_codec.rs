@@ -7,13 +7,19 @@ use crate::format::string::dictionary::Dictionary;
 use crate::format::string::dictionary_page::{DictionaryHead, part_bytes, write_parts};
 use crate::format::string::entry::{EntrySlot, key, key_len, slot};
 use crate::format::string::matcher::{Codes, StringBatch};
-use crate::format::string::train::{pieces, wander, words};
+use crate::format::string::train::{Training, wander, wander_back, words};
 use crate::page::{PageBuf, PageId};
 
-/// Entries of letters that are often prefixes of each other, and of any bytes.
+/// Eight bytes that many entries begin with.
+const ALIKE: &[u8] = b"abababab";
+
+/// Entries of letters that are often prefixes of each other, entries that differ behind their
+/// first eight bytes, and of any bytes.
 fn entries() -> impl Strategy<Value = Vec<EntrySlot>> {
+    let behind = prop::collection::vec(prop::sample::select(&b"ab\0"[..]), 0..=7);
     let entry = prop_oneof![
         4 => prop::collection::vec(prop::sample::select(&b"ab \0\xff"[..]), 1..=15),
+        2 => behind.prop_map(|behind| [ALIKE, &behind].concat()),
         1 => prop::collection::vec(any::<u8>(), 1..=15),
     ];
     prop::collection::vec(entry.prop_map(|entry| slot(&entry)), 0..300)
@@ -22,6 +28,8 @@ fn entries() -> impl Strategy<Value = Vec<EntrySlot>> {
 fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let string = prop_oneof![
         4 => prop::collection::vec(prop::sample::select(&b"ab \0\xff"[..]), 0..90),
+        2 => prop::collection::vec(prop::sample::select(&[ALIKE, b"a", b"b", b"\0"][..]), 0..20)
+            .prop_map(|parts| parts.concat()),
         1 => prop::collection::vec(any::<u8>(), 0..60),
     ];
     prop::collection::vec(string, 0..40)
@@ -153,6 +161,8 @@ proptest! {
         let strings: Vec<Vec<u8>> = (0..n).map(|i| i.to_string().into_bytes()).collect();
         let sample: Vec<&[u8]> = strings.iter().map(|s| &s[..]).collect();
         let mut seen: Vec<&[u8]> = wander(&sample).collect();
+        let back: Vec<&[u8]> = wander_back(&sample).collect();
+        prop_assert!(seen.iter().eq(back.iter().rev()));
         prop_assert_eq!(seen.len(), n);
         seen.sort_unstable();
         seen.dedup();
@@ -215,10 +225,10 @@ fn the_codec_follows_the_sample() {
 fn entries_are_within_their_limits() {
     let strings = sentences(5000, 600_000);
     let sample: Vec<&[u8]> = strings.iter().map(|s| &s[..]).collect();
-    let entries = pieces(&sample, 4096, 500_000);
+    let entries = Training::new(wander(&sample), 4096, 500_000).read(500_000).to_vec();
     assert!((2000..=4096).contains(&entries.len()), "{}", entries.len());
     assert_eq!(Dictionary::new(12, entries.clone()).slots().len(), entries.len(), "none comes twice");
     assert_eq!(words(&sample, 700).len(), 700);
     assert!(words(&sample, 1 << 17).len() <= 5000);
-    assert_eq!(pieces(&[], 4096, 100).len(), 256);
+    assert_eq!(Training::new(wander(&[]), 4096, 100).read(100).len(), 256);
 }

@@ -11,11 +11,11 @@ use fsst::Compressor;
 
 use crate::format::encoding::Decode;
 use crate::format::string::dictionary::{Dictionary, WIDTHS};
-use crate::format::string::entry::{EntrySlot, LONGEST};
+use crate::format::string::entry::{EntrySlot, LONGEST, key_len};
 use crate::format::string::leaf::MOST;
 use crate::format::string::matcher::{Codes, StringBatch, pack};
 use crate::format::string::symbols::{Symbols, train};
-use crate::format::string::train::{pieces, wander, words};
+use crate::format::string::train::{Training, wander, wander_back, words};
 
 /// Bytes of a sample below which a dictionary is not worth its pages.
 const LEAST_SAMPLE: usize = 96 << 10;
@@ -23,8 +23,18 @@ const LEAST_SAMPLE: usize = 96 << 10;
 /// Bytes of strings that are encoded to compare dictionaries.
 const TEST_BYTES: usize = 256 << 10;
 
-/// Dictionaries of pieces that are tried: bits of a code, and bytes of the sample to make it of.
-const PIECES: [(u32, usize); 3] = [(12, 512 << 10), (14, 3 << 19), (16, 3 << 20)];
+/// A small dictionary of pieces: bits of a code, and bytes of the sample to make it of.
+const SMALL: (u32, usize) = (12, 512 << 10);
+
+/// A larger one, for samples of few bytes and for others.
+const LARGE: [(u32, usize); 2] = [(14, 3 << 19), (16, 3 << 20)];
+
+/// Bytes of a sample above which the largest dictionary is tried.
+const MANY: usize = 2 << 20;
+
+/// Bytes of the sample after which a larger dictionary is given up when it is worse by more.
+const PROMISE: usize = 1 << 20;
+const HOPE: f64 = 1.08;
 
 /// A larger dictionary is taken when strings shrink to less than this share.
 const WORTH: f64 = 0.98;
@@ -35,7 +45,7 @@ const PLAIN: f64 = 0.7;
 /// The way from codes to strings and back. Shared by all readers of a tree.
 pub(crate) enum Codec {
     /// FSST: codes of a byte.
-    Symbols(Box<Symbols>, OnceLock<Compressor>),
+    Symbols(Box<Symbols>, OnceLock<Box<Compressor>>),
     /// Codes of 12 to 17 bits.
     Dictionary(Box<Dictionary>),
 }
@@ -103,7 +113,7 @@ impl Codec {
             Codec::Symbols(symbols, compressor) => {
                 if compressor.get().is_none() {
                     // Another thread may have set the same.
-                    let _ = compressor.set(symbols.compressor()?);
+                    let _ = compressor.set(Box::new(symbols.compressor()?));
                 }
                 let compressor = compressor.get().expect("just made");
                 let strings: Vec<&[u8]> = batch.strings().collect();
@@ -149,9 +159,11 @@ impl<'s> Trial<'s> {
     fn new(sample: &'s [&'s [u8]], total: usize) -> Trial<'s> {
         let mut test = StringBatch::default();
         // From the end: dictionaries are made of the first ones.
-        for string in wander(sample).rev() {
+        for string in wander_back(sample) {
             if test.bytes() + string.len() <= TEST_BYTES {
                 test.push(string);
+            } else if test.bytes() > TEST_BYTES / 2 {
+                break;
             }
         }
         Trial { sample, total, tested: test.bytes(), test }
@@ -172,29 +184,46 @@ impl<'s> Trial<'s> {
         if self.tested == 0 {
             return None;
         }
-        let mut best: Option<(f64, Dictionary)> = None;
-        for (width, budget) in PIECES {
-            let entries = pieces(self.sample, 1 << width, budget);
-            let of_words = best.is_none().then(|| self.with_words(&entries)).flatten();
-            let dictionary = Dictionary::new(width, entries);
-            let cost = self.cost(&dictionary);
-            if best.as_ref().is_some_and(|(least, _)| cost > WORTH * least) {
-                break;
-            }
-            best = Some((cost, dictionary));
-            if let Some((with_words, dictionary)) = of_words
-                && with_words < PLAIN * cost
-            {
-                return Some(Codec::Dictionary(Box::new(dictionary)));
-            }
+        let (width, budget) = (SMALL.0, SMALL.1.min(self.total));
+        let small = Training::new(wander(self.sample), 1 << width, budget).read(budget).to_vec();
+        let mut best = Dictionary::new(width, small);
+        let mut cost = self.cost(&best);
+        if let Some(of_words) = self.with_words(best.slots(), cost) {
+            return Some(Codec::Dictionary(Box::new(of_words)));
         }
-        let (cost, dictionary) = best?;
+        if let Some((with_large, dictionary)) = self.large(cost) {
+            (cost, best) = (with_large, dictionary);
+        }
         let is_worth = cost < WORTH * self.cost_of_symbols();
-        is_worth.then(|| Codec::Dictionary(Box::new(dictionary)))
+        is_worth.then(|| Codec::Dictionary(Box::new(best)))
     }
 
-    /// A dictionary of words, and of these pieces for other words.
-    fn with_words(&mut self, pieces: &[EntrySlot]) -> Option<(f64, Dictionary)> {
+    /// A large dictionary of pieces, if it is cheaper than a small one.
+    fn large(&mut self, small: f64) -> Option<(f64, Dictionary)> {
+        let (width, budget) = LARGE[usize::from(self.total > MANY)];
+        let budget = budget.min(self.total);
+        let mut training = Training::new(wander(self.sample), 1 << width, budget);
+        if self.total > PROMISE {
+            let begun = Dictionary::new(width, training.read(PROMISE).to_vec());
+            if self.cost(&begun) > HOPE * small {
+                return None;
+            }
+        }
+        let dictionary = Dictionary::new(width, training.read(budget).to_vec());
+        let cost = self.cost(&dictionary);
+        (cost < WORTH * small).then_some((cost, dictionary))
+    }
+
+    /// A dictionary of words, and of these pieces for others, if it is much cheaper than they are.
+    fn with_words(&mut self, pieces: &[EntrySlot], cost: f64) -> Option<Dictionary> {
+        let (mut count, mut covered) = (0, 0);
+        self.test.for_each_word(|word| (count, covered) = (count + 1, covered + key_len(word)));
+        // As if each word had an entry.
+        let of_words = (count * *WIDTHS.end() as usize / 8) as f64 / self.tested as f64 * self.total as f64;
+        let of_others = cost * (self.tested - covered) as f64 / self.tested as f64;
+        if of_words + of_others >= PLAIN * cost {
+            return None;
+        }
         let mut entries = words(self.sample, (1 << *WIDTHS.end()) - pieces.len());
         if entries.len() < pieces.len() {
             return None;
@@ -202,7 +231,7 @@ impl<'s> Trial<'s> {
         entries.extend(pieces);
         let width = (entries.len().next_power_of_two().ilog2()).max(*WIDTHS.start());
         let dictionary = Dictionary::new(width, entries);
-        Some((self.cost(&dictionary), dictionary))
+        (self.cost(&dictionary) < PLAIN * cost).then_some(dictionary)
     }
 
     fn cost_of_symbols(&mut self) -> f64 {

@@ -7,12 +7,15 @@
 //! eighth of them stands in a list of its own that stays in the cache. Several strings are
 //! searched at a time in steps without branches, so that their misses overlap.
 //!
-//! **Words.** Where most entries end with a space, a string is cut behind its spaces, and each word
-//! is looked up by a hash, many at a time. Words without an entry are matched piece by piece.
+//! **Words.** Where most entries end with a space, a string is cut behind its spaces, and behind 15
+//! bytes without one; each word is looked up by a hash, many at a time. Words without an entry are
+//! matched piece by piece.
 //!
 //! Any codes whose entries make up the string are good for the decoder.
 
-use crate::format::string::entry::{EntrySlot, LONGEST, key, key_len, slot};
+use std::hint::select_unpredictable;
+
+use crate::format::string::entry::{EntrySlot, LONGEST, key, key_len};
 
 /// Strings searched at a time.
 const LANES: usize = 8;
@@ -26,8 +29,11 @@ const PROBES: usize = 64;
 /// Keys of a block: every first of one is in `samples`.
 const BLOCK: usize = 8;
 
-/// Bytes that must follow the last string, since windows of 16 bytes are loaded.
-pub(crate) const PADDING: usize = 16;
+/// Bytes among which spaces are looked for at once.
+const SPACES: usize = 64;
+
+/// Bytes that must follow the last string, since as many are loaded at once.
+const PADDING: usize = SPACES;
 
 /// Bytes of each position that belong to `(first, second, third)` byte in the index.
 const CLASS_BITS: u32 = 6;
@@ -40,10 +46,9 @@ pub(crate) struct Matcher {
     /// Blocks in which the entries before those of three bytes' classes end.
     first: Vec<u16>,
     classes: Classes,
-    /// The longest other entry that an entry begins with, by code; of a single byte itself.
-    parents: Vec<u32>,
-    /// Hash table of the entries that end with a space: code + 1, or 0. Empty: no words.
-    words: Vec<u32>,
+    /// The entries that each entry begins with.
+    begins: Begins,
+    words: Words,
 }
 
 /// Strings to be encoded, one behind the other.
@@ -56,6 +61,7 @@ pub(crate) struct StringBatch {
 /// Codes of the strings of a batch, by string, one behind the other.
 #[derive(Default)]
 pub(crate) struct Codes {
+    /// May be longer than they are: it is never made shorter, so that little of it is cleared.
     codes: Vec<u32>,
     /// Ends in `codes`.
     ends: Vec<usize>,
@@ -84,6 +90,22 @@ impl StringBatch {
         self.ends.clear();
     }
 
+    /// Calls `f` with the keys of the words that can be entries; see [`Matcher`].
+    pub(crate) fn for_each_word(&mut self, mut f: impl FnMut(u128)) {
+        self.padded(|bytes, ends| {
+            let (mut spaces, mut at) = (Spaces::default(), 0);
+            for &end in ends {
+                while at < end {
+                    let word_end = spaces.word_end(bytes, at, end);
+                    if is_word(&bytes[at..word_end]) {
+                        f(cut(window(bytes, at), word_end - at));
+                    }
+                    at = word_end;
+                }
+            }
+        });
+    }
+
     /// Calls `f` with the strings and [`PADDING`] bytes behind them.
     fn padded(&mut self, f: impl FnOnce(&[u8], &[usize])) {
         let len = self.bytes.len();
@@ -94,6 +116,14 @@ impl StringBatch {
 }
 
 impl Codes {
+    /// Room for so many codes, and no strings.
+    fn make_room(&mut self, most: usize) {
+        self.ends.clear();
+        if self.codes.len() < most {
+            self.codes.resize(most, 0);
+        }
+    }
+
     /// The codes of each string.
     pub(crate) fn of_strings(&self) -> impl Iterator<Item = &[u32]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
@@ -140,19 +170,20 @@ impl Matcher {
             keys,
             first: first.into_iter().map(|block| block as u16).collect(),
             classes,
-            parents: parents(slots),
-            words: words(slots),
+            begins: Begins::new(slots),
+            words: Words::new(slots),
         }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let wide = size_of_val(&self.keys[..]) + size_of_val(&self.samples[..]);
-        wide + 2 * self.first.len() + 4 * (self.parents.len() + self.words.len())
+        let begins = size_of_val(&self.begins.0[..]);
+        wide + begins + 2 * self.first.len() + 4 * self.words.places.len()
     }
 
     /// Finds the codes of all strings of a batch.
     pub(crate) fn codes(&self, slots: &[EntrySlot], batch: &mut StringBatch, out: &mut Codes) {
-        batch.padded(|bytes, ends| match self.words.is_empty() {
+        batch.padded(|bytes, ends| match self.words.places.is_empty() {
             true => self.pieces_of_all(slots, bytes, ends, out),
             false => self.words_of_all(slots, bytes, ends, out),
         });
@@ -177,7 +208,8 @@ impl Matcher {
         for _ in 0..usize::BITS - (most - 1).leading_zeros() {
             for j in 0..N {
                 let half = size[j] / 2;
-                at[j] += half * usize::from(self.samples[at[j] + half] <= high(windows[j]));
+                let is_above = self.samples[at[j] + half] > high(windows[j]);
+                at[j] = select_unpredictable(is_above, at[j], at[j] + half);
                 size[j] -= half;
             }
         }
@@ -185,7 +217,8 @@ impl Matcher {
         let mut half = BLOCK / 2;
         while half > 0 {
             for j in 0..N {
-                at[j] += half * usize::from(self.keys[at[j] + half] <= high(windows[j]));
+                let is_above = self.keys[at[j] + half] > high(windows[j]);
+                at[j] = select_unpredictable(is_above, at[j], at[j] + half);
             }
             half /= 2;
         }
@@ -197,26 +230,20 @@ impl Matcher {
     #[inline(always)]
     fn longest(&self, slots: &[EntrySlot], at: usize, window: u128, left: usize) -> (u32, usize) {
         let mut at = at.min(slots.len() - 1);
-        let mut found = key(&slots[at]);
-        if found > window | 255 {
-            at = last_not_above(slots, at, window | 255);
-            found = key(&slots[at]);
+        let mut equal = (self.keys[at] ^ high(window)).leading_zeros() / 8;
+        if equal == 8 {
+            if key(&slots[at]) > window | 255 {
+                at = last_not_above(slots, at, window | 255);
+            }
+            equal = (key(&slots[at]) ^ window).leading_zeros() / 8;
         }
-        let equal = ((found ^ window).leading_zeros() / 8) as usize;
-        let most = equal.min(left);
-        while key_len(found) > most {
-            let parent = self.parents[at] as usize;
-            assert!(parent < at, "every single byte is an entry");
-            at = parent;
-            found = key(&slots[at]);
-        }
-        (at as u32, key_len(found))
+        self.begins.longest(at, (equal as usize).min(left))
     }
 
     /// The codes of all strings, piece by piece, several strings at a time.
     fn pieces_of_all(&self, slots: &[EntrySlot], bytes: &[u8], ends: &[usize], out: &mut Codes) {
         // Each string's codes lie where its bytes do, until they are moved together.
-        out.codes.resize(bytes.len(), 0);
+        out.make_room(bytes.len());
         let mut lanes = Lanes::new(ends);
         while let Some(all) = lanes.all() {
             let windows = std::array::from_fn(|j| window(bytes, all[j].at));
@@ -243,7 +270,6 @@ impl Matcher {
             }
             lanes.outs[lane.string] = lane.out;
         }
-        out.ends.clear();
         let (mut from, mut to) = (0, 0);
         for (end, out_end) in ends.iter().zip(&lanes.outs) {
             let len = out_end.saturating_sub(from);
@@ -252,68 +278,59 @@ impl Matcher {
             out.ends.push(to);
             from = *end;
         }
-        out.codes.truncate(to);
     }
 
     /// The codes of all strings, word by word.
     fn words_of_all(&self, slots: &[EntrySlot], bytes: &[u8], ends: &[usize], out: &mut Codes) {
-        out.codes.clear();
-        out.ends.clear();
-        let mut cuts = [(0, 0); AT_ONCE];
-        let (mut keys, mut hashes) = ([0; AT_ONCE], [0; AT_ONCE]);
-        let (mut places, mut found) = ([0; AT_ONCE], [0; AT_ONCE]);
-        let mut at = 0;
+        out.make_room(bytes.len());
+        let mut spaces = Spaces::default();
+        let (mut cuts, mut keys) = ([(0, 0); AT_ONCE], [0; AT_ONCE]);
+        let (mut hashes, mut places) = ([0; AT_ONCE], [0; AT_ONCE]);
+        let (mut at, mut to) = (0, 0);
         for &end in ends {
             while at < end {
                 let mut n = 0;
                 while n < AT_ONCE && at < end {
-                    let len = word_len(bytes, at, end);
-                    cuts[n] = (at, at + len);
-                    keys[n] = if len > LONGEST { 0 } else { cut(window(bytes, at), len) };
-                    hashes[n] = hash(keys[n], self.words.len());
-                    at += len;
+                    let word_end = spaces.word_end(bytes, at, end);
+                    cuts[n] = (at, word_end);
+                    keys[n] = cut(window(bytes, at), word_end - at);
+                    hashes[n] = hash(keys[n]);
+                    at = word_end;
                     n += 1;
                 }
-                // All of these loads are under way at once.
+                self.words.find(&hashes[..n], &mut places[..n]);
+                let mut found = [0; AT_ONCE];
                 for j in 0..n {
-                    places[j] = self.words[hashes[j]];
+                    found[j] = key(&slots[Words::code(places[j]) as usize]);
                 }
                 for j in 0..n {
-                    found[j] = key(&slots[places[j].saturating_sub(1) as usize]);
-                }
-                for j in 0..n {
-                    let code = match found[j] == keys[j] && places[j] > 0 {
-                        true => Some(places[j] - 1),
-                        false => self.word(slots, keys[j], hashes[j]),
-                    };
-                    match code {
-                        Some(code) => out.codes.push(code),
-                        None => self.pieces(slots, bytes, cuts[j], &mut out.codes),
+                    if found[j] == keys[j] {
+                        out.codes[to] = Words::code(places[j]);
+                        to += 1;
+                    } else {
+                        to = self.pieces(slots, bytes, cuts[j], (&mut out.codes, to));
                     }
                 }
             }
-            out.ends.push(out.codes.len());
+            out.ends.push(to);
         }
     }
 
-    /// The code of a word with this hash, if it has one.
-    fn word(&self, slots: &[EntrySlot], wanted: u128, hash: usize) -> Option<u32> {
-        for at in probes(hash, self.words.len()) {
-            let code = self.words[at].checked_sub(1)?;
-            if key(&slots[code as usize]) == wanted {
-                return Some(code);
-            }
-        }
-        None
-    }
-
-    /// The codes of a part of a string, piece by piece.
-    fn pieces(&self, slots: &[EntrySlot], bytes: &[u8], (mut at, end): (usize, usize), out: &mut Vec<u32>) {
+    /// Writes the codes of a part of a string, piece by piece; returns where they end.
+    fn pieces(
+        &self,
+        slots: &[EntrySlot],
+        bytes: &[u8],
+        (mut at, end): (usize, usize),
+        (codes, mut to): (&mut [u32], usize),
+    ) -> usize {
         while at < end {
             let [(code, len)] = self.find(slots, &[window(bytes, at)], &[end - at]);
-            out.push(code);
+            codes[to] = code;
+            to += 1;
             at += len;
         }
+        to
     }
 }
 
@@ -360,74 +377,169 @@ const MASKS: [u128; LONGEST + 1] = {
     masks
 };
 
-/// Bytes of the word at `at`, its space included; the end of the string ends it, too.
-#[inline]
-fn word_len(bytes: &[u8], at: usize, end: usize) -> usize {
-    const ONES: u128 = u128::MAX / 255;
-    // The high bit of each byte that is a space.
-    let other = window(bytes, at) ^ (ONES * b' ' as u128);
-    let spaces = !(((other & (ONES * 0x7f)) + ONES * 0x7f) | other) & (ONES << 7);
-    let len = spaces.leading_zeros() as usize / 8 + 1;
-    if len <= LONGEST {
-        return len.min(end - at);
-    }
-    let rest = &bytes[at..end];
-    rest.iter().position(|byte| *byte == b' ').map_or(rest.len(), |space| space + 1)
+/// Spaces, found from front to back.
+#[derive(Default)]
+struct Spaces {
+    /// Bytes that were looked at, and by bit, those of the last of them that are spaces and not
+    /// passed by.
+    seen: usize,
+    left: u64,
 }
 
-/// The place of a key in a table of so many places.
+impl Spaces {
+    /// Where the word at `at` ends: behind its space, when it is long enough, or with the string.
+    #[inline(always)]
+    fn word_end(&mut self, bytes: &[u8], at: usize, end: usize) -> usize {
+        while self.left == 0 && self.seen < end {
+            self.left = spaces(bytes[self.seen..].first_chunk().expect("the strings are padded"));
+            self.seen += SPACES;
+        }
+        let most = end.min(at + LONGEST);
+        let word_end = (self.seen + 1 + self.left.trailing_zeros() as usize) - SPACES;
+        if self.left == 0 || word_end > most {
+            return most;
+        }
+        self.left &= self.left - 1;
+        word_end
+    }
+}
+
+/// Which bytes are spaces, by bit.
 #[inline(always)]
-pub(crate) fn hash(key: u128, places: usize) -> usize {
-    let mixed = (high(key)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        ^ (key as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(32);
-    // The low bits of a product do not know of the high bits of its factors.
-    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    ((mixed >> 32) * places as u64 >> 32) as usize
+fn spaces(bytes: &[u8; SPACES]) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut found = 0;
+    for word in words.iter().rev() {
+        let other = u64::from_le_bytes(*word) ^ (ONES * u64::from(b' '));
+        // The high bit of each byte that is a space; the product brings all of them to the top.
+        let high = !(((other & (ONES * 0x7f)) + ONES * 0x7f) | other) & (ONES << 7);
+        found = found << 8 | (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    }
+    found
 }
 
-/// For each entry the longest other one that it begins with.
-fn parents(slots: &[EntrySlot]) -> Vec<u32> {
-    let mut parents = Vec::with_capacity(slots.len());
-    let mut open: Vec<u32> = Vec::with_capacity(LONGEST);
-    for (i, entry) in slots.iter().enumerate() {
-        let begins = |code: &u32| {
-            let other = &slots[*code as usize];
-            let len = key_len(key(other));
-            other[..len] == entry[..len] && len < key_len(key(entry))
+/// A hash whose upper half is good.
+#[inline(always)]
+pub(crate) fn hash(key: u128) -> u64 {
+    let low = (key as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+    (high(key) ^ low ^ (low >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The place of a hash among so many.
+#[inline(always)]
+pub(crate) fn place(hash: u64, places: usize) -> usize {
+    (((hash >> 32) * places as u64) >> 32) as usize
+}
+
+/// For each entry those that it begins with, by code: bit `n` for one of `n` bytes, itself among
+/// them; from bit 16 on the code of the longest other one, from bit 33 that of the next.
+struct Begins(Vec<u64>);
+
+impl Begins {
+    fn new(slots: &[EntrySlot]) -> Begins {
+        let mut begins = Vec::with_capacity(slots.len());
+        let mut open: Vec<usize> = Vec::with_capacity(LONGEST);
+        for (code, entry) in slots.iter().enumerate() {
+            let len = |code: &usize| key_len(key(&slots[*code]));
+            while open.last().is_some_and(|other| {
+                slots[*other][..len(other)] != entry[..len(other)] || len(other) >= len(&code)
+            }) {
+                open.pop();
+            }
+            open.push(code);
+            let lengths = open.iter().fold(0, |lengths, code| lengths | 1 << len(code));
+            let [one, two] = [1, 2].map(|up| open[open.len().saturating_sub(1 + up)] as u64);
+            begins.push(lengths | one << 16 | two << 33);
+        }
+        Begins(begins)
+    }
+
+    /// The longest of up to `most` bytes that an entry begins with: its code and its bytes.
+    #[inline(always)]
+    fn longest(&self, code: usize, most: usize) -> (u32, usize) {
+        let of = self.0[code];
+        // A single byte is an entry, so there is one.
+        let len = (of as u32 & 0xffff & ((2 << most) - 1)).ilog2();
+        let longer = (of as u32 & 0xffff) >> 1 >> len;
+        let fewer = longer & longer.wrapping_sub(1);
+        let other = select_unpredictable(fewer == 0, of >> 16, of >> 33) as usize & MASK;
+        let mut code = select_unpredictable(longer == 0, code, other);
+        let mut still = fewer & fewer.wrapping_sub(1);
+        while still != 0 {
+            code = (self.0[code] >> 16) as usize & MASK;
+            still &= still - 1;
+        }
+        (code as u32, len as usize)
+    }
+}
+
+/// The bits of a code.
+const MASK: usize = (1 << 17) - 1;
+
+/// The hash table of the words among the entries; no places, where they are not most of these.
+///
+/// A place has the code in its low 17 bits and a tag, which is not 0, above; it is 0 if it is free.
+struct Words {
+    places: Vec<u32>,
+}
+
+impl Words {
+    fn new(slots: &[EntrySlot]) -> Words {
+        let is_word = |entry: &&EntrySlot| {
+            let len = key_len(key(entry));
+            is_word(&entry[..len]) && !entry[..len - 1].contains(&b' ')
         };
-        while open.last().is_some_and(|code| !begins(code)) {
-            open.pop();
+        let count = slots.iter().filter(is_word).count();
+        if 2 * count < slots.len() {
+            return Words { places: Vec::new() };
         }
-        parents.push(open.last().copied().unwrap_or(i as u32));
-        open.push(i as u32);
+        let mut places = vec![0; (2 * count).next_power_of_two()];
+        for (code, entry) in (0..).zip(slots).filter(|(_, entry)| is_word(entry)) {
+            let hash = hash(key(entry));
+            // A word without a place is matched piece by piece, of which it is one.
+            if let Some(at) = probes(hash, places.len()).find(|at| places[*at] == 0) {
+                places[at] = tag(hash) | code;
+            }
+        }
+        Words { places }
     }
-    parents
+
+    /// The places of words by their hashes; another one, if there is none.
+    #[inline(always)]
+    fn find(&self, hashes: &[u64], found: &mut [u32]) {
+        // All of these loads are under way at once.
+        for (hash, found) in hashes.iter().zip(&mut *found) {
+            *found = self.places[place(*hash, self.places.len())];
+        }
+        for (hash, found) in hashes.iter().zip(found) {
+            if *found & TAGS != tag(*hash) && *found != 0 {
+                let mut others = probes(*hash, self.places.len()).map(|at| self.places[at]);
+                *found = others.find(|place| place & TAGS == tag(*hash) || *place == 0).unwrap_or(0);
+            }
+        }
+    }
+
+    /// The code in a place.
+    #[inline(always)]
+    fn code(place: u32) -> u32 {
+        place & !TAGS
+    }
 }
 
-/// The table of words: empty where they are not most of the entries.
-fn words(slots: &[EntrySlot]) -> Vec<u32> {
-    let is_word = |entry: &&EntrySlot| {
-        let len = key_len(key(entry));
-        len > 1 && entry[len - 1] == b' ' && !entry[..len - 1].contains(&b' ')
-    };
-    let count = slots.iter().filter(is_word).count();
-    if 2 * count < slots.len() {
-        return Vec::new();
-    }
-    let mut table = vec![0; (2 * count).next_power_of_two()];
-    for (code, entry) in (1..).zip(slots).filter(|(_, entry)| is_word(entry)) {
-        let mut places = probes(hash(key(entry), table.len()), table.len());
-        // A word without a place is matched piece by piece, of which it is one.
-        if let Some(at) = places.find(|at| table[*at] == 0) {
-            table[at] = code;
-        }
-    }
-    table
+/// The bits of a place that are not the code's.
+const TAGS: u32 = u32::MAX << 17;
+
+/// The tag of a hash.
+#[inline(always)]
+fn tag(hash: u64) -> u32 {
+    (hash >> 15) as u32 & TAGS | 1 << 17
 }
 
 /// Places of the table of words that a word with this hash can have: few, whatever the words are.
-fn probes(hash: usize, places: usize) -> impl Iterator<Item = usize> {
-    (0..PROBES).map(move |i| (hash + i) % places)
+fn probes(hash: u64, places: usize) -> impl Iterator<Item = usize> {
+    let first = place(hash, places);
+    (first..first + PROBES).map(move |at| at % places)
 }
 
 /// Bytes by class, so that three of them have an index of 18 bits that ascends as entries do:
@@ -533,11 +645,7 @@ impl Lanes<'_> {
     }
 }
 
-/// The keys of the words in a string that can be entries; see [`Matcher`].
-pub(crate) fn for_each_word(string: &[u8], mut f: impl FnMut(u128)) {
-    for word in string.split_inclusive(|byte| *byte == b' ') {
-        if (2..=LONGEST).contains(&word.len()) && word.ends_with(b" ") {
-            f(key(&slot(word)));
-        }
-    }
+/// Whether bytes without a space before their end are a word, or the first bytes of a longer one.
+fn is_word(part: &[u8]) -> bool {
+    part.len() == LONGEST || part.len() > 1 && part.ends_with(b" ")
 }
