@@ -152,32 +152,44 @@ impl ResolvedVisit {
         })
     }
 
-    /// Drops rows that differ from the one before in the graph alone. `same_key(a, b)`: whether
-    /// two rows have one key.
+    /// Drops rows that differ from the one before in the graph alone. `key(row)`: the number of its
+    /// key; `last`: the last triple kept, to which further rows are compared.
     pub fn merge(
         &self,
         cols: &[Vec<u64>],
         selected: Option<Vec<u32>>,
         rows: usize,
-        same_key: impl Fn(u32, u32) -> bool,
+        key: impl Fn(u32) -> u32,
+        last: &mut Option<KeyedTriple>,
     ) -> Option<Vec<u32>> {
         if !self.merge_graphs {
             return selected;
         }
         assert!(self.width > 0, "graphs are merged where the graph is a column after the key");
+        let triple = &cols[..self.width - 1];
         let list = selected.unwrap_or_else(|| (0..rows as u32).collect());
         let mut kept: Vec<u32> = Vec::with_capacity(list.len());
         for r in list {
-            let again = kept.last().is_some_and(|p| {
-                same_key(*p, r) && cols[..self.width - 1].iter().all(|c| c[*p as usize] == c[r as usize])
-            });
+            let again = match (kept.last(), &*last) {
+                (Some(p), _) => key(*p) == key(r) && triple.iter().all(|c| c[*p as usize] == c[r as usize]),
+                (None, Some((of, last))) => {
+                    *of == key(r) && triple.iter().zip(last).all(|(c, value)| c[r as usize] == *value)
+                }
+                (None, None) => false,
+            };
             if !again {
                 kept.push(r);
             }
         }
+        if let Some(r) = kept.last() {
+            *last = Some((key(*r), triple.iter().map(|c| c[*r as usize]).collect()));
+        }
         Some(kept)
     }
 }
+
+/// The number of a key, and the columns after it without the graph.
+pub(super) type KeyedTriple = (u32, Vec<u64>);
 
 /// Runs of rows that are equal in what is put out.
 #[derive(Default)]

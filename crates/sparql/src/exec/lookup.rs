@@ -16,7 +16,7 @@
 
 use snowmelt_graph::{AnyIndex, Keys, LookupWay, Matches, MergeKeys, MergeWay, TermId, from_boolean};
 
-use super::access::{Key, ResolvedVisit};
+use super::access::{Key, KeyedTriple, ResolvedVisit};
 use super::{Boxed, Operator, Result, Run};
 use crate::algebra::ExistsKind;
 use crate::exec::Batch;
@@ -73,9 +73,6 @@ pub(super) struct Chunk {
     /// The last triple found, where graphs are merged.
     last: Option<KeyedTriple>,
 }
-
-/// A distinct key's number, and the columns after the key without the graph.
-type KeyedTriple = (u32, Vec<u64>);
 
 enum Way {
     Lookup(LookupWay),
@@ -359,19 +356,8 @@ fn select(
     assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
     let same_key = |a: u32, b: u32| key[a as usize] == key[b as usize];
-    selected = visit.merge(&cols, selected, key.len(), same_key);
-    if visit.merge_graphs
-        && let Some(list) = &mut selected
-    {
-        // the graphs of a triple may come in several matches
-        let triple = |row: u32| {
-            (key[row as usize], cols[..visit.width - 1].iter().map(|col| col[row as usize]).collect())
-        };
-        if list.first().is_some_and(|row| chunk.last == Some(triple(*row))) {
-            list.remove(0);
-        }
-        chunk.last = list.last().map(|row| triple(*row)).or(chunk.last.take());
-    }
+    // the graphs of a triple may come in several matches
+    selected = visit.merge(&cols, selected, key.len(), |row| key[row as usize], &mut chunk.last);
     let mut weights = Vec::new();
     if visit.copies != Copies::Count {
         let runs = visit.fold(&cols, selected, key.len(), same_key);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use snowmelt_graph::{AnyIndex, Columns, Scan, TermId};
 
-use super::access::{ResolvedVisit, ids, ids_at};
+use super::access::{KeyedTriple, ResolvedVisit, ids, ids_at};
 use super::id_ranges::{IdRange, id_ranges, within};
 use super::run::Part;
 use super::shared::{SharedNote, SharedScan};
@@ -31,7 +31,7 @@ pub(super) struct IndexScan {
     shared: Option<Arc<SharedScan>>,
     rows: usize,
     /// the row before, where graphs are merged
-    last: Option<Vec<u64>>,
+    last: Option<KeyedTriple>,
     /// the value in the first column of the last row read of it, and how many rows have it
     run: Option<(u64, u64)>,
     /// whether the one row that says that there are rows was given out
@@ -197,19 +197,7 @@ impl IndexScan {
         let mut cols = columns.cols.into_iter().skip(self.key.len()).collect::<Vec<_>>();
         let mut selected = self.asked(&cols, rows, run)?;
         let visit = self.visit.as_ref().expect("asked for with a visit");
-        if visit.merge_graphs {
-            selected = visit.merge(&cols, selected, rows, |_, _| true);
-            let list = selected.as_mut().expect("merging selects");
-            let tuple = |r: u32| cols[..visit.width - 1].iter().map(|c| c[r as usize]).collect::<Vec<u64>>();
-            if let (Some(first), Some(last)) = (list.first(), &self.last)
-                && tuple(*first) == *last
-            {
-                list.remove(0);
-            }
-            if let Some(r) = list.last() {
-                self.last = Some(tuple(*r));
-            }
-        }
+        selected = visit.merge(&cols, selected, rows, |_| 0, &mut self.last);
         let mut lengths = None;
         if visit.copies != Copies::Count {
             let runs = visit.fold(&cols, selected, rows, |_, _| true);
