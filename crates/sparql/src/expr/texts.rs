@@ -187,17 +187,21 @@ impl TextPart {
         in_dictionary(ids, |id| !is_by_id || id.kind() != TermKind::String)
     }
 
-    /// Works out the expression for each distinct term of some rows, sorted by id.
-    pub(super) fn of_each(
+    /// Hands over the value for each of some rows, sorted by id: an id, or UNDEF for the error.
+    pub(super) fn answer(
         &self,
-        rows: &IdRows,
+        mut rows: IdRows,
         terms: &mut Terms,
         store: &mut dyn TermStore,
-        ranking: Option<Ranking>,
-        f: &mut OfTerm<'_>,
+        mut answer: impl FnMut(u32, TermId),
     ) -> Result<(), TermError> {
         let node = self.node(terms, store)?;
-        of_each(&node, rows, terms, store, ranking, f)
+        let ranking = node.answer_by_ranks(&mut rows, terms, store, &mut answer);
+        of_each(&node, &rows, terms, store, ranking, &mut |terms, rows, value| {
+            let id = value.map_or(TermId::UNDEF, |value| terms.push(&value));
+            rows.iter().for_each(|(_, row)| answer(*row, id));
+            Ok(())
+        })
     }
 }
 
@@ -230,13 +234,16 @@ impl TextColumn<'_> {
         cols: &[Vec<TermId>],
         f: &mut OfTerm<'_>,
     ) -> Result<Option<Vec<u32>>, TermError> {
-        // an empty column is unbound everywhere
-        let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
-        let Some((stored, others)) = in_dictionary(ids, |_| true) else { return Ok(None) };
-        let ranking = if stored.len() < ranked::LEAST_RANKED { None } else { self.order() };
-        let ranking = ranking.and_then(|_| terms.ranking(store));
+        let Some((stored, others)) = in_dictionary(self.ids(cols), |_| true) else { return Ok(None) };
+        let ranking = self.ranking(stored.len(), terms, store).map(|(_, ranking)| ranking);
         self.read(&stored, terms, store, ranking, f)?;
         Ok(Some(others))
+    }
+
+    /// The ids of its variable.
+    fn ids(self, cols: &[Vec<TermId>]) -> &[TermId] {
+        // an empty column is unbound everywhere
+        cols.get(self.slot).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -10,20 +10,14 @@ impl<'b> Eval<'_, 'b> {
     pub(super) fn of_texts(&mut self, part: &TextPart, selected: Option<&[u32]>) -> Result<Col<'b>> {
         let col = self.slot(part.slot, selected);
         let split = col.slice().ok().and_then(|ids| part.split(ids));
-        let Some((mut stored, others)) = split else { return part.node.eval(self, selected) };
+        let Some((stored, others)) = split else { return part.node.eval(self, selected) };
         let mut out = vec![TermId::UNDEF; selected.map_or(self.rows, <[u32]>::len)];
         if !others.is_empty() {
             let col = part.node.eval(self, Some(&picked(selected, &others)))?;
             col.check(others.len());
             others.iter().enumerate().for_each(|(i, row)| out[*row as usize] = col.get(i));
         }
-        let ranking =
-            part.answer_by_ranks(&mut stored, self.terms, self.store, |row, id| out[row as usize] = id)?;
-        part.of_each(&stored, self.terms, self.store, ranking, &mut |terms, rows, value| {
-            let id = value.map_or(TermId::UNDEF, |value| terms.push(&value));
-            rows.iter().for_each(|(_, row)| out[*row as usize] = id);
-            Ok(())
-        })?;
+        part.answer(stored, self.terms, self.store, |row, id| out[row as usize] = id)?;
         Ok(Col::Own(out))
     }
 }

@@ -4,13 +4,13 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{TermId, TermKind};
 
 use super::node::{TextNode, TextOrder};
-use super::{IdRows, OfTerm, TextColumn, TextPart, in_dictionary, of_each};
+use super::{IdRows, OfTerm, TextColumn, in_dictionary, of_each};
 use crate::expr::kernel::{FALSE, TRUE};
 use crate::functions::Beginning;
 use crate::value::{Ranking, TermError, TermStore, Terms, iri};
 
 /// For fewer rows, ranks are not asked: to read their texts is quick.
-pub(super) const LEAST_RANKED: usize = 256;
+const LEAST_RANKED: usize = 256;
 
 /// Kind and annotation of ids, by which their terms are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,10 +72,8 @@ impl TextColumn<'_> {
         max: bool,
         f: &mut OfTerm<'_>,
     ) -> Result<Option<Vec<u32>>, TermError> {
-        let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
-        let Some((mut stored, others)) = in_dictionary(ids, |_| true) else { return Ok(None) };
-        let order = self.order().filter(|_| stored.len() >= LEAST_RANKED);
-        let ranking = order.and_then(|order| Some((order, terms.ranking(store)?)));
+        let Some((mut stored, others)) = in_dictionary(self.ids(cols), |_| true) else { return Ok(None) };
+        let ranking = self.ranking(stored.len(), terms, store);
         if let Some((order, ranking)) = &ranking {
             let mut best: FxHashMap<(u32, Family), u16> = FxHashMap::default();
             let mut families = Families::new(*order, store);
@@ -111,11 +109,11 @@ impl TextColumn<'_> {
         limit: usize,
         descending: bool,
     ) -> Result<Option<Vec<u32>>, TermError> {
-        let ids = cols.get(self.slot).map_or(&[][..], Vec::as_slice);
-        let Some(order) = self.order().filter(|_| limit > 0 && ids.len() > limit.max(LEAST_RANKED)) else {
+        let ids = self.ids(cols);
+        if limit == 0 || ids.len() <= limit {
             return Ok(None);
-        };
-        let Some(ranking) = self.learned(order, ids, terms, store)? else { return Ok(None) };
+        }
+        let Some((order, ranking)) = self.learned(ids, terms, store)? else { return Ok(None) };
         let mut families = Families::new(order, store);
         let rank = |id: &TermId| {
             let rank = ranking.rank(*id).filter(|_| families.are_by_text(*id))?;
@@ -144,25 +142,35 @@ impl TextColumn<'_> {
     /// are none.
     fn learned(
         self,
-        order: TextOrder,
         ids: &[TermId],
         terms: &mut Terms,
         store: &mut dyn TermStore,
-    ) -> Result<Option<Ranking>, TermError> {
-        let Some(ranking) = terms.ranking(store) else { return Ok(None) };
+    ) -> Result<Option<(TextOrder, Ranking)>, TermError> {
+        let Some((order, ranking)) = self.ranking(ids.len(), terms, store) else { return Ok(None) };
         if !ranking.has_room() {
-            return Ok(Some(ranking));
+            return Ok(Some((order, ranking)));
         }
         let mut families = Families::new(order, store);
         let mut is_unknown = |id: TermId| ranking.rank(id).is_none() && families.are_by_text(id);
-        let Some((unknown, _)) = in_dictionary(ids, &mut is_unknown) else { return Ok(Some(ranking)) };
+        let Some((unknown, _)) = in_dictionary(ids, &mut is_unknown) else {
+            return Ok(Some((order, ranking)));
+        };
         self.read(&unknown, terms, store, Some(ranking), &mut |_, _, _| Ok(()))?;
-        Ok(terms.ranking(store))
+        Ok(self.ranking(ids.len(), terms, store))
     }
 
-    /// The order in which the values of its expression are those of terms.
-    pub(super) fn order(self) -> Option<TextOrder> {
-        self.part.map_or(Some(TextOrder::OfTerm), |part| super::node::order_of(&part.node))
+    /// The ranks for a column of so many ids, if its values are in the order of texts.
+    pub(super) fn ranking(
+        self,
+        rows: usize,
+        terms: &Terms,
+        store: &dyn TermStore,
+    ) -> Option<(TextOrder, Ranking)> {
+        if rows < LEAST_RANKED {
+            return None;
+        }
+        let order = self.part.map_or(Some(TextOrder::OfTerm), |part| super::node::order_of(&part.node))?;
+        Some((order, terms.ranking(store)?))
     }
 
     /// Reads the terms of some rows, sorted by id.
@@ -181,23 +189,22 @@ impl TextColumn<'_> {
     }
 }
 
-impl TextPart {
+impl TextNode<'_> {
     /// Takes those rows out for which ranks tell whether their texts begin as the expression asks,
     /// and hands over the answers. Gives the ranks to be added to; None where it asks for something
     /// else.
-    pub(in crate::expr) fn answer_by_ranks(
+    pub fn answer_by_ranks(
         &self,
         rows: &mut IdRows,
-        terms: &mut Terms,
-        store: &mut dyn TermStore,
-        mut answer: impl FnMut(u32, TermId),
-    ) -> Result<Option<Ranking>, TermError> {
+        terms: &Terms,
+        store: &dyn TermStore,
+        answer: &mut impl FnMut(u32, TermId),
+    ) -> Option<Ranking> {
         if rows.len() < LEAST_RANKED {
-            return Ok(None);
+            return None;
         }
-        let node = self.node(terms, store)?;
-        let Some((order, Beginning { text, is_all })) = node.beginning() else { return Ok(None) };
-        let Some(ranking) = terms.ranking(store) else { return Ok(None) };
+        let (order, Beginning { text, is_all }) = self.beginning()?;
+        let ranking = terms.ranking(store)?;
         let mut families = Families::new(order, store);
         let kinds = [TermKind::Iri, TermKind::String, TermKind::Text];
         let ranges = kinds.map(|kind| ranking.of_beginning(kind, &text));
@@ -221,6 +228,6 @@ impl TextPart {
             answer(*row, said);
             false
         });
-        Ok(Some(ranking))
+        Some(ranking)
     }
 }
