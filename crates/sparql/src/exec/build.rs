@@ -93,17 +93,7 @@ fn group_again(node: &PlanNode, parts: Boxed, run: &mut Run) -> Result<Boxed> {
         let argument = Some(run.compile(&Expression::Var(*var), &node.vars)?);
         list.push(GroupColumn { function, is_distinct: false, argument });
     }
-    Ok(Box::new(Group {
-        input: parts,
-        keys: (0..keys.len()).collect(),
-        visible: Vec::new(),
-        weights: Vec::new(),
-        aggregates: list,
-        stored: *stored,
-        is_partial: false,
-        state: super::group::GroupStage::Begin,
-        queue: Queue::default(),
-    }))
+    Ok(Box::new(Group::new(parts, (0..keys.len()).collect(), list, *stored)))
 }
 
 /// The inputs of an operator. The recursion over a plan goes through here alone, so that its
@@ -160,8 +150,8 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
         }
         Op::Fold { keys, weights, .. } => Box::new(Fold {
             input: next(),
-            keys: keys.iter().map(|c| *c as usize).collect(),
-            weights: weights.iter().map(|c| *c as usize).collect(),
+            keys: columns(keys),
+            weights: columns(weights),
             sums: Sums::new(run.memory.held()),
             queue: Queue::default(),
             is_over: false,
@@ -169,7 +159,7 @@ fn operator(node: &PlanNode, inputs: Vec<Boxed>, run: &mut Run) -> Result<Boxed>
         Op::Repeat { keep, weights, most, .. } => Box::new(Repeat {
             input: next(),
             keep: keep.clone(),
-            weights: weights.iter().map(|c| *c as usize).collect(),
+            weights: columns(weights),
             most: *most,
             queue: Queue::default(),
         }),
@@ -317,15 +307,9 @@ fn group(op: &Op, input: Boxed, run: &mut Run) -> Result<Group> {
     };
     let aggregates = group_columns(aggregates, of, run)?;
     Ok(Group {
-        input,
-        keys: keys.iter().map(|k| *k as usize).collect(),
-        visible: visible.iter().map(|c| *c as usize).collect(),
-        weights: weights.iter().map(|c| *c as usize).collect(),
-        aggregates,
-        stored: *stored,
-        is_partial: false,
-        state: super::group::GroupStage::Begin,
-        queue: Queue::default(),
+        visible: columns(visible),
+        weights: columns(weights),
+        ..Group::new(input, columns(keys), aggregates, *stored)
     })
 }
 
@@ -349,27 +333,27 @@ fn group_without(op: &Op, next: &mut dyn FnMut() -> Boxed, run: &mut Run) -> Res
     let Op::GroupWithout { right, on, keys, left_weights, right_weights, aggregates, stored, .. } = op else {
         unreachable!("{op:?} leaves out no pairs")
     };
+    let aggregates = group_columns(aggregates, right, run)?;
     let parts = Group {
-        input: next(),
-        keys: vec![on.1.into()],
-        visible: Vec::new(),
-        weights: right_weights.iter().map(|c| *c as usize).collect(),
-        aggregates: group_columns(aggregates, right, run)?,
-        stored: *stored,
+        weights: columns(right_weights),
         is_partial: true,
-        state: super::group::GroupStage::Begin,
-        queue: Queue::default(),
+        ..Group::new(next(), vec![on.1.into()], aggregates, *stored)
     };
     Ok(GroupWithout {
         parts,
         pairs: next(),
         left: next(),
-        keys: keys.iter().map(|k| *k as usize).collect(),
-        weights: left_weights.iter().map(|c| *c as usize).collect(),
+        keys: columns(keys),
+        weights: columns(left_weights),
         on: on.0.into(),
         queue: Queue::default(),
         is_over: false,
     })
+}
+
+/// Columns as operators have them.
+fn columns(of: &[u16]) -> Vec<usize> {
+    of.iter().map(|column| usize::from(*column)).collect()
 }
 
 fn compile_all(conditions: &[Expression], vars: &[crate::algebra::Var], run: &mut Run) -> Result<Vec<Expr>> {

@@ -60,6 +60,21 @@ pub(super) struct Groups {
 pub(super) const HOMELESS: u32 = u32::MAX;
 
 impl Group {
+    /// A group of rows that each stand for themselves.
+    pub fn new(input: Boxed, keys: Vec<usize>, aggregates: Vec<GroupColumn>, stored: bool) -> Self {
+        Self {
+            input,
+            keys,
+            visible: Vec::new(),
+            weights: Vec::new(),
+            aggregates,
+            stored,
+            is_partial: false,
+            state: GroupStage::Begin,
+            queue: Queue::default(),
+        }
+    }
+
     pub fn groups(&self, run: &Run) -> Groups {
         Groups::new(self.keys.len(), self.states(run))
     }

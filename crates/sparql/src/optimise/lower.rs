@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `join` | patterns and what is joined with them, in the order of [`super::order`] |
 //! | `keyed` | joins on computed keys |
+//! | `fold` | visits whose rows come as one |
 //! | `leaf` | one step of a join: a pattern, a path, the names of graphs |
 //! | `hash` | hash joins, MINUS, UNION |
 //! | `found` | OPTIONAL, EXISTS and MINUS of a pattern, by look-ups |
@@ -107,7 +108,7 @@ impl<'a> Planner<'a> {
     pub(super) fn root(&mut self, output: &[Var]) -> Result<PlanNode> {
         // ASK needs one row
         let copies = if matches!(self.algebra.form, Form::Ask) { Copies::Merge } else { Copies::Count };
-        let want = Want::new(output.iter().copied().collect(), self.copies(copies));
+        let want = Want::new(output.iter().copied().collect(), copies);
         let built = self.lower(&self.algebra.root, None, &want)?;
         assert!(self.contexts.is_empty(), "a context ends with its right side");
         let root = self.exactly(built, output).node;

@@ -46,15 +46,14 @@ impl<'a> Planner<'a> {
         let need = &need.union(&per.iter().copied().collect());
         let built = match (sorted(inner), most) {
             (Some((inner, keys)), most) => self.sort(inner, keys, most, need)?,
-            (None, _) => self.lower(
-                inner,
-                None,
-                &Want::new(need.intersection(&inner.scope().possible), Copies::Count),
-            )?,
-        };
-        let built = match most.filter(|_| sorted(inner).is_none()) {
-            Some(most) => Subplan { node: self.limited(built.node, most), ..built },
-            None => built,
+            (None, most) => {
+                let want = Want::new(need.intersection(&inner.scope().possible), Copies::Count);
+                let built = self.lower(inner, None, &want)?;
+                match most {
+                    Some(most) => Subplan { node: self.limited(built.node, most), ..built },
+                    None => built,
+                }
+            }
         };
         let mut estimate = built.estimate.clone();
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));

@@ -47,9 +47,9 @@ impl Planner<'_> {
         want: &Want,
     ) -> Result<std::result::Result<Subplan, Subplan>> {
         let reads = self.reads(&right.conditions);
-        let Some(visit) = self.one_visit(&left, right, &want.with(&reads)) else { return Ok(Err(left)) };
-        let pattern = self.pattern(right.pattern)?;
         let wanted = want.with(&reads);
+        let Some(visit) = self.one_visit(&left, right, &wanted) else { return Ok(Err(left)) };
+        let pattern = self.pattern(right.pattern)?;
         let Some((mut access, new)) = visit.number(&left.node.vars, &wanted.vars, &self.scope, None) else {
             return Ok(Ok(self.unmatched(left, JoinKind::Left, &want.vars)));
         };
