@@ -347,20 +347,27 @@ impl AnswerWriter {
     }
 
     fn send_chunk(&mut self) -> io::Result<()> {
-        if let Some(head) = self.head.take() {
-            self.begin_coding()?;
-            let (size, memory) = StreamSize::reserve(&self.budget);
-            self.chunk_bytes = size.chunk_bytes;
-            let (sender, chunks) = mpsc::channel(size.queued_chunks);
-            let body = AnswerBody::from_content(Content::Stream { chunks, is_ended: false, memory });
-            let headers = std::mem::take(&mut self.headers);
-            let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
-            head.send(Ok(begun)).map_err(|_| gone())?;
-            self.chunks = Some(sender);
+        if self.head.is_some() {
+            self.begin_stream()?;
         }
         self.code(false)?;
         let worth = if self.encoder.is_some() { CODED_CHUNK_BYTES } else { 1 };
         if self.coded.len() >= worth { self.send_coded() } else { Ok(()) }
+    }
+
+    /// Sends the head of an answer that goes on. A client that has gone leaves a closed stream:
+    /// buffers before this writer try again when they are dropped.
+    fn begin_stream(&mut self) -> io::Result<()> {
+        self.begin_coding()?;
+        let (size, memory) = StreamSize::reserve(&self.budget);
+        self.chunk_bytes = size.chunk_bytes;
+        let (sender, chunks) = mpsc::channel(size.queued_chunks);
+        self.chunks = Some(sender);
+        let body = AnswerBody::from_content(Content::Stream { chunks, is_ended: false, memory });
+        let headers = std::mem::take(&mut self.headers);
+        let begun = Begun { status: StatusCode::OK, headers, body, activity: None };
+        let head = self.head.take().expect("a head is sent once");
+        head.send(Ok(begun)).map_err(|_| gone())
     }
 
     /// Moves what was written to what can be sent; at the end all of it.
@@ -534,6 +541,18 @@ mod tests {
         assert_eq!(chunk.len(), WHOLE_BYTES);
         drop(begun);
         assert_eq!(writer.write_all(&vec![7; WHOLE_BYTES]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    /// A buffer writes what it holds once more when it is dropped after an error.
+    #[test]
+    fn a_client_that_left_before_the_head_is_an_error_however_often_one_writes() {
+        let (mut writer, head) = writer(&MemoryBudget::new(64 << 20));
+        drop(head);
+        for _ in 0..2 {
+            let wrong = writer.write_all(&vec![7; WHOLE_BYTES]).unwrap_err();
+            assert_eq!(wrong.kind(), io::ErrorKind::BrokenPipe);
+        }
+        writer.finish(&Activity::default()).unwrap_err();
     }
 
     /// Whatever the writer ends by, a panic or a client that did not read its last chunk.

@@ -59,6 +59,9 @@ pub fn state_after(
         target.restart();
         return Err(error);
     }
+    if let Some(panic) = target.new_panic() {
+        return Err(format!("a thread of the server panicked: {panic}"));
+    }
     let (peak, bound) = (target.peak(), bounds.memory_bytes + BEYOND_BUDGET);
     if peak > bound {
         return Err(format!("{} MiB resident, of {}", peak / MIB, bound / MIB));

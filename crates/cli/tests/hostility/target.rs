@@ -61,6 +61,8 @@ pub struct Target {
     pub settings: Settings,
     pub address: SocketAddr,
     child: Child,
+    /// bytes of its log that were looked at
+    log_read: usize,
     _group: Option<Group>,
 }
 
@@ -95,7 +97,7 @@ impl Target {
         loop {
             let said = fs::read_to_string(&announcement).ok();
             if let Some(address) = said.and_then(|text| text.trim().parse().ok()) {
-                return Target { settings: settings.clone(), address, child, _group: group };
+                return Target { settings: settings.clone(), address, child, log_read: 0, _group: group };
             }
             if let Some(status) = child.try_wait().expect("a child can be asked") {
                 panic!("the server ended with {status}: {}", last_words(settings));
@@ -103,6 +105,16 @@ impl Target {
             assert!(begun.elapsed() < Duration::from_secs(60), "the server does not start");
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// The message of a thread of it that panicked since this was last asked.
+    pub fn new_panic(&mut self) -> Option<String> {
+        let log = fs::read(self.settings.db.with_extension("log")).unwrap_or_default();
+        let new = String::from_utf8_lossy(log.get(self.log_read..)?).into_owned();
+        self.log_read = log.len();
+        let mut lines = new.lines().skip_while(|line| !line.contains("panicked at"));
+        let (place, message) = (lines.next()?, lines.next().unwrap_or_default());
+        Some(format!("{place} {message}"))
     }
 
     /// Ends this one and starts it again.
