@@ -141,6 +141,13 @@ fn what_is_stored_comes_out_again() {
         serde_json::from_str(&bench.ok(&["stats", "db", "--format", "json"])).unwrap();
     assert_eq!(stats["quads"], 5);
     has(&bench.ok(&["stats", "db"]), &["quads", "psog"]);
+    let statistics: serde_json::Value =
+        serde_json::from_str(&bench.ok(&["stats", "db", "--statistics", "--format", "json"])).unwrap();
+    let rows = |of: &serde_json::Value| of["rows"].as_u64().unwrap();
+    assert_eq!(statistics["predicates"].as_array().unwrap().iter().map(rows).sum::<u64>(), 5);
+    let subjects = |of: &serde_json::Value| of["subjects"].as_u64().unwrap();
+    assert_eq!(statistics["sets"].as_array().unwrap().iter().map(subjects).sum::<u64>(), stats["subjects"]);
+    has(&bench.ok(&["stats", "db", "--statistics"]), &["5 quads; 0 added", "predicates that they have"]);
     has(&bench.ok(&["check", "db"]), &["sound"]);
     let first = bench.ok(&["dump", "db", "--format", "nt"]);
     assert_eq!(first.lines().count(), 5);

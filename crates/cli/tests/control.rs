@@ -30,6 +30,7 @@ fn commands_go_to_the_server_that_has_the_database_open() {
     let stats: serde_json::Value =
         serde_json::from_str(&bench.ok(&["stats", "db", "--format", "json"])).unwrap();
     assert_eq!(stats["quads"], 1001, "what the journal has is counted");
+    assert!(bench.ok(&["stats", "db", "--statistics"]).contains("1001 quads; 1 added or removed"));
     let checked = bench.ok(&["check", "db"]);
     assert!(checked.contains("pages") && checked.ends_with("sound\n"), "{checked}");
     assert!(bench.ok(&["compact", "db"]).contains("bytes of data before"));

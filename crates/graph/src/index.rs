@@ -1,6 +1,7 @@
 //! The quad indexes: two orders of whole quads, three of distinct pairs. The trees of triple terms
 //! are in [`triple`].
 
+pub(crate) mod statistics;
 pub(crate) mod triple;
 pub(crate) mod value_counts;
 

@@ -7,6 +7,8 @@ pub(crate) mod dump;
 pub(crate) mod newer_terms;
 pub(crate) mod pairs;
 pub(crate) mod resolve;
+pub(crate) mod statistics;
+pub(crate) mod statistics_report;
 pub(crate) mod stats;
 pub(crate) mod subject_quads;
 pub(crate) mod summary;
@@ -200,6 +202,27 @@ impl Session {
             len += 1;
         }
         Ok(tree.count(&mut self.reader, &low[..len], &high[..len])?)
+    }
+
+    /// Rows under a prefix by their places: 0 is the first. A place behind the last one has none.
+    ///
+    /// # Errors
+    /// Fails if the index cannot be read.
+    pub fn rows_at(
+        &mut self,
+        index: impl Into<AnyIndex>,
+        prefix: &[TermId],
+        places: &[u64],
+    ) -> Result<Vec<Vec<u64>>> {
+        let Some(tree) = self.state.any_index(index.into()) else { return Ok(Vec::new()) };
+        let prefix: Vec<u64> = prefix.iter().map(|id| id.0).collect();
+        let first = tree.rank(&mut self.reader, &prefix)?;
+        let mut rows = Vec::with_capacity(places.len());
+        for place in places {
+            let row = tree.nth(&mut self.reader, first.saturating_add(*place))?;
+            rows.extend(row.filter(|row| row.starts_with(&prefix)));
+        }
+        Ok(rows)
     }
 
     /// Whether there is a row whose first column is within the range (inclusive). Reads the row

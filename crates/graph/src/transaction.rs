@@ -24,6 +24,7 @@ pub(crate) mod relocate;
 pub(crate) mod replay;
 mod spooled;
 pub(crate) mod staged;
+mod statistics;
 pub(crate) mod terms;
 mod triple_terms;
 pub(crate) mod whole_graph;
@@ -41,6 +42,7 @@ use crate::dict::prefix::PrefixEncoder;
 use crate::dict::{RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::statistics::{RECORD_AGE, record_names};
 use crate::index::triple::TripleIndex;
 use crate::index::value_counts::ValueCounts;
 use crate::session::Session;
@@ -190,6 +192,7 @@ impl GraphDatabase {
         let mut state = GraphState::clone(&base);
         assert!(base.txn < txn.number(), "it builds on what was appended before it");
         state.txn = txn.number();
+        state.has_new_statistics = false;
         Ok(Transaction {
             db: self.clone(),
             txn,
@@ -352,6 +355,13 @@ impl Transaction {
                 put(&ValueCounts::record_name(index.name()), &values.to_bytes());
             }
         }
+        if state.has_new_statistics {
+            state.statistics.records().iter().for_each(|(name, bytes)| put(name, bytes));
+        }
+        let has_statistics = state.has_new_statistics || !state.statistics.is_empty();
+        if has_statistics && (state.has_new_statistics || state.values_drift == WRITE_VALUES) {
+            put(RECORD_AGE, &state.statistics.age().to_le_bytes());
+        }
     }
 
     /// Makes the next generation the one that sessions see, as of this commit.
@@ -377,6 +387,7 @@ impl Transaction {
         state.meta.blank_nodes = state.meta.blank_nodes.max(seen.meta.blank_nodes);
         state.changed = seen.changed;
         state.values_drift = WRITE_VALUES;
+        state.has_new_statistics = true;
         Ok(())
     }
 
@@ -389,7 +400,8 @@ impl Transaction {
         }
         let values = [Index::Psog, Index::Posg].map(|index| ValueCounts::record_name(index.name()));
         let records = [RECORD_META, RECORD_CODES, RECORD_PREFIXES].map(str::to_owned);
-        for name in records.into_iter().chain(values) {
+        let statistics = record_names().map(str::to_owned);
+        for name in records.into_iter().chain(values).chain(statistics) {
             self.txn.trees().drop_record(&format!("{name}{NEXT}"));
         }
     }

@@ -48,6 +48,8 @@ pub struct Request {
 pub enum Command {
     /// what is stored
     Stats,
+    /// statistics that estimate
+    Statistics,
     /// all meters
     Meters,
     /// count anew
@@ -86,7 +88,7 @@ pub enum Reply {
         /// units to do; 0 when that is not known
         total: u64,
     },
-    /// the answer to [`Command::Stats`]
+    /// the answer to [`Command::Stats`] and [`Command::Statistics`]
     Stats {
         /// for people
         table: String,

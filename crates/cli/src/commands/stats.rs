@@ -1,5 +1,5 @@
-//! `snowmelt stats`: what is stored, or with `--meters` what was read. When a server holds the
-//! database, the server is asked.
+//! `snowmelt stats`: what is stored, with `--statistics` what the optimiser estimates by, or with
+//! `--meters` what was read. When a server holds the database, the server is asked.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,10 @@ pub struct StatsArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = StatsFormat::Table)]
     format: StatsFormat,
+    /// Say instead what estimates are made of: of each predicate rows, different subjects and
+    /// objects, and how many rows these have; and the sets of predicates that subjects have
+    #[arg(long, conflicts_with_all = ["meters", "reset"])]
+    statistics: bool,
     /// Say what was read instead: by account, tree and device; of the server that has the database
     /// open, else of opening it
     #[arg(long)]
@@ -73,7 +77,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub fn run(args: StatsArgs) -> anyhow::Result<()> {
     let found = control::find_to_read(&args.db, &args.open.config())?;
     if !args.meters && args.reset.is_none() {
-        return show(&stored(found, args.format)?);
+        return show(&args.stored(found)?);
     }
     let mut source = StatsSource::open(found, &args.db);
     if args.meters {
@@ -90,21 +94,6 @@ pub fn run(args: StatsArgs) -> anyhow::Result<()> {
 
 fn show(text: &str) -> anyhow::Result<()> {
     Ok(Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush())?)
-}
-
-/// The text about what is stored.
-fn stored(found: Found, format: StatsFormat) -> anyhow::Result<String> {
-    Ok(match (found, format) {
-        (Found::Open(database), StatsFormat::Json) => {
-            serde_json::to_string_pretty(&database.stats()?)? + "\n"
-        }
-        (Found::Open(database), StatsFormat::Table) => database.stats()?.to_string(),
-        (Found::Served(server), format) => match (server.ask(Command::Stats)?, format) {
-            (Reply::Stats { json, .. }, StatsFormat::Json) => serde_json::to_string_pretty(&json)? + "\n",
-            (Reply::Stats { table, .. }, StatsFormat::Table) => table,
-            (other, _) => return Err(control::unexpected(&other)),
-        },
-    })
 }
 
 /// Where meters come from.
@@ -154,6 +143,29 @@ impl StatsSource {
 }
 
 impl StatsArgs {
+    /// The text about what is stored.
+    fn stored(&self, found: Found) -> anyhow::Result<String> {
+        let command = if self.statistics { Command::Statistics } else { Command::Stats };
+        let (table, json) = match found {
+            Found::Open(database) if self.statistics => {
+                let report = database.statistics_report()?;
+                (report.to_string(), serde_json::to_string_pretty(&report)?)
+            }
+            Found::Open(database) => {
+                let stats = database.stats()?;
+                (stats.to_string(), serde_json::to_string_pretty(&stats)?)
+            }
+            Found::Served(server) => match server.ask(command)? {
+                Reply::Stats { table, json } => (table, serde_json::to_string_pretty(&json)?),
+                other => return Err(control::unexpected(&other)),
+            },
+        };
+        Ok(match self.format {
+            StatsFormat::Json => json + "\n",
+            StatsFormat::Table => table,
+        })
+    }
+
     /// Samples as text; those of an interval with its length.
     fn shown(&self, mut samples: Vec<Sample>, seconds: Option<f64>) -> anyhow::Result<String> {
         if let Some(column) = &self.sort {

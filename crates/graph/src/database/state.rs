@@ -10,6 +10,7 @@
 //! | `…-hash`           | their hash trees                        |
 //! | `psog` … `gs`      | quad indexes                            |
 //! | `…-values`         | [`ValueCounts`] of `psog` and `posg`    |
+//! | `…-degrees` …      | [`GraphStatistics`]                     |
 //! | `triple` …         | the trees of triple terms               |
 //!
 //! Empty trees may be missing. A database without any of these records is an empty graph.
@@ -27,6 +28,7 @@ use crate::dict::prefix::Prefixes;
 use crate::dict::{GraphFormat, GraphMeta, RECORD_CODES, RECORD_META, RECORD_PREFIXES, Tree};
 use crate::error::{GraphError, Result};
 use crate::index::Index;
+use crate::index::statistics::GraphStatistics;
 use crate::index::triple::{AnyIndex, TripleIndex};
 use crate::index::value_counts::ValueCounts;
 use crate::term::layout::XSD_STRING;
@@ -48,6 +50,9 @@ pub struct GraphState {
     pub(crate) values: [Arc<ValueCounts>; 2],
     /// pairs inserted and deleted since the counts in `values` were last written
     pub(crate) values_drift: u64,
+    pub(crate) statistics: Arc<GraphStatistics>,
+    /// the records have not been written since they were made
+    pub(crate) has_new_statistics: bool,
     /// quads added and removed since the database was opened
     pub(crate) changed: u64,
     /// cached answer to "are all quads in the default graph?"; unset until first asked
@@ -90,6 +95,8 @@ impl GraphState {
             triples: [const { None }; 4],
             values: Default::default(),
             values_drift: 1,
+            statistics: Arc::new(GraphStatistics::read(&record)),
+            has_new_statistics: false,
             changed: 0,
             plain: OnceLock::new(),
         };
@@ -222,6 +229,18 @@ impl GraphState {
     /// Distinct subjects (PSOG) or objects (POSG) of a predicate; `None` if they were not counted.
     pub fn distinct_values(&self, index: Index, predicate: TermId) -> Option<u64> {
         self.values.get(index as usize)?.get(predicate.0)
+    }
+
+    /// Statistics that only estimate: how degrees are distributed, and predicates that go together.
+    pub fn statistics(&self) -> &Arc<GraphStatistics> {
+        &self.statistics
+    }
+
+    /// Notes that quads came and went.
+    pub(crate) fn note_changed(&mut self, quads: u64) {
+        self.changed += quads;
+        let statistics = Arc::make_mut(&mut self.statistics);
+        statistics.age = statistics.age.saturating_add(quads);
     }
 
     /// The string tree; `None` if it has no strings.

@@ -26,6 +26,7 @@ use super::runs::RunStore;
 use super::sorter::{Batch, Merge, Sorter};
 use crate::Index;
 use crate::dict::Tree;
+use crate::index::statistics::IndexCounter;
 use crate::index::triple::TripleIndex;
 use crate::index::value_counts::ValueCounts;
 use crate::input::cancelled;
@@ -169,6 +170,7 @@ impl Indexer<'_, '_> {
         let mut builder = TupleTreeBuilder::new(self.build.new_tree(name), N);
         let mut rows = 0;
         let mut values = ValueCounts::default();
+        let mut counter = IndexCounter::of_index(name);
         let has_values = [Index::Psog.name(), Index::Posg.name()].contains(&name);
         thread::scope(|scope| {
             let (tx, rx) = bounded::<Step<N>>(STEPS);
@@ -195,6 +197,9 @@ impl Indexer<'_, '_> {
                 if has_values {
                     values.add(columns[0], columns[1]);
                 }
+                if let Some(counter) = &mut counter {
+                    counter.add(columns[0], columns[1]);
+                }
                 built = builder.push_columns(&columns);
                 if built.is_err() {
                     break;
@@ -214,6 +219,9 @@ impl Indexer<'_, '_> {
         self.build.put_record(name, RECORD_KIND, &tree.to_bytes());
         if has_values {
             self.build.put_record(&ValueCounts::record_name(name), RECORD_KIND, &values.to_bytes());
+        }
+        if let Some((record, bytes)) = counter.map(IndexCounter::into_record) {
+            self.build.put_record(record, RECORD_KIND, &bytes);
         }
         Ok(rows)
     }

@@ -78,6 +78,8 @@ impl Transaction {
         }
         state.meta.quads = 0;
         state.changed += quads;
+        state.statistics = Default::default();
+        state.has_new_statistics = true;
         state.values = Default::default();
         state.values_drift = u64::MAX;
         (state.plain, state.meta.plain) = (true.into(), true);

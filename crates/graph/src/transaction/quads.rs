@@ -146,7 +146,7 @@ impl Transaction {
             let rows = state.index(index).map_or(0, |tree| tree.rows());
             assert_eq!(rows, state.meta.quads, "both whole indexes have every quad");
         }
-        state.changed += applied.inserted + applied.deleted;
+        state.note_changed(applied.inserted + applied.deleted);
         match (named_came, named_went, state.plain.get()) {
             (true, _, _) => state.plain = false.into(),
             // Quads of the default graph alone do not change the answer.

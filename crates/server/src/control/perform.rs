@@ -49,7 +49,8 @@ pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, re
     let CommandTarget { admin, dataset } = target;
     let database = dataset.engine.graph();
     let done = match command {
-        Command::Stats => stats(database),
+        Command::Stats => database.stats().map(|stats| stored(&stats)),
+        Command::Statistics => database.statistics_report().map(|report| stored(&report)),
         Command::Meters => {
             let mut samples = admin.meters(dataset).samples();
             samples.extend(admin.advice(Some(dataset)));
@@ -70,10 +71,10 @@ pub fn perform(target: &CommandTarget, command: Command, cancel: &AtomicBool, re
 
 type Done = Result<Reply, GraphError>;
 
-fn stats(database: &Arc<GraphDatabase>) -> Done {
-    let stats = database.stats()?;
-    let json = serde_json::to_value(&stats).unwrap_or_default();
-    Ok(Reply::Stats { table: stats.to_string(), json })
+/// A report on what is stored, for people and for programs.
+fn stored(report: &(impl serde::Serialize + std::fmt::Display)) -> Reply {
+    let json = serde_json::to_value(report).unwrap_or_default();
+    Reply::Stats { table: report.to_string(), json }
 }
 
 fn check(database: &Arc<GraphDatabase>, mut teller: Teller<'_>) -> Done {

@@ -14,6 +14,7 @@ pub(crate) mod leaf_change;
 pub(crate) mod leaf_walk;
 pub(crate) mod lookup;
 pub(crate) mod merge;
+pub(crate) mod nth;
 pub(crate) mod pieces;
 pub(crate) mod relocate;
 pub(crate) mod salvage;
