@@ -25,10 +25,12 @@ mod hostile;
 mod key;
 mod query_text;
 mod reads;
+mod renewal;
 mod result;
 mod template;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod view;
 
 use std::cell::Cell;
@@ -61,6 +63,7 @@ use crate::text::prefixes::KeptPrefixes;
 use crate::text::syntax;
 use crate::value::{LocalTerms, TextRanks};
 use key::TemplateKey;
+use renewal::Renewal;
 use result::Timing;
 use template::Template;
 use view::{Views, VisibleGraphs, names_graphs};
@@ -156,6 +159,8 @@ pub struct QueryEngine {
     ranks: Arc<TextRanks>,
     text_limits: TextLimits,
     views: Views,
+    /// statistics made anew
+    renewal: Renewal,
 }
 
 /// How a query is to be run, the graphs that it may see, and its limits.
@@ -217,6 +222,7 @@ impl QueryEngine {
             patterns: Arc::default(),
             ranks,
             views: Views::default(),
+            renewal: Renewal::default(),
         }
     }
 
@@ -228,6 +234,16 @@ impl QueryEngine {
     /// Reads and time of all finished queries, and of everything else on this database.
     pub fn activity(&self) -> Activity {
         self.db.database().activity()
+    }
+
+    /// Makes statistics anew on another thread if they are old: to be called after changes.
+    pub fn renew_old_statistics(&self) {
+        self.renewal.begin_if_old(&self.db);
+    }
+
+    /// Waits until statistics that are being made anew are there.
+    pub fn wait_for_statistics(&self) {
+        self.renewal.wait();
     }
 
     /// Scans that were handed out in pieces because much of them had to be read, and those of

@@ -19,11 +19,14 @@ mod lower;
 mod memo;
 mod order;
 mod path;
+mod sample;
 mod star;
+mod tried;
+mod walked;
 
-use snowmelt_graph::{AnyIndex, CompareOp, TermId};
+use snowmelt_graph::{AnyIndex, CompareOp, Index, TermId};
 
-use crate::algebra::{Algebra, Const, Var, VarSet};
+use crate::algebra::{Algebra, Const, Expression, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Cost, GraphScope, Plan, Reads};
@@ -52,9 +55,28 @@ pub(crate) trait Statistics {
     fn predicate(&mut self, predicate: TermId) -> Result<PredicateStatistics, QueryError>;
     /// The share of a predicate's objects that are subjects of it, too.
     fn onward(&mut self, predicate: TermId) -> Result<f64, QueryError>;
+    /// Rows of an index under a prefix, by their places there.
+    fn rows_at(
+        &mut self,
+        index: Index,
+        prefix: &[TermId],
+        places: &[u64],
+    ) -> Result<Vec<Vec<u64>>, QueryError>;
+    /// Subjects that have all of some predicates, which ascend, in all graphs together; `None`
+    /// where that was not counted.
+    fn subjects_with(&mut self, predicates: &[TermId]) -> Option<f64>;
+    /// Exact number of index rows under a prefix, for a sample.
+    fn count_for_sample(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError>;
+    /// The rows for which a condition holds; `None` where that cannot be tried.
+    fn passing(&mut self, condition: &Expression, rows: Rows<'_>) -> Option<Vec<u32>>;
+    /// The value of an expression for each row; `None` where that cannot be tried.
+    fn computed(&mut self, expr: &Expression, rows: Rows<'_>) -> Option<Vec<TermId>>;
     /// The whole database.
     fn totals(&mut self) -> Totals;
 }
+
+/// Rows by the variables of their columns.
+pub(crate) type Rows<'r> = (&'r [Var], &'r [Vec<TermId>]);
 
 /// Counts of a predicate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,6 +195,7 @@ pub(crate) fn plan(
         contexts: Vec::new(),
         weights: VarSet::default(),
         copies_differ,
+        looks: tried::LOOKS,
         limits,
     };
     let mut root = planner.root(output)?;
@@ -200,6 +223,8 @@ struct Planner<'a> {
     weights: VarSet,
     /// some expression gives another result for each solution: none may stand for several
     copies_differ: bool,
+    /// descents that samples may still take
+    looks: usize,
     /// when to stop
     limits: &'a Limits,
 }

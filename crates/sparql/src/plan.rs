@@ -32,7 +32,7 @@ use crate::bounds::{plan_stack_bytes, with_room};
 pub(crate) use columns::{INDEXES, columns_of, index_place};
 pub(crate) use cost::Cost;
 pub(crate) use inputs::{children, children_mut};
-pub(crate) use reads::{IndexPages, Reads, Residency};
+pub(crate) use reads::{IndexPages, Reads, Residency, is_at_hand};
 
 /// An operator with what the optimiser expects of it.
 #[derive(Debug)]

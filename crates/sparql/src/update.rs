@@ -163,6 +163,7 @@ impl QueryEngine {
             let run = UpdateRun { engine: self, options, limits, txn: &mut txn, begun: &mut begun, loads };
             let changed = run.operations(operations)?;
             let txn = txn.commit_unless_unchanged(changed)?;
+            self.renew_old_statistics();
             Ok(Updated { txn, changed, warnings: begun.warnings })
         })
     }

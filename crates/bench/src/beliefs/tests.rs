@@ -11,7 +11,8 @@ use snowmelt_io::{CostModel, CostSource};
 use snowmelt_workload::beliefs::{FINE_FOR_S, FINE_S, Look};
 use snowmelt_workload::dataset::generate_and_load;
 
-const PRODUCTS: u32 = 200;
+/// So many that the device is the limit: of fewer, much is in memory, and little is learned.
+const PRODUCTS: u32 = 500;
 const SECONDS: f64 = 12.0;
 
 fn looks() -> &'static (Vec<Look>, Vec<Stretch>) {

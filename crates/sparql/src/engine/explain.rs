@@ -268,6 +268,7 @@ fn measured(counters: &Counters) -> Measured {
         rows: counters.rows,
         batches: counters.batches,
         starts: counters.starts,
+        is_complete: counters.starts > 0 && counters.ends >= counters.starts,
         time: counters.time,
         activity: counters.activity,
         threads: counters.threads,

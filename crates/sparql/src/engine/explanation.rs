@@ -67,6 +67,8 @@ pub struct Measured {
     pub batches: u64,
     /// Times it was begun: of a seeded one, once per seed.
     pub starts: u64,
+    /// It put out all its rows each time: no LIMIT, ASK or EXISTS above it had enough before.
+    pub is_complete: bool,
     /// Time.
     pub time: Duration,
     /// Lookups, rows, pages and reads.
@@ -149,7 +151,11 @@ impl fmt::Display for PlanStep {
         }
         let Some(measured) = &self.measured else { return Ok(()) };
         let Measured { rows, batches, starts, time, activity, .. } = measured;
-        write!(f, "  | rows {rows} batches {batches} starts {starts} time {time:.3?} | {activity}")?;
+        write!(f, "  | rows {rows} batches {batches} starts {starts}")?;
+        if let Some(error) = self.q_error() {
+            write!(f, " q-error {}", short(error))?;
+        }
+        write!(f, " time {time:.3?} | {activity}")?;
         if measured.threads > 1 {
             write!(f, " | {} threads", measured.threads)?;
         }
@@ -193,6 +199,14 @@ impl Explanation {
 }
 
 impl PlanStep {
+    /// By how many times the expected rows were too many or too few, both taken as at least one.
+    /// `None`: it was not run, or it was cut short, so that its rows say nothing.
+    pub fn q_error(&self) -> Option<f64> {
+        let measured = self.measured.as_ref().filter(|measured| measured.is_complete)?;
+        let (expected, found) = (self.estimate.rows.max(1.0), (measured.rows as f64).max(1.0));
+        Some(expected.max(found) / expected.min(found))
+    }
+
     fn json(&self, id: usize) -> Value {
         let PlanEstimate { rows, cpu_us, io_us } = self.estimate;
         let mut step = json!({
@@ -208,9 +222,10 @@ impl PlanStep {
             (step["index"], step["key"]) = (json!(index), json!(self.key));
         }
         if let Some(measured) = &self.measured {
-            let Measured { rows, batches, starts, time, activity, threads, shared, remote } = measured;
+            let Measured { rows, batches, starts, time, activity, threads, shared, remote, .. } = measured;
             step["measured"] = json!({
                 "rows": rows,
+                "q_error": self.q_error(),
                 "batches": batches,
                 "starts": starts,
                 "time_us": us(*time),

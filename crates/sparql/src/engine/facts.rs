@@ -4,13 +4,14 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{AnyIndex, Columns, CompareOp, Index, TermId, TermKind, TripleIndex, ids_of_kind};
 
 use super::QueryEngine;
-use crate::algebra::Const;
+use super::trial::Trial;
 use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
+use crate::algebra::{Const, Expression};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::exec::id_ranges::compared;
 use crate::exec::source::GraphSource;
-use crate::optimise::{PredicateStatistics, Statistics, Totals};
+use crate::optimise::{PredicateStatistics, Rows, Statistics, Totals};
 use crate::rewrite::Facts;
 
 /// Values sampled to estimate the number of distinct values of a column.
@@ -31,6 +32,8 @@ pub(super) struct Data<'a> {
     of_text: Vec<bool>,
     /// predicates that were found to lead to IRIs and blank nodes only
     pub resources: Vec<TermId>,
+    /// where samples are taken, once one was: what a query's account shows is its own work
+    trial: Option<Trial>,
 }
 
 impl<'a> Data<'a> {
@@ -43,7 +46,13 @@ impl<'a> Data<'a> {
             terms: Vec::new(),
             of_text: Vec::new(),
             resources: Vec::new(),
+            trial: None,
         }
+    }
+
+    fn trial(&mut self) -> &mut Trial {
+        let session = &self.source.session;
+        self.trial.get_or_insert_with(|| Trial::new(session, &self.engine.patterns))
     }
 
     pub fn resolve(&mut self, consts: &[ConstTerm], limits: &Limits) -> Result<(), QueryError> {
@@ -185,6 +194,35 @@ impl Statistics for Data<'_> {
 
     fn onward(&mut self, p: TermId) -> Result<f64, QueryError> {
         onward(self.engine, self.source, p)
+    }
+
+    fn rows_at(
+        &mut self,
+        index: Index,
+        prefix: &[TermId],
+        places: &[u64],
+    ) -> Result<Vec<Vec<u64>>, QueryError> {
+        Ok(self.trial().rows_at(index, prefix, places)?)
+    }
+
+    fn subjects_with(&mut self, predicates: &[TermId]) -> Option<f64> {
+        let statistics = self.source.session.state().statistics();
+        let ids: Vec<u64> = predicates.iter().map(|p| p.0).collect();
+        (!statistics.sets().is_empty()).then(|| statistics.sets().subjects_with(&ids))
+    }
+
+    fn count_for_sample(&mut self, index: Index, prefix: &[TermId]) -> Result<u64, QueryError> {
+        Ok(self.trial().count(index, prefix)?)
+    }
+
+    fn passing(&mut self, condition: &Expression, sample: Rows<'_>) -> Option<Vec<u32>> {
+        let params = self.params;
+        self.trial().passing(condition, sample, params)
+    }
+
+    fn computed(&mut self, expr: &Expression, sample: Rows<'_>) -> Option<Vec<TermId>> {
+        let params = self.params;
+        self.trial().computed(expr, sample, params)
     }
 
     fn totals(&mut self) -> Totals {

@@ -5,7 +5,7 @@ use snowmelt_graph::{AnyIndex, Index, TripleIndex};
 
 use crate::algebra::{Algebra, GraphSlot, Node, PropertyPath, Slot};
 use crate::exec::source::GraphSource;
-use crate::plan::{INDEXES, IndexPages, Reads, Residency, index_place};
+use crate::plan::{INDEXES, IndexPages, Reads, Residency, index_place, is_at_hand};
 
 /// Device times in the costs of plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,17 +33,19 @@ impl VisitedTrees {
 /// State of memory for a query that visits these trees.
 pub(super) fn reads(source: &GraphSource, visited: &VisitedTrees) -> Reads {
     let mut indexes = [IndexPages::default(); INDEXES];
+    let mut has_absent = false;
     for index in &visited.indexes {
         let of = &mut indexes[index_place(*index)];
         let (pages, absent) = source.session.expected_absent(*index);
         of.residency = Residency::new(pages, absent);
+        has_absent |= !is_at_hand(pages, absent);
         if of.residency != Residency::Warm
             && let Some(tree) = source.session.state().any_index(*index)
         {
             (of.rows, of.leaves) = (tree.rows() as f64, tree.leaves() as f64);
         }
     }
-    let reads = Reads::new(indexes, || source.session.page_times());
+    let reads = Reads::new(indexes, || source.session.page_times()).with_absent(has_absent);
     if !visited.has_texts {
         return reads;
     }

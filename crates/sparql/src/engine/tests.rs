@@ -11,7 +11,7 @@ use snowmelt_database::{OpenOptions, WaitFor};
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{GraphDatabase, Term, TermId};
 
-use super::{QueryEngine, QueryOptions, QueryText};
+use super::{PlanStep, QueryEngine, QueryOptions, QueryText};
 use crate::{QueryError, ResultFormat, UpdateOptions};
 
 const DATA: &str = r#"
@@ -736,6 +736,39 @@ fn explain_and_analyze_show_the_operators() {
     assert!(plan.contains("top 1") && plan.contains("lookup PSOG"), "{plan}");
     let analysis = f.engine.analyze(query, &QueryOptions::default()).unwrap();
     assert!(analysis.contains("rows 2 batches 1") && analysis.contains("1 rows;"), "{analysis}");
+}
+
+/// The q-errors of a query's operators: by how many times more or fewer rows came than expected.
+fn q_errors(text: &str) -> Vec<(String, Option<f64>)> {
+    let data: String = (0..400).map(|i| format!("<e:s{i}> <e:p> <e:o{}> .\n", i % 7)).collect();
+    let f = open(&data);
+    let options = QueryOptions { batch_rows: Some(8), threads: 1, ..QueryOptions::default() };
+    let plan = f.engine.analysis(text, &options).unwrap();
+    let json = plan.json();
+    let of_json = json["operators"].as_array().unwrap().iter().map(|o| o["measured"]["q_error"].as_f64());
+    assert!(of_json.eq(plan.steps.iter().map(PlanStep::q_error)), "{json:#}");
+    for (line, step) in plan.to_string().lines().zip(&plan.steps) {
+        assert_eq!(line.contains(" q-error "), step.q_error().is_some(), "{line}");
+    }
+    plan.steps.iter().map(|step| (step.operator.clone(), step.q_error())).collect()
+}
+
+#[test]
+fn only_operators_that_came_to_their_end_have_q_errors() {
+    let of = |operators: &[(&str, Option<f64>)]| -> Vec<(String, Option<f64>)> {
+        operators.iter().map(|(name, error)| ((*name).to_owned(), *error)).collect()
+    };
+    assert_eq!(q_errors("SELECT ?s { ?s <e:p> ?o }"), of(&[("scan", Some(1.0))]));
+    // a limit needs no more than the first batch of what is below it
+    assert_eq!(q_errors("SELECT ?s { ?s <e:p> ?o } LIMIT 5"), of(&[("slice", Some(1.0)), ("scan", None)]));
+    // a sort reads all, and is not asked for more than the limit
+    let top = q_errors("SELECT ?s { ?s <e:p> ?o } ORDER BY ?o ?s LIMIT 5");
+    assert_eq!(top, of(&[("slice", Some(1.0)), ("top", None), ("scan", Some(1.0))]));
+    let asked = q_errors("ASK { ?s <e:p> ?o }");
+    assert_eq!(asked.last().unwrap().1, None, "{asked:?}");
+    // a right side is run once per batch of the left
+    let nested = q_errors("SELECT ?s ?u { ?s <e:p> ?o OPTIONAL { ?t <e:p> ?o . ?t <e:p> ?u } }");
+    assert!(nested.iter().all(|(_, error)| error.is_some()), "{nested:?}");
 }
 
 /// The operator of a line of a plan's text, up to the estimates, and the rows it put out.

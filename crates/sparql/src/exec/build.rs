@@ -43,11 +43,7 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     if cfg!(debug_assertions) {
         operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
     }
-    Ok(if run.profile.is_some() {
-        Box::new(Profiled { inner: operator, id: node.id, restarts: 0 })
-    } else {
-        operator
-    })
+    Ok(if run.profile.is_some() { Box::new(Profiled::new(operator, node.id)) } else { operator })
 }
 
 /// A part of forked work: of a group, the groups of the part alone.

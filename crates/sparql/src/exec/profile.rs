@@ -18,6 +18,8 @@ pub(crate) struct Counters {
     pub batches: u64,
     /// times it was begun (seeded operators: once per seed)
     pub starts: u64,
+    /// times it came to its end; fewer than `starts`: an operator above needed no more rows
+    pub ends: u64,
     pub time: Duration,
     pub activity: Activity,
     /// threads that were forked to run it
@@ -53,6 +55,7 @@ impl Profile {
             of.rows += more.rows;
             of.batches += more.batches;
             of.starts += more.starts;
+            of.ends += more.ends;
             of.time += more.time;
             of.activity += more.activity;
             of.shared = of.shared.or(more.shared);
@@ -64,7 +67,23 @@ impl Profile {
 pub(super) struct Profiled {
     pub inner: Boxed,
     pub id: usize,
-    pub restarts: u64,
+    stage: Stage,
+}
+
+/// Since the operator was made or seeded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// no row was asked for
+    New,
+    Begun,
+    /// it has put out all rows
+    Over,
+}
+
+impl Profiled {
+    pub fn new(inner: Boxed, id: usize) -> Self {
+        Self { inner, id, stage: Stage::New }
+    }
 }
 
 impl Operator for Profiled {
@@ -79,17 +98,27 @@ impl Operator for Profiled {
             let counters = &mut profile.operators[self.id];
             counters.time += time;
             counters.activity += activity;
-            counters.starts = counters.starts.max(1) + std::mem::take(&mut self.restarts);
-            if let Some(batch) = &batch {
-                counters.rows += batch.rows as u64;
-                counters.batches += 1;
+            if self.stage == Stage::New {
+                counters.starts += 1;
+                self.stage = Stage::Begun;
+            }
+            match &batch {
+                Some(batch) => {
+                    counters.rows += batch.rows as u64;
+                    counters.batches += 1;
+                }
+                None if self.stage == Stage::Begun => {
+                    counters.ends += 1;
+                    self.stage = Stage::Over;
+                }
+                None => {}
             }
         }
         Ok(batch)
     }
 
     fn reset(&mut self, seed: &Batch) {
-        self.restarts += 1;
+        self.stage = Stage::New;
         self.inner.reset(seed);
     }
 }

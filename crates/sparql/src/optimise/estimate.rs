@@ -5,17 +5,20 @@
 //! Joins divide by the geometric mean of distinct values and domain: between containment (every
 //! value of the smaller side is met) and independence, because BSBM-like data is neither.
 
+use std::rc::Rc;
+
 use snowmelt_graph::{AnyIndex, CompareOp, Index, TermId, TripleIndex};
 
 use super::guess::{
-    BOUND, CONDITION, EQUAL, FUNCTION, GRAPHS_JOINED, HAS_MATCH, LEAST_SHARE, ORDERED, SUBJECTS_OF_PAIR,
-    VALUES_OF_PAIR, bounded,
+    BOUND, CONDITION, EQUAL, FUNCTION, GRAPHS_JOINED, HAS_MATCH, LANGUAGES, LEAST_SHARE, LENGTHS, ORDERED,
+    SUBJECTS_OF_PAIR, VALUES_OF_PAIR, YEARS, bounded,
 };
+use super::sample::Sample;
 use super::{Planner, PredicateStatistics};
 use crate::algebra::consts::GroundTerm;
 use crate::algebra::{
-    AggregateExpression, ApplyKind, BinaryOperator, Const, Expression, Function, GraphSlot, Node, Param,
-    Pattern, Slot, UnaryOperator, Var, VarSet,
+    AggregateExpression, ApplyKind, BinaryOperator, Const, Expression, Function, GraphSlot, GroupFunction,
+    Node, Param, Pattern, Slot, UnaryOperator, Var, VarSet,
 };
 use crate::error::QueryError;
 use crate::plan::ranged::compare_op;
@@ -26,15 +29,22 @@ pub(crate) struct Estimate {
     pub rows: f64,
     /// by variable, ascending
     pub vars: Vec<(Var, f64, f64)>,
+    /// some of the rows, where they were looked at
+    pub sample: Option<Rc<Sample>>,
 }
 
 impl Estimate {
     pub fn unit() -> Self {
-        Self { rows: 1.0, vars: Vec::new() }
+        Self::of_rows(1.0)
+    }
+
+    /// So many rows of nothing that is known.
+    pub fn of_rows(rows: f64) -> Self {
+        Self { rows, ..Self::default() }
     }
 
     /// Distinct values and their domain.
-    fn find(&self, v: Var) -> Option<&(Var, f64, f64)> {
+    pub(super) fn find(&self, v: Var) -> Option<&(Var, f64, f64)> {
         self.vars.binary_search_by_key(&v, |x| x.0).ok().map(|i| &self.vars[i])
     }
 
@@ -53,9 +63,40 @@ impl Estimate {
         }
     }
 
+    /// Different values of an expression.
+    pub(super) fn distinct_values(&self, expr: &Expression) -> f64 {
+        let of_vars = || expr.vars().iter().map(|v| self.distinct(v)).product::<f64>();
+        let most = match expr {
+            Expression::Var(v) => return self.distinct(*v),
+            Expression::Const(_) | Expression::Param(_) => 1.0,
+            Expression::Bound(_)
+            | Expression::Or(_)
+            | Expression::And(_)
+            | Expression::In(..)
+            | Expression::Unary(UnaryOperator::Not, _) => 2.0,
+            Expression::Binary(operator, _) if is_comparison(*operator) => 2.0,
+            Expression::Call(function, _) => of_function(*function),
+            _ => f64::INFINITY,
+        };
+        of_vars().min(most).min(self.rows).max(1.0)
+    }
+
+    /// One more variable, whose value is computed.
+    pub(super) fn set_computed(&mut self, v: Var, expr: &Expression) {
+        let distinct = self.distinct_values(expr);
+        let domain = match expr {
+            Expression::Var(of) => self.find(*of).map_or(distinct, |x| x.2),
+            // of texts that are made few are equal to those of another side
+            Expression::Key(_) => distinct * distinct.sqrt(),
+            _ => distinct,
+        };
+        self.set(v, distinct, domain);
+    }
+
     /// Fewer rows, by a filter.
     pub fn scaled(mut self, by: f64) -> Self {
         self.rows *= by;
+        self.sample = None;
         self
     }
 
@@ -116,7 +157,24 @@ impl Estimate {
         for v in &mut vars {
             v.1 = v.1.min(rows.max(1.0));
         }
-        Self { rows, vars }
+        Self { rows, vars, sample: None }
+    }
+
+    /// The rows that OFFSET and LIMIT leave, of all rows or of those of each combination.
+    pub(super) fn sliced(mut self, offset: u64, limit: Option<u64>, of_all: bool) -> Self {
+        if of_all {
+            self.rows = (self.rows - offset as f64).max(0.0);
+        }
+        self.rows = limit.map_or(self.rows, |limit| self.rows.min(limit as f64));
+        self.sample = self.sample.filter(|_| limit.is_none() && offset == 0);
+        self
+    }
+
+    /// The natural join, and the rows of this side that meet none.
+    pub(super) fn left_join(&self, other: &Self) -> Self {
+        let mut both = self.join(other);
+        both.rows = both.rows.max(self.rows);
+        both
     }
 
     /// The solutions of both, as UNION has them.
@@ -133,13 +191,16 @@ impl Estimate {
     /// One solution for each combination of the keys.
     fn grouped(&self, keys: &[Var], aggregates: &[(Var, AggregateExpression)]) -> Self {
         let groups = self.combinations(&keys.iter().copied().collect()).max(1.0);
-        let mut out = Estimate { rows: groups, vars: Vec::new() };
+        let mut out = Estimate::of_rows(groups);
         for k in keys {
             let domain = self.vars.iter().find(|x| x.0 == *k).map_or(groups, |x| x.2);
             out.set(*k, self.distinct(*k).min(groups), domain);
         }
-        for (v, _) in aggregates {
-            out.set(*v, groups, groups);
+        for (v, of) in aggregates {
+            let counts = matches!(of.function, GroupFunction::Count | GroupFunction::CountRows);
+            // counts that add up to the rows
+            let most = if counts { (2.0 * self.rows).sqrt().max(1.0) } else { groups };
+            out.set(*v, groups.min(most), groups);
         }
         out
     }
@@ -181,14 +242,16 @@ impl<'a> Planner<'a> {
             Node::GraphNames(graph) => self.graph_names_estimate(node, *graph),
             Node::Service(service) => self.service_estimate(service),
             Node::Context { row, vars } => self.context_estimate(*row, vars),
-            Node::Join(nodes) => nodes.iter().try_fold(Estimate::unit(), |all, node| {
-                Ok::<_, QueryError>(all.join(&self.estimate(node)?))
-            })?,
+            Node::Join(nodes) => {
+                let all = nodes.iter().try_fold(Estimate::unit(), |all, node| {
+                    Ok::<_, QueryError>(all.join(&self.estimate(node)?))
+                })?;
+                let rows = self.star_rows(nodes)?.unwrap_or(all.rows);
+                Estimate { rows, ..all }
+            }
             Node::LeftJoin { left, right, .. } => {
                 let left = self.estimate(left)?;
-                let mut both = left.join(&self.estimate(right)?);
-                both.rows = both.rows.max(left.rows);
-                both
+                left.left_join(&self.estimate(right)?)
             }
             Node::Exists { left, .. }
             | Node::Minus { left, .. }
@@ -205,15 +268,14 @@ impl<'a> Planner<'a> {
             Node::Filter { inner, conditions } => {
                 let mut e = self.estimate(inner)?;
                 for c in conditions {
-                    let s = self.selectivity(c, joined(inner))?;
+                    let s = self.selectivity_in(c, joined(inner), &e)?;
                     e = e.scaled(s);
                 }
                 e
             }
-            Node::Extend { inner, var, .. } => {
+            Node::Extend { inner, var, expr } => {
                 let mut e = self.estimate(inner)?;
-                let rows = e.rows;
-                e.set(*var, rows, rows);
+                e.set_computed(*var, expr);
                 e
             }
             Node::Values { rows, .. } => self.spread(node, rows.len() as f64, rows.len() as f64),
@@ -224,10 +286,8 @@ impl<'a> Planner<'a> {
                 e
             }
             Node::Reduced(inner) | Node::Sort { inner, .. } => self.estimate(inner)?,
-            Node::Slice { inner, limit, .. } => {
-                let mut e = self.estimate(inner)?;
-                e.rows = limit.map_or(e.rows, |l| e.rows.min(l as f64));
-                e
+            Node::Slice { inner, offset, limit, per } => {
+                self.estimate(inner)?.sliced(*offset, *limit, per.is_empty())
             }
             Node::Project { inner, vars } => {
                 let mut e = self.estimate(inner)?;
@@ -235,6 +295,35 @@ impl<'a> Planner<'a> {
                 e
             }
         })
+    }
+
+    /// Rows of patterns with one subject, by the sets of predicates that subjects have; `None`
+    /// where these do not tell.
+    fn star_rows(&mut self, nodes: &[Node]) -> Result<Option<f64>, QueryError> {
+        /// Subjects of a predicate by the sets, in those that there are now: more says that the
+        /// sets are of other data.
+        const OFF: f64 = 2.0;
+        let (mut subject, mut predicates, mut rows) = (None, Vec::new(), 1.0);
+        for node in nodes {
+            let Node::Pattern(p @ Pattern { s: Slot::Var(s), p: Slot::Const(c), .. }) = node else {
+                return Ok(None);
+            };
+            let is_of_star = *subject.get_or_insert(*s) == *s && p.o.var() != Some(*s);
+            if !is_of_star || p.triple_term().is_some() || !self.scope.plain {
+                return Ok(None);
+            }
+            let Some(id) = self.statistics.id(*c) else { return Ok(None) };
+            let subjects = self.statistics.predicate(id)?.subjects.max(1.0);
+            let Some(known) = self.statistics.subjects_with(&[id]) else { return Ok(None) };
+            if known.max(1.0) > OFF * subjects || subjects > OFF * known.max(1.0) {
+                return Ok(None);
+            }
+            rows *= self.pattern(p)?.rows / subjects;
+            predicates.push(id);
+        }
+        predicates.sort_unstable();
+        predicates.dedup();
+        Ok(self.statistics.subjects_with(&predicates).map(|subjects| subjects * rows))
     }
 
     /// A constant is one of the names or not.
@@ -246,7 +335,7 @@ impl<'a> Planner<'a> {
     }
 
     fn spread(&mut self, node: &Node, rows: f64, distinct: f64) -> Estimate {
-        let mut e = Estimate { rows, vars: Vec::new() };
+        let mut e = Estimate::of_rows(rows);
         for v in node.scope().possible.iter() {
             e.set(v, distinct.min(rows), distinct);
         }
@@ -277,7 +366,7 @@ impl<'a> Planner<'a> {
             }
         };
         let rows = self.pattern_rows(s, predicate, o, of.rows)? as f64;
-        let mut e = Estimate { rows, vars: Vec::new() };
+        let mut e = Estimate::of_rows(rows);
         // a predicate's rows may be of other graphs; distinct values then only bound from above
         if let Slot::Var(v) = p.s {
             let distinct = if o.is_some() { rows } else { of.subjects };
@@ -315,7 +404,7 @@ impl<'a> Planner<'a> {
         };
         let rows = self.statistics.count(AnyIndex::Triples(index), &prefix)? as f64;
         let [terms, subjects, predicates, objects] = self.statistics.totals().triple_terms;
-        let mut e = Estimate { rows, vars: Vec::new() };
+        let mut e = Estimate::of_rows(rows);
         for (slot, of_all) in [(term, terms), (p.s, subjects), (p.p, predicates), (p.o, objects)] {
             if let Slot::Var(v) = slot {
                 e.set(v, of_all.min(rows).max(1.0), of_all.max(1.0));
@@ -375,6 +464,41 @@ impl<'a> Planner<'a> {
         })
     }
 
+    /// The share of the rows of an estimate that a condition lets pass.
+    pub(super) fn selectivity_in(
+        &mut self,
+        condition: &Expression,
+        over: &[Node],
+        of: &Estimate,
+    ) -> Result<f64, QueryError> {
+        Ok(match condition {
+            Expression::In(value, members) => {
+                let distinct = of.distinct_values(value);
+                (members.len() as f64 / distinct.max(1.0)).clamp(LEAST_SHARE, 1.0)
+            }
+            Expression::Binary(BinaryOperator::Equal, pair) if has_keys(pair, over) => 1.0,
+            Expression::Binary(BinaryOperator::Equal, pair) if pair.iter().all(is_variable) => {
+                let [a, b] = &**pair;
+                1.0 / of.distinct_values(a).max(of.distinct_values(b))
+            }
+            Expression::And(list) => {
+                let mut all = 1.0;
+                for part in list {
+                    all *= self.selectivity_in(part, over, of)?;
+                }
+                all
+            }
+            other => self.selectivity(other, over)?,
+        })
+    }
+
+    /// Whether the rows that pass a condition are counted in an index.
+    pub(super) fn is_counted(&mut self, condition: &Expression, over: &[Node]) -> Result<bool, QueryError> {
+        let Some((v, op, c)) = self.comparison(condition) else { return Ok(false) };
+        let Some((p, _)) = self.object_of(v, over)? else { return Ok(false) };
+        Ok(self.statistics.count_compared(p, op, c)?.is_some())
+    }
+
     /// `?v op constant`, either way round.
     pub(super) fn comparison(&self, e: &Expression) -> Option<(Var, CompareOp, Const)> {
         let Expression::Binary(operator, pair) = e else { return None };
@@ -409,6 +533,44 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+fn is_variable(e: &Expression) -> bool {
+    matches!(e, Expression::Var(_))
+}
+
+/// Whether the sides of an equality are keys of nodes that have met on them.
+fn has_keys(sides: &[Expression; 2], nodes: &[Node]) -> bool {
+    let is_key = |mut node: &Node, side: &Expression| loop {
+        node = match node {
+            Node::Extend { expr: Expression::Key(of), .. } if **of == *side => return true,
+            Node::Filter { inner, .. } | Node::Extend { inner, .. } => inner,
+            _ => return false,
+        };
+    };
+    sides.iter().all(|side| nodes.iter().any(|node| is_key(node, side)))
+}
+
+fn is_comparison(operator: BinaryOperator) -> bool {
+    use BinaryOperator as B;
+    matches!(operator, B::Equal | B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual)
+}
+
+/// Most different values of a function that has few.
+fn of_function(function: Function) -> f64 {
+    use Function as F;
+    match function {
+        F::IsIri | F::IsBlank | F::IsLiteral | F::IsNumeric | F::SameTerm => 2.0,
+        F::Contains | F::StrStarts | F::StrEnds | F::Regex | F::LangMatches => 2.0,
+        F::Lang | F::Datatype => LANGUAGES,
+        F::Year => YEARS,
+        F::Month => 12.0,
+        F::Day => 31.0,
+        F::Hours => 24.0,
+        F::Minutes | F::Seconds => 60.0,
+        F::StrLen => LENGTHS,
+        _ => f64::INFINITY,
     }
 }
 

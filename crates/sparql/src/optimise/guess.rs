@@ -16,6 +16,15 @@ pub(super) const BOUND: f64 = 0.8;
 /// Share of rows that a function lets pass.
 pub(super) const FUNCTION: f64 = 0.3;
 
+/// Different languages, and different datatypes.
+pub(super) const LANGUAGES: f64 = 8.0;
+
+/// Different years.
+pub(super) const YEARS: f64 = 8.0;
+
+/// Different lengths of texts.
+pub(super) const LENGTHS: f64 = 200.0;
+
 /// Share of rows that any other condition lets pass.
 pub(super) const CONDITION: f64 = 0.5;
 

@@ -224,7 +224,7 @@ mod tests {
         let vars: Vec<_> = vars.iter().map(|v| (Var(v.0), v.1, v.2)).collect();
         Element {
             scope: vars.iter().map(|v| v.0).collect(),
-            estimate: Estimate { rows, vars },
+            estimate: Estimate { rows, vars, sample: None },
             rows_first: rows,
             own_cost: rows * 0.01,
             pattern: None,

@@ -136,7 +136,7 @@ impl<'a> Planner<'a> {
             (Slot::Var(_), Slot::Const(_)) => pairs.of_end(),
             (Slot::Const(_), Slot::Const(_)) => 0.5,
         };
-        let mut estimate = Estimate { rows, vars: Vec::new() };
+        let mut estimate = Estimate::of_rows(rows);
         for (slot, distinct) in [(s, pairs.starts), (o, pairs.ends)] {
             if let Slot::Var(v) = slot {
                 let distinct = (distinct + pairs.nodes).max(1.0);

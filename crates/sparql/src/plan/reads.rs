@@ -12,6 +12,18 @@ use super::columns::{INDEXES, index_place};
 /// An index of no more pages counts as resident: any plan has read the whole MiB soon.
 const FEW_PAGES: u64 = 128;
 
+/// Pages of an index that are read soon, whatever a plan does.
+const AT_HAND: u64 = 16;
+
+/// Share of a warm index that may be absent.
+const WARM_ABSENT: f64 = 0.1;
+
+/// Whether rows of an index can be looked at without reading: of so many pages a visit finds so
+/// great a share absent.
+pub(crate) fn is_at_hand(pages: u64, absent: f64) -> bool {
+    pages <= AT_HAND || absent <= WARM_ABSENT
+}
+
 /// How much of what is visited of an index is in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Residency {
@@ -28,7 +40,7 @@ impl Residency {
     pub fn new(pages: u64, absent: f64) -> Self {
         match absent {
             _ if pages <= FEW_PAGES => Self::Warm,
-            absent if absent <= 0.1 => Self::Warm,
+            absent if absent <= WARM_ABSENT => Self::Warm,
             absent if absent <= 0.9 => Self::Half,
             _ => Self::Cold,
         }
@@ -66,6 +78,8 @@ pub(crate) struct Reads {
     indexes: [IndexPages; INDEXES],
     /// absent while all is warm
     times: Option<PageTimes>,
+    /// pages of indexes are expected to be read
+    has_absent: bool,
     /// the dictionary's strings, of a query that needs texts while they are not warm
     texts: Option<(IndexPages, PageTimes)>,
 }
@@ -79,7 +93,17 @@ impl Reads {
     /// Of these indexes; `times` are asked for only if one is not warm.
     pub fn new(indexes: [IndexPages; INDEXES], times: impl FnOnce() -> PageTimes) -> Self {
         let is_cold = indexes.iter().any(|index| index.residency != Residency::Warm);
-        Self { indexes, times: is_cold.then(times), texts: None }
+        Self { indexes, times: is_cold.then(times), has_absent: is_cold, texts: None }
+    }
+
+    /// With pages that are expected to be read, be they so few that all counts as warm.
+    pub fn with_absent(self, has_absent: bool) -> Self {
+        Self { has_absent: self.has_absent || has_absent, ..self }
+    }
+
+    /// Whether rows can be looked at while a plan is made: nothing has to be read for that.
+    pub fn can_look(&self) -> bool {
+        !self.has_absent
     }
 
     /// With the strings of the dictionary, which the query needs.
@@ -102,13 +126,18 @@ impl Reads {
         self.indexes[index_place(index.into())]
     }
 
-    /// Appends these assumptions to the key that a plan is kept under. Nothing where all is warm.
+    /// Appends these assumptions to the key that a plan is kept under. Nothing where all is in
+    /// memory.
     pub fn push_key(&self, key: &mut Vec<u8>) {
         if let Some((strings, _)) = &self.texts {
             // no residency of an index
             key.push(0x80 | strings.residency as u8);
         }
-        let Some(times) = self.times else { return };
+        let Some(times) = self.times else {
+            // it is made without samples, and once more when all has been read
+            key.extend(self.has_absent.then_some(0x40));
+            return;
+        };
         key.extend(self.indexes.iter().map(|index| index.residency as u8));
         // in steps of four times: a device may turn out slower than it was taken to be
         for us in [times.lone_us, times.request_us + times.page_us] {
@@ -146,5 +175,21 @@ mod tests {
         assert_ne!(key(Residency::Half, 80.0), key(Residency::Cold, 80.0));
         assert_eq!(key(Residency::Cold, 80.0), key(Residency::Cold, 90.0));
         assert_ne!(key(Residency::Cold, 80.0), key(Residency::Cold, 8_000.0));
+    }
+
+    #[test]
+    fn few_pages_are_no_reason_to_read_them_for_a_plan() {
+        let warm = || Reads::new([IndexPages::default(); INDEXES], || unreachable!("all is warm"));
+        let key_of = |reads: Reads| {
+            let mut key = Vec::new();
+            reads.push_key(&mut key);
+            key
+        };
+        assert!(is_at_hand(FEW_PAGES, WARM_ABSENT) && is_at_hand(AT_HAND, 1.0));
+        assert!(!is_at_hand(FEW_PAGES, 1.0));
+        let absent = warm().with_absent(true).with_absent(false);
+        assert!(warm().can_look());
+        assert!(!absent.can_look() && absent.times().is_none());
+        assert_ne!(key_of(absent), key_of(warm()));
     }
 }

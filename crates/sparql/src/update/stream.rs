@@ -62,6 +62,7 @@ impl QueryEngine {
         let mut begun = Begun::new(options);
         let changed = line.run(&mut txn, &mut begun)?;
         let txn = txn.commit_unless_unchanged(changed)?;
+        self.renew_old_statistics();
         Ok(Updated { txn, changed, warnings: begun.warnings })
     }
 

@@ -71,7 +71,7 @@ struct Room {
 #[derive(Default)]
 struct TreePlace {
     ranks: RwLock<Option<Arc<TreeRanks>>>,
-    sample: Mutex<Sample>,
+    sample: Mutex<TextSample>,
 }
 
 struct TreeRanks {
@@ -274,7 +274,7 @@ fn chunk<'a>(place: &'a OnceLock<Box<Chunk>>, room: &Mutex<Room>) -> Option<&'a 
 
 /// A random sample of the texts that were read.
 #[derive(Default)]
-struct Sample {
+struct TextSample {
     texts: Vec<Box<[u8]>>,
     /// each sampled one stands for some
     seen: u64,
@@ -282,7 +282,7 @@ struct Sample {
     random: u64,
 }
 
-impl Sample {
+impl TextSample {
     /// Takes one of `of` texts.
     fn take(&mut self, text: &str, of: u64) {
         let bytes = &text.as_bytes()[..text.len().min(PIVOT_BYTES)];

@@ -55,8 +55,7 @@ impl<'a> Planner<'a> {
                 }
             }
         };
-        let mut estimate = built.estimate.clone();
-        estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
+        let estimate = built.estimate.clone().sliced(offset, limit, per.is_empty());
         let (vars, certain, cost) = (built.node.vars.clone(), built.certain.clone(), built.node.cost);
         let per = per.iter().filter_map(|v| built.node.col(*v)).collect();
         let built = self.make(
@@ -110,6 +109,7 @@ impl<'a> Planner<'a> {
         let keep = built.kept(need);
         let vars = built.pick(&keep);
         let mut estimate = built.estimate.clone();
+        estimate.sample = estimate.sample.filter(|_| limit.is_none());
         estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * SORT_HASHES;
         let certain = built.certain.clone();
@@ -178,7 +178,8 @@ impl<'a> Planner<'a> {
             return Ok(self.trim(counted, need));
         }
         let mut estimate = self.estimate(node)?;
-        estimate.rows = estimate.rows.min(built.estimate.rows).max(1.0);
+        let groups = built.estimate.groups(keys).unwrap_or(estimate.rows);
+        estimate.rows = groups.min(built.estimate.rows).max(1.0);
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * (1.0 + used.len() as f64);
         let vars: Vec<Var> = keys.iter().copied().chain(used.iter().map(|a| a.0)).collect();
         let certain = node.scope().certain;
@@ -196,8 +197,7 @@ impl<'a> Planner<'a> {
 
     /// Without copies; `optional`: only there to make later work less.
     pub(super) fn distinct(&mut self, built: Subplan, optional: bool) -> Subplan {
-        let mut estimate = built.estimate.clone();
-        estimate.rows = estimate.combinations(&built.vars()).max(estimate.rows.min(1.0));
+        let estimate = built.estimate.clone().made_distinct(&built.vars());
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row;
         let (vars, certain) = (built.node.vars.clone(), built.certain.clone());
         self.make(Op::Distinct { input: Box::new(built.node), optional }, vars, estimate, certain, cost)

@@ -5,10 +5,11 @@
 //! of rows can be foreseen. Its rows come with their context's number, by which they meet the
 //! left ones.
 
+use super::leaf::expect;
 use super::nested::{Seeding, want_of_right};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::translate::join;
-use crate::algebra::{ApplyKind, ContextVar, Expression, Node, Var, VarSet};
+use crate::algebra::{ApplyKind, BinaryOperator, ContextVar, ExistsKind, Expression, Node, Var, VarSet};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{JoinKind, Op, children};
 
@@ -28,6 +29,7 @@ impl<'a> Planner<'a> {
         seed_vars.push(row);
         let mut estimate = left.estimate.clone();
         estimate.vars.retain(|v| vars.contains(v.0));
+        estimate.sample = None;
         estimate.rows = estimate.combinations(vars).max(1.0);
         let kind = match kind {
             ApplyKind::Left => JoinKind::Left,
@@ -46,7 +48,20 @@ impl<'a> Planner<'a> {
             return Ok(self.unmatched(left, kind, &want.vars));
         };
         let seeding = Seeding { seed, row: col_of_row, row_var: row, context: Some(row) };
-        Ok(self.nested_op(left, built, seeding, kind, &from_right, &want.vars))
+        // of rows above which none may be, hardly more than one of each kind
+        let extremes = match (kind, compared(right)) {
+            (JoinKind::Exists(ExistsKind::Anti), Some(compared)) => {
+                Some(left.estimate.combinations(&vars.minus(&compared)).max(1.0))
+            }
+            _ => None,
+        };
+        let mut built = self.nested_op(left, built, seeding, kind, &from_right, &want.vars);
+        if let Some(rows) = extremes {
+            let rows = rows.min(built.estimate.rows);
+            let estimate = Estimate { rows, sample: None, ..built.estimate.clone() };
+            expect(&mut built, estimate);
+        }
+        Ok(built)
     }
 
     /// An OPTIONAL whose conditions read what the right side may leave open and the left may
@@ -96,9 +111,10 @@ impl<'a> Planner<'a> {
     /// How many rows a context has.
     pub(in crate::optimise) fn context_estimate(&self, row: Var, vars: &[ContextVar]) -> Estimate {
         let Some((_, _, all)) = self.contexts.iter().rfind(|c| c.0 == row) else {
-            return Estimate { rows: 1.0, vars: Vec::new() };
+            return Estimate::unit();
         };
-        let mut estimate = Estimate { rows: all.rows, vars: vec![(row, all.rows, all.rows)] };
+        let vars_of_row = vec![(row, all.rows, all.rows)];
+        let mut estimate = Estimate { rows: all.rows, vars: vars_of_row, sample: None };
         for v in vars {
             let of = all.vars.iter().find(|x| x.0 == v.of);
             let (distinct, domain) = of.map_or((all.rows, all.rows), |x| (x.1, x.2));
@@ -108,6 +124,35 @@ impl<'a> Planner<'a> {
         estimate.vars.dedup_by_key(|v| v.0);
         estimate
     }
+}
+
+/// The outer variables that a right side compares with its own by order; `None`: none.
+fn compared(right: &Node) -> Option<VarSet> {
+    use BinaryOperator as B;
+    let (mut outer, mut ordered) = (Vec::new(), Vec::new());
+    let mut open = vec![right];
+    while let Some(node) = open.pop() {
+        match node {
+            Node::Join(nodes) => open.extend(nodes),
+            Node::Context { vars, .. } => outer.extend(vars.iter().map(|v| (v.here, v.of))),
+            Node::Filter { inner, conditions } => {
+                open.push(inner);
+                ordered.extend(conditions.iter().filter_map(|condition| match condition {
+                    Expression::Binary(B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual, pair) => {
+                        Some(pair)
+                    }
+                    _ => None,
+                }));
+            }
+            _ => {}
+        }
+    }
+    let of = |side: &Expression| match side {
+        Expression::Var(v) => outer.iter().find(|(here, _)| here == v).map(|(_, of)| *of),
+        _ => None,
+    };
+    let compared: VarSet = ordered.iter().flat_map(|pair| pair.iter().filter_map(of)).collect();
+    (!compared.is_empty()).then_some(compared)
 }
 
 /// The variables of an OPTIONAL that come from its right side: those that the left does not

@@ -4,7 +4,6 @@
 use super::{Result, Subplan, Want};
 use crate::algebra::{ExistsKind, Expression, Node, Pattern, Var};
 use crate::optimise::access::{Visit, visits};
-use crate::optimise::guess::HAS_MATCH;
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{Access, Copies, Finds, JoinKind, Op};
 
@@ -38,6 +37,12 @@ pub(super) fn sought<'a>(
     fits.then_some(SoughtPattern { pattern, conditions })
 }
 
+impl SoughtPattern<'_> {
+    fn node(&self) -> Node {
+        Node::Pattern(self.pattern.clone())
+    }
+}
+
 impl Planner<'_> {
     /// OPTIONAL of a pattern by one visit to an index; the left side again where it takes more.
     pub(super) fn optional_lookup(
@@ -59,8 +64,12 @@ impl Planner<'_> {
             (0..new.len() as u16).filter(|c| want.vars.contains(new[usize::from(*c)])).collect();
         vars.extend(emit.iter().map(|c| new[usize::from(*c)]));
         self.fold(&visit, &wanted, &left.vars(), &mut access, &mut vars);
-        let mut estimate = left.estimate.join(&pattern);
-        estimate.rows = estimate.rows.max(left.estimate.rows);
+        let estimate = match right.conditions.is_empty() {
+            // each row comes once, with how many it found
+            true if access.copies != Copies::Count && access.new.is_empty() => left.estimate.clone(),
+            true => self.left_joined(&left.estimate, right.pattern, &pattern)?,
+            false => left.estimate.left_join(&pattern),
+        };
         let found = Found { access, finds: Finds::Optional, keep, new, emit };
         Ok(Ok(self.found(left, right, found, vars, estimate)?))
     }
@@ -83,11 +92,10 @@ impl Planner<'_> {
         self.fold(&visit, &inside, &left.vars(), &mut access, &mut new);
         let keep = left.kept(&want.vars);
         let mut vars = left.pick(&keep);
-        let mut estimate = left.estimate.clone();
-        match kind {
-            ExistsKind::Mark(mark) => vars.push(mark),
-            _ => estimate.rows *= HAS_MATCH,
+        if let ExistsKind::Mark(mark) = kind {
+            vars.push(mark);
         }
+        let estimate = self.existing(&left.estimate, &right.node(), &right.conditions, kind)?;
         let finds = Finds::Whether(kind);
         let found = Found { access, finds, keep, new, emit: Vec::new() };
         Ok(Ok(self.found(left, right, found, vars, estimate)?))

@@ -47,7 +47,7 @@ impl<'a> Planner<'a> {
                 }
             }
         } else {
-            estimate.rows *= HAS_MATCH;
+            estimate = estimate.scaled(HAS_MATCH);
         }
         let mut vars = left.pick(&keep_left);
         vars.extend(keep_right.iter().map(|(c, _)| right.node.vars[*c as usize]));

@@ -300,8 +300,7 @@ impl<'a> Planner<'a> {
     fn sum_weights(&mut self, built: Subplan) -> Subplan {
         let keys = built.cols(&built.vars().minus(&built.weights));
         let mut vars = built.pick(&keys);
-        let mut estimate = built.estimate.clone();
-        estimate.rows = estimate.combinations(&vars.iter().copied().collect()).max(estimate.rows.min(1.0));
+        let estimate = built.estimate.clone().made_distinct(&vars.iter().copied().collect());
         let weights = built.cols(&built.weights);
         let weight = self.fresh_weight();
         vars.push(weight);
@@ -326,7 +325,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let mut estimate = built.estimate.clone();
         for c in &ready {
-            estimate.rows *= self.selectivity(c, nodes)?;
+            self.filtered(&mut estimate, c, nodes)?;
         }
         // those on texts last, for fewer rows
         let mut ready = ready;

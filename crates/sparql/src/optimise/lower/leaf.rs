@@ -7,7 +7,8 @@ use super::{Result, Subplan, Want, seeded};
 use crate::algebra::{Expression, GraphSlot, Node, Pattern, Slot, Var, VarSet};
 use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
-use crate::optimise::guess::NAMED_GRAPHS;
+use crate::optimise::guess::{NAMED_GRAPHS, bounded};
+use crate::optimise::tried::Joined;
 use crate::optimise::{Estimate, Planner, PredicateStatistics};
 use crate::plan::ranged::ranged;
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
@@ -31,27 +32,46 @@ impl<'a> Planner<'a> {
         nodes: &[Node],
     ) -> Result<Subplan> {
         let estimate = self.pattern(p)?;
-        let Some(current) = current else { return self.scan(p, want, estimate, ready, nodes) };
+        let Some(current) = current else {
+            let mut built = self.scan(p, want, estimate, ready, nodes)?;
+            self.sample_scan(p, &mut built)?;
+            return Ok(built);
+        };
         let want_all = want;
         let want = &want.with(&self.reads(ready));
         let shared = current.vars().intersection(&p.vars());
-        let joined = current.estimate.join(&estimate);
+        let joined = self.joined(&current.estimate, p, &estimate)?;
         let reach = self.reach(p, &current.vars())?;
-        let lookup = self.costs.lookup(current.estimate.rows, estimate.rows, joined.rows, reach).total();
+        let found = joined.all.rows;
+        let lookup = self.costs.lookup(current.estimate.rows, estimate.rows, found, reach).total();
         let apart = self.costs.scan(estimate.rows, scanned_index(p)).total()
             + self.costs.hash(
                 estimate.rows.min(current.estimate.rows),
                 estimate.rows.max(current.estimate.rows),
-                joined.rows,
+                found,
             );
         if shared.is_empty()
             || !shared.is_subset(&current.certain)
             || (apart + device_time::handicap(&self.costs.reads) < lookup && !seeded(&current.node))
         {
             let scan = self.scan(p, &want_all.with(&shared), estimate, ready, nodes)?;
-            return Ok(self.hash(current, scan, JoinKind::Inner, &want.vars));
+            let is_once = gives_once(&scan, &shared);
+            let mut built = self.hash(current, scan, JoinKind::Inner, &want.vars);
+            expect(&mut built, if is_once { joined.once } else { joined.all });
+            return Ok(built);
         }
         self.lookups(p, current, want, joined)
+    }
+
+    /// Takes a sample of what a scan gives.
+    fn sample_scan(&mut self, p: &Pattern, built: &mut Subplan) -> Result<()> {
+        let Op::Scan { access } = &built.node.op else { return Ok(()) };
+        let conditions = access.bounds.as_ref().map_or_else(Vec::new, |bounds| bounds.conditions.clone());
+        let given = built.node.vars[..access.new.len()].to_vec();
+        let folded = (access.copies != Copies::Count).then_some(&given[..]);
+        self.sample_of_scan(p, &conditions, folded, &mut built.estimate)?;
+        built.node.rows = built.estimate.rows;
+        Ok(())
     }
 
     /// A scan of a pattern, by ranges where conditions have them; these are no longer among those
@@ -192,27 +212,22 @@ impl<'a> Planner<'a> {
         (!conditions.is_empty()).then_some(Bounds { conditions, var: o, column })
     }
 
-    fn lookups(&mut self, p: &Pattern, current: Subplan, want: &Want, joined: Estimate) -> Result<Subplan> {
+    fn lookups(&mut self, p: &Pattern, current: Subplan, want: &Want, joined: Joined) -> Result<Subplan> {
         let list = match self.folded(p, want, &current.vars()) {
             Some(visit) => vec![visit],
             None => visits(p, &current.vars()),
         };
         let list = self.by_subject(list, p, current.estimate.rows)?;
-        let (rows, mut built) = (current.estimate.rows, current);
+        let mut built = current;
         for (i, visit) in list.iter().enumerate() {
             built = match self.lookup(visit, &list[i + 1..], built, want)? {
                 Some(built) => built,
                 None => return Ok(self.nothing()),
             };
         }
-        built.estimate = joined;
-        if let Op::Lookup { access, .. } = &built.node.op
-            && access.copies != Copies::Count
-            && access.new.is_empty()
-        {
-            built.estimate.rows = built.estimate.rows.min(rows);
-        }
-        built.node.rows = built.estimate.rows;
+        let is_once = matches!(&built.node.op, Op::Lookup { access, .. }
+            if access.copies != Copies::Count && access.new.is_empty());
+        expect(&mut built, if is_once { joined.once } else { joined.all });
         Ok(built)
     }
 
@@ -280,7 +295,7 @@ impl<'a> Planner<'a> {
         let of = self.scope.named.clone();
         // a constant is one of them or not
         let rows = if graph.is_some() { 1.0 } else { NAMED_GRAPHS };
-        let mut estimate = Estimate { rows, vars: Vec::new() };
+        let mut estimate = Estimate::of_rows(rows);
         estimate.vars.extend(vars.iter().map(|v| (*v, NAMED_GRAPHS, NAMED_GRAPHS)));
         let certain = vars.iter().copied().collect();
         let names = self.make(Op::GraphNames { graph, of }, vars, estimate, certain, 1.0);
@@ -288,6 +303,29 @@ impl<'a> Planner<'a> {
             Some(current) => self.hash(current, names, JoinKind::Inner, live),
             None => names,
         }
+    }
+
+    /// Expectations of a path from or to what is bound before it.
+    fn path_rows(&mut self, node: &Node, current: &Subplan, alone: &Estimate) -> Result<Estimate> {
+        let Node::Path { s, path, o, g } = node else { unreachable!("called for paths") };
+        let mut guess = current.estimate.join(alone);
+        guess.rows = guess.rows.max(current.estimate.rows);
+        let is_bound = |slot: Slot| slot.var().is_none_or(|v| current.node.col(v).is_some());
+        if *g != GraphSlot::Default || s == o {
+            return Ok(guess);
+        }
+        let tried = match (is_bound(*s), is_bound(*o), s.var(), o.var()) {
+            (true, false, _, Some(to)) => self.walked(&current.estimate, path, (*s, to), false)?,
+            (false, true, Some(to), _) => self.walked(&current.estimate, path, (*o, to), true)?,
+            (false, false, Some(from), Some(to)) if current.node.vars.is_empty() => {
+                match self.starts_of(path, from)? {
+                    Some(starts) => self.walked(&starts, path, (*s, to), false)?,
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(tried.unwrap_or(guess))
     }
 
     pub(super) fn path_step(
@@ -335,13 +373,28 @@ impl<'a> Planner<'a> {
         if let (PathGraph::Each, GraphSlot::Named(Slot::Var(v))) = (&graph, g) {
             vars.push(*v);
         }
-        let mut estimate = current.estimate.join(&alone);
-        estimate.rows = estimate.rows.max(current.estimate.rows);
+        let estimate = self.path_rows(node, &current, &alone)?;
         let cost = current.node.cost + walked + estimate.rows * self.costs.row;
         let certain = current.certain.union(&scope.certain);
         let op = Op::Path { input: Box::new(current.node), from, path: path.clone(), to, graph, same, keep };
         Ok(self.make(op, vars, estimate, certain, cost))
     }
+}
+
+/// Whether rows of a scan that have the same join columns come as one.
+fn gives_once(scan: &Subplan, shared: &VarSet) -> bool {
+    match &scan.node.op {
+        Op::Scan { access } => {
+            access.copies != Copies::Count && scan.vars().minus(&scan.weights).is_subset(shared)
+        }
+        _ => false,
+    }
+}
+
+/// Has an operator's rows be what is expected of them.
+pub(super) fn expect(built: &mut Subplan, estimate: Estimate) {
+    built.node.rows = bounded(estimate.rows);
+    built.estimate = Estimate { rows: built.node.rows, ..estimate };
 }
 
 fn key_vars(visit: &Visit) -> VarSet {

@@ -5,6 +5,7 @@ use snowmelt_graph::Index;
 
 use super::correlated::from_right;
 use super::found::sought;
+use super::leaf::expect;
 use super::{Result, Subplan, Want, flows};
 use crate::algebra::{ExistsKind, Expression, Node, Var, VarSet};
 use crate::optimise::Planner;
@@ -104,6 +105,7 @@ impl<'a> Planner<'a> {
         let mut estimate = left.estimate.clone();
         match kind {
             JoinKind::Left => {
+                estimate.sample = None;
                 estimate.rows = estimate.rows.max(right.estimate.rows);
                 for v in &right.estimate.vars {
                     if estimate.vars.binary_search_by_key(&v.0, |x| x.0).is_err() {
@@ -116,7 +118,7 @@ impl<'a> Planner<'a> {
                 vars.push(v);
                 certain.insert(v);
             }
-            _ => estimate.rows *= HAS_MATCH,
+            _ => estimate = estimate.scaled(HAS_MATCH),
         }
         let cost =
             left.node.cost + right.node.cost + self.costs.operator + left.estimate.rows * self.costs.row;
@@ -187,6 +189,7 @@ impl<'a> Planner<'a> {
         want: &Want,
     ) -> Result<Subplan> {
         let shared = left.vars().intersection(reads);
+        let expected = self.existing(&left.estimate, right, conditions, kind)?;
         let pattern = sought(&left, right, conditions);
         let times = if pattern.is_some() { 1.0 } else { NESTED_LOOKUPS };
         if conditions.is_empty() {
@@ -199,7 +202,9 @@ impl<'a> Planner<'a> {
             let per_row = times * self.costs.lookup(keys, reach.rows, found, reach).total();
             if shared.is_empty() || (both_certain && one_pass < per_row) {
                 let built = self.lower(right, None, &Want::new(shared, Copies::Merge))?;
-                return Ok(self.hash(left, built, JoinKind::Exists(kind), &want.vars));
+                let mut built = self.hash(left, built, JoinKind::Exists(kind), &want.vars);
+                expect(&mut built, expected);
+                return Ok(built);
             }
         }
         if let Some(pattern) = pattern {
@@ -208,6 +213,10 @@ impl<'a> Planner<'a> {
                 Err(left) => left,
             };
         }
-        self.nested(left, right, conditions, JoinKind::Exists(kind), reads, want)
+        let mut built = self.nested(left, right, conditions, JoinKind::Exists(kind), reads, want)?;
+        if matches!(built.node.op, Op::Nested { .. }) {
+            expect(&mut built, expected);
+        }
+        Ok(built)
     }
 }

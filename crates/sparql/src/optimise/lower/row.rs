@@ -39,8 +39,10 @@ impl<'a> Planner<'a> {
         if is_certain {
             certain.insert(var);
         }
-        let estimate = built.estimate.clone();
+        let mut estimate = built.estimate.clone();
         let cost = built.node.cost + estimate.rows * self.costs.row + self.text_cost(expr, &estimate);
+        estimate.set_computed(var, expr);
+        self.computed_on_sample(&mut estimate, var, expr)?;
         Ok(self.make(
             Op::Extend { input: Box::new(built.node), expr: expr.clone(), keep, stored: self.compared },
             vars,
@@ -95,7 +97,7 @@ impl<'a> Planner<'a> {
     ) -> Result<Subplan> {
         let mut estimate = built.estimate.clone();
         for c in &conditions {
-            estimate.rows *= self.selectivity(c, over)?;
+            self.filtered(&mut estimate, c, over)?;
         }
         Ok(self.filter_op(built, conditions, need, estimate))
     }

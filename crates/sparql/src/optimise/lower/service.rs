@@ -18,7 +18,7 @@ impl<'a> Planner<'a> {
         let rows = service.most.map_or(REMOTE_ROWS, |most| most as f64);
         let mut vars: Vec<_> = service.scope().possible.iter().map(|v| (v, rows, rows)).collect();
         vars.sort_unstable_by_key(|v| v.0);
-        Estimate { rows, vars }
+        Estimate { rows, vars, sample: None }
     }
 
     /// The time of an endpoint for all it has.
