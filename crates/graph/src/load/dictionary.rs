@@ -1,7 +1,7 @@
 //! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the
 //! order of their numbers.
 //!
-//! A string tree needs a sample for its symbol table before its first string, so the first
+//! The codec of a string tree is chosen from a sample before its first string, so the first
 //! [`SAMPLE_BYTES`] of every tree wait in memory. The amount of a load is fixed: what it writes
 //! depends on the input alone, not on memory or threads.
 
@@ -19,7 +19,7 @@ use crate::input::error::LoadError;
 use crate::input::intern::OwnAnnotation;
 use crate::term::TermKind;
 
-/// Bytes of strings per tree from which its symbol table is made.
+/// Bytes of strings per tree from which its codec is chosen.
 pub(super) const SAMPLE_BYTES: usize = 8 << 20;
 
 /// Rows of the hash trees, and of triple terms, on their way to be sorted.
@@ -63,7 +63,8 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary of the newest format; `sample_bytes` of each tree train its symbol table.
+    /// A dictionary of the newest format; the codec of each tree is chosen from
+    /// `sample_bytes` of it.
     pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize) -> Self {
         Dictionary {
             format: GraphFormat::default(),
@@ -244,7 +245,7 @@ pub struct DictionaryCounts {
     pub blank_nodes: u64,
 }
 
-/// One string tree, before and after its symbol table is made.
+/// One string tree, before and after its codec is chosen.
 struct Strings {
     sample_bytes: usize,
     state: State,
@@ -281,7 +282,7 @@ impl Strings {
         Ok(number)
     }
 
-    /// Makes the symbol table and writes the waiting strings.
+    /// Chooses the codec and writes the waiting strings.
     fn start(&mut self) -> Result<(), LoadError> {
         let State::Sampling(writer) = &mut self.state else { return Ok(()) };
         let writer = writer.take().expect("taken once, here");

@@ -208,7 +208,7 @@ impl Rewrite<'_> {
         self.sweep().live_triples(write, numbers)
     }
 
-    /// Bytes of each sample for a symbol table: the three are at most half of the memory.
+    /// Bytes of each sample for a codec: the three are at most half of the memory.
     fn sample_bytes(&self) -> usize {
         SAMPLE_BYTES.min((self.memory_bytes / 6) as usize)
     }
