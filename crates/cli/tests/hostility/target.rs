@@ -109,7 +109,7 @@ impl Target {
 
     /// The message of a thread of it that panicked since this was last asked.
     pub fn new_panic(&mut self) -> Option<String> {
-        let log = fs::read(self.settings.db.with_extension("log")).unwrap_or_default();
+        let log = log_of(&self.settings);
         let new = String::from_utf8_lossy(log.get(self.log_read..)?).into_owned();
         self.log_read = log.len();
         let mut lines = new.lines().skip_while(|line| !line.contains("panicked at"));
@@ -182,8 +182,12 @@ impl Drop for Target {
     }
 }
 
+fn log_of(settings: &Settings) -> Vec<u8> {
+    fs::read(settings.db.with_extension("log")).unwrap_or_default()
+}
+
 fn last_words(settings: &Settings) -> String {
-    let log = fs::read(settings.db.with_extension("log")).unwrap_or_default();
+    let log = log_of(settings);
     let text = String::from_utf8_lossy(&log);
     let lines: Vec<&str> = text.lines().rev().take(4).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" | ")

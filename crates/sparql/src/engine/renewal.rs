@@ -37,7 +37,9 @@ impl Renewal {
 
     /// Waits for the thread, if there is one.
     pub fn wait(&self) {
-        if let Some(thread) = self.thread.lock().take() {
+        // an update that begins one must not wait for this one
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
             drop(thread.join());
         }
     }

@@ -10,6 +10,7 @@ use crate::algebra::{Called, Expression, Var};
 use crate::bounds::{Held, Limits};
 use crate::expr::{Expr, compile};
 use crate::functions::{CustomFunctions, Func, KeptPatterns, Patterns};
+use crate::optimise::Rows;
 use crate::value::{Cast, TermBounds, Terms};
 
 /// Bytes of terms that are kept from one expression to the next.
@@ -61,7 +62,11 @@ impl Trial {
         self.session.count(index, prefix, None)
     }
 
-    fn compiled(&mut self, expr: &Expression, vars: &[Var], params: &[GroundTerm]) -> Option<Expr> {
+    /// An expression to be tried on these rows; `None` where that cannot be done.
+    fn compiled(&mut self, expr: &Expression, (vars, cols): Rows<'_>, params: &[GroundTerm]) -> Option<Expr> {
+        if !is_steady(expr) || long_texts(expr, vars, cols) > LONG_TEXTS {
+            return None;
+        }
         let slot = |var: Var| vars.iter().position(|v| *v == var);
         let (terms, session, patterns) = (&mut self.terms, &mut self.session, &mut self.patterns);
         compile(expr, &slot, params, terms, session, patterns, &self.functions).ok()
@@ -71,30 +76,24 @@ impl Trial {
     pub fn passing(
         &mut self,
         condition: &Expression,
-        (vars, cols): (&[Var], &[Vec<TermId>]),
+        rows: Rows<'_>,
         params: &[GroundTerm],
     ) -> Option<Vec<u32>> {
-        let rows = cols.first()?.len();
-        if !is_steady(condition) || long_texts(condition, vars, cols) > LONG_TEXTS {
-            return None;
-        }
-        let expr = self.compiled(condition, vars, params)?;
-        expr.filter(&mut self.terms, &mut self.session, cols, rows).ok()
+        let many = rows.1.first()?.len();
+        let compiled = self.compiled(condition, rows, params)?;
+        compiled.filter(&mut self.terms, &mut self.session, rows.1, many).ok()
     }
 
     /// The value of an expression for each row; `None` where that cannot be tried.
     pub fn computed(
         &mut self,
         expr: &Expression,
-        (vars, cols): (&[Var], &[Vec<TermId>]),
+        rows: Rows<'_>,
         params: &[GroundTerm],
     ) -> Option<Vec<TermId>> {
-        let rows = cols.first()?.len();
-        if !is_steady(expr) || long_texts(expr, vars, cols) > LONG_TEXTS {
-            return None;
-        }
-        let compiled = self.compiled(expr, vars, params)?;
-        compiled.eval_column(&mut self.terms, &mut self.session, cols, rows).ok()
+        let many = rows.1.first()?.len();
+        let compiled = self.compiled(expr, rows, params)?;
+        compiled.eval_column(&mut self.terms, &mut self.session, rows.1, many).ok()
     }
 }
 

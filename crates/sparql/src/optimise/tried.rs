@@ -98,12 +98,15 @@ impl Estimate {
 }
 
 impl<'a> Planner<'a> {
-    /// Whether samples can be taken of a pattern: all graphs are one, and it has a predicate.
+    /// Whether rows can be looked at: all graphs are one, and in memory.
+    pub(super) fn can_look(&self) -> bool {
+        self.costs.reads.can_look() && self.scope.plain && self.scope.default.is_none()
+    }
+
+    /// Whether samples can be taken of a pattern: it has a predicate.
     fn can_sample(&self, p: &Pattern) -> bool {
         self.looks > 0
-            && self.costs.reads.can_look()
-            && self.scope.plain
-            && self.scope.default.is_none()
+            && self.can_look()
             && p.g == GraphSlot::Default
             && matches!(p.p, Slot::Const(_))
             && (p.s.var().is_none() || p.s != p.o)
@@ -170,28 +173,49 @@ impl<'a> Planner<'a> {
     /// Some rows of a join that was counted.
     fn extended(&mut self, sample: &Sample, extension: &Extension) -> Result<Sample> {
         let total: u64 = extension.counts.iter().sum();
-        let places = places(total, ROWS.min(self.looks as u64));
+        let mut wanted = places(total, ROWS.min(self.looks as u64)).into_iter().peekable();
+        let mut before = 0;
+        let of_row = |count: u64| {
+            let end = before + count;
+            let of_row = std::iter::from_fn(|| wanted.next_if(|place| *place < end)).map(|at| at - before);
+            let of_row = of_row.collect();
+            before = end;
+            of_row
+        };
+        let joined = self.taken(sample, extension, of_row)?;
+        let is_whole = sample.is_whole && joined.rows as u64 == total;
+        Ok(Sample { is_whole, ..joined })
+    }
+
+    /// All rows of a join that was counted, up to twice the rows of a sample: some of each.
+    fn all_extended(&mut self, sample: &Sample, extension: &Extension) -> Result<Sample> {
+        let total: u64 = extension.counts.iter().sum();
+        let most = if total > 2 * ROWS { 1 } else { u64::MAX };
+        self.taken(sample, extension, |count| (0..count.min(most)).collect())
+    }
+
+    /// Rows of a join that was counted: of each row of the sample those at some places among so
+    /// many.
+    fn taken(
+        &mut self,
+        sample: &Sample,
+        extension: &Extension,
+        mut places: impl FnMut(u64) -> Vec<u64>,
+    ) -> Result<Sample> {
         let (mut rows, mut cols) = (Vec::new(), vec![Vec::new(); extension.new.len()]);
-        let (mut wanted, mut before) = (places.iter().copied().peekable(), 0);
         for (row, count) in extension.counts.iter().enumerate() {
-            let mut of_row = Vec::new();
-            while let Some(place) = wanted.next_if(|place| *place < before + count) {
-                of_row.push(place - before);
-            }
-            before += count;
-            if extension.new.is_empty() || of_row.is_empty() {
-                rows.extend(of_row.iter().map(|_| row));
+            let places = places(*count);
+            if extension.new.is_empty() || places.is_empty() {
+                rows.extend(places.iter().map(|_| row));
                 continue;
             }
-            self.look(of_row.len());
-            let found = self.statistics.rows_at(extension.index, &extension.keys[row], &of_row)?;
-            for found in found {
+            self.look(places.len());
+            for found in self.statistics.rows_at(extension.index, &extension.keys[row], &places)? {
                 rows.push(row);
                 cols.iter_mut().zip(&extension.new).for_each(|(col, (c, _))| col.push(TermId(found[*c])));
             }
         }
-        let is_whole = sample.is_whole && rows.len() as u64 == total;
-        let joined = Sample { is_whole, ..sample.picked(&rows) };
+        let joined = sample.picked(&rows);
         Ok(extension.new.iter().zip(cols).fold(joined, |joined, ((_, v), col)| joined.with(*v, col)))
     }
 
@@ -301,32 +325,6 @@ impl<'a> Planner<'a> {
             at = at.picked(&passing);
         }
         Ok(Some(at.col(ROW).into_iter().flatten().map(|id| id.0 as usize).collect()))
-    }
-
-    /// All rows of a join that was counted, up to twice the rows of a sample: some of each.
-    fn all_extended(&mut self, sample: &Sample, extension: &Extension) -> Result<Sample> {
-        let total: u64 = extension.counts.iter().sum();
-        let mut counts = extension.counts.clone();
-        if total > 2 * ROWS {
-            counts.iter_mut().for_each(|count| *count = (*count).min(1));
-        }
-        let few =
-            Extension { counts, keys: extension.keys.clone(), new: extension.new.clone(), ..*extension };
-        let (mut rows, mut cols) = (Vec::new(), vec![Vec::new(); few.new.len()]);
-        for (row, count) in few.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            if few.new.is_empty() {
-                rows.push(row);
-                continue;
-            }
-            self.look(*count as usize);
-            let places: Vec<u64> = (0..*count).collect();
-            for found in self.statistics.rows_at(few.index, &few.keys[row], &places)? {
-                rows.push(row);
-                cols.iter_mut().zip(&few.new).for_each(|(col, (c, _))| col.push(TermId(found[*c])));
-            }
-        }
-        let joined = sample.picked(&rows);
-        Ok(few.new.iter().zip(cols).fold(joined, |joined, ((_, v), col)| joined.with(*v, col)))
     }
 
     /// The rows of a sample for which a condition holds; `None` where that cannot be tried.

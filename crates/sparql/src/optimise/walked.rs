@@ -28,8 +28,7 @@ impl<'a> Planner<'a> {
         (from, to): (Slot, Var),
         is_turned: bool,
     ) -> Result<Option<Estimate>> {
-        let is_plain = self.scope.plain && self.scope.default.is_none() && self.costs.reads.can_look();
-        if !is_plain {
+        if !self.can_look() {
             return Ok(None);
         }
         let pairs = self.path_pairs(path)?;

@@ -108,9 +108,7 @@ impl<'a> Planner<'a> {
         let built = self.lower(inner, None, &Want::new(need.union(&reads), copies))?;
         let keep = built.kept(need);
         let vars = built.pick(&keep);
-        let mut estimate = built.estimate.clone();
-        estimate.sample = estimate.sample.filter(|_| limit.is_none());
-        estimate.rows = limit.map_or(estimate.rows, |l| estimate.rows.min(l as f64));
+        let estimate = built.estimate.clone().sliced(0, limit, true);
         let cost = built.node.cost + built.estimate.rows * self.costs.hash_row * SORT_HASHES;
         let certain = built.certain.clone();
         let op = Op::Sort { input: Box::new(built.node), keys: keys.to_vec(), limit, keep };
