@@ -26,6 +26,8 @@ pub(super) struct Data<'a> {
     engine: &'a QueryEngine,
     source: &'a mut GraphSource,
     params: &'a [GroundTerm],
+    /// the query's
+    limits: &'a Limits,
     ids: Vec<Option<TermId>>,
     terms: Vec<GroundTerm>,
     /// constants that differ between texts of the shape
@@ -37,11 +39,17 @@ pub(super) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub fn new(engine: &'a QueryEngine, source: &'a mut GraphSource, params: &'a [GroundTerm]) -> Self {
+    pub fn new(
+        engine: &'a QueryEngine,
+        source: &'a mut GraphSource,
+        params: &'a [GroundTerm],
+        limits: &'a Limits,
+    ) -> Self {
         Self {
             engine,
             source,
             params,
+            limits,
             ids: Vec::new(),
             terms: Vec::new(),
             of_text: Vec::new(),
@@ -52,13 +60,13 @@ impl<'a> Data<'a> {
 
     fn trial(&mut self) -> &mut Trial {
         let session = &self.source.session;
-        self.trial.get_or_insert_with(|| Trial::new(session, &self.engine.patterns))
+        self.trial.get_or_insert_with(|| Trial::new(session, &self.engine.patterns, self.limits))
     }
 
-    pub fn resolve(&mut self, consts: &[ConstTerm], limits: &Limits) -> Result<(), QueryError> {
+    pub fn resolve(&mut self, consts: &[ConstTerm]) -> Result<(), QueryError> {
         self.terms = consts.iter().map(|c| ground(c, self.params).into_owned()).collect();
         self.of_text = consts.iter().map(|c| !c.is_fixed()).collect();
-        self.ids = self.source.resolve_constants(&self.terms, limits)?;
+        self.ids = self.source.resolve_constants(&self.terms, self.limits)?;
         Ok(())
     }
 }

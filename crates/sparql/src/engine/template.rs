@@ -166,8 +166,8 @@ impl Template {
         if let Some(visible) = visible {
             visible.restrict(&mut algebra);
         }
-        let mut facts = facts::Data::new(engine, source, params);
-        facts.resolve(&algebra.consts, limits)?;
+        let mut facts = facts::Data::new(engine, source, params, limits);
+        facts.resolve(&algebra.consts)?;
         rewrite(&mut algebra, &mut facts, limits)?;
         let resources = facts.resources;
         let plain = source.session.is_plain()?;
@@ -323,8 +323,8 @@ impl Template {
         if let Some(plan) = self.plans.read().get(&key) {
             return Ok(plan.clone());
         }
-        let mut data = facts::Data::new(engine, source, params);
-        data.resolve(&self.algebra.consts, limits)?;
+        let mut data = facts::Data::new(engine, source, params, limits);
+        data.resolve(&self.algebra.consts)?;
         let (algebra, scope) = (&*self.algebra, self.scope.clone());
         // planning recurses over the plan and the algebra together
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use snowmelt_database::{OpenOptions, WaitFor};
 use snowmelt_graph::load::{LoadOptions, Source, load};
 use snowmelt_graph::{GraphDatabase, Term, TermId};
+use snowmelt_query::looks;
 
 use super::{PlanStep, QueryEngine, QueryOptions, QueryText};
 use crate::{QueryError, ResultFormat, UpdateOptions};
@@ -1121,4 +1122,22 @@ fn constants_in_triple_terms_are_parameters() {
         datatype: "http://www.w3.org/2001/XMLSchema#string".into(),
     };
     assert!(rows(&f.engine, part, &bound("s", literal)).unwrap().is_empty(), "a literal is no subject");
+}
+
+/// An expression is tried on a few rows while a query is planned, but not for as long as it takes:
+/// here a second each.
+#[test]
+fn planning_does_little_of_an_expressions_work() {
+    let backtracking = "ab".repeat(40);
+    let data: String = (0..200).map(|i| format!("<e:s{i}> <e:p> \"{backtracking}d{i}\" .\n")).collect();
+    let Fixture { engine, _dir } = open(&data);
+    let growing = (0..6).fold("?o".to_owned(), |text, _| format!("REPLACE({text}, \"b\", \"abab\")"));
+    for condition in ["REGEX(?o, \"([ab]+)+(c)\\\\2$\")", &format!("CONTAINS({growing}, \"c\")")] {
+        let looked = looks::so_far();
+        let plan = engine
+            .explain(&format!("SELECT * {{ ?s <e:p> ?o FILTER({condition}) }}"), &QueryOptions::default());
+        assert!(plan.is_ok());
+        let looked = looks::so_far() - looked;
+        assert!(looked < 100, "{condition}: planning looked {looked} times whether it may go on");
+    }
 }

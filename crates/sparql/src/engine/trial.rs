@@ -22,6 +22,9 @@ const LONGEST: usize = 1 << 20;
 /// Long texts that are read for one expression.
 const LONG_TEXTS: usize = 128;
 
+/// Work of an expression after which it is no longer tried, in bytes: some milliseconds.
+const WORK: usize = 1 << 20;
+
 /// The account that samples are charged to.
 const ACCOUNT: &str = "plans";
 
@@ -34,10 +37,10 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    pub fn new(of: &Session, patterns: &Arc<KeptPatterns>) -> Self {
+    pub fn new(of: &Session, patterns: &Arc<KeptPatterns>, limits: &Limits) -> Self {
         let account = of.graph().database().account(ACCOUNT);
         let bounds = TermBounds {
-            limits: Limits::default(),
+            limits: limits.clone(),
             longest: LONGEST,
             held: Held::default(),
             counted: 0,
@@ -67,6 +70,7 @@ impl Trial {
         if !is_steady(expr) || long_texts(expr, vars, cols) > LONG_TEXTS {
             return None;
         }
+        self.terms.allow(WORK);
         let slot = |var: Var| vars.iter().position(|v| *v == var);
         let (terms, session, patterns) = (&mut self.terms, &mut self.session, &mut self.patterns);
         compile(expr, &slot, params, terms, session, patterns, &self.functions).ok()

@@ -13,6 +13,9 @@ use super::search::Stopped;
 /// Steps back at one place of the text: some milliseconds.
 const STEPS: usize = 50_000;
 
+/// Bytes of a text that a step may look at without being more work.
+const STEP_BYTES: usize = 1 << 10;
+
 /// Bytes of a text up to which it is searched. A step may look at the whole text, so that the
 /// steps of one place take a second at worst.
 pub(super) const LONGEST_TEXT: usize = 64 << 10;
@@ -37,19 +40,21 @@ impl Backtracking {
     }
 
     /// The groups of the leftmost match that begins at `from` or later, by number. Groups that
-    /// matched nothing are empty. `look` says whether the query may go on.
+    /// matched nothing are empty. `look` says whether the query may go on, and is told the work
+    /// that comes, in bytes.
     pub fn find(
         &self,
         text: &str,
         from: usize,
-        mut look: impl FnMut() -> Option<()>,
+        mut look: impl FnMut(usize) -> Option<()>,
     ) -> Result<Option<Vec<Range<usize>>>, Stopped> {
         if text.len() > LONGEST_TEXT {
             return Err(Stopped::Unsearchable);
         }
+        let work = STEPS * (1 + text.len() / STEP_BYTES);
         let mut places = text[from..].char_indices().map(|(at, _)| from + at).chain([text.len()]);
         let found = places.find_map(|at| {
-            if look().is_none() {
+            if look(work).is_none() {
                 return Some(Err(Stopped::Query));
             }
             let input = RegexInput::new(text).from_pos(at).anchored(true);

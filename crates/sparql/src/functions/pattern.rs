@@ -167,7 +167,7 @@ impl TextPattern {
                 self.searched(found, text, terms)?
             }
             Searcher::Backtracking(pattern) => {
-                let found = pattern.find(text, 0, || terms.look());
+                let found = pattern.find(text, 0, |work| at_once(work, terms));
                 self.searched(found, text, terms)?.is_some()
             }
         };
@@ -235,7 +235,7 @@ impl TextPattern {
         let Replaced { text, terms, .. } = *out;
         let mut at = 0;
         loop {
-            let found = pattern.find(text, at, || terms.look());
+            let found = pattern.find(text, at, |work| at_once(work, terms));
             let Some(groups) = self.searched(found, text, terms)? else { break };
             let found = groups[0].clone();
             // without look-around, a pattern that does not match the empty text has no empty match
@@ -250,7 +250,7 @@ impl TextPattern {
         match &self.engine {
             Matcher::Linear(linear) => Some(linear.regex.is_match("")),
             Matcher::Backtracking(pattern) => {
-                let found = pattern.find("", 0, || terms.look());
+                let found = pattern.find("", 0, |work| at_once(work, terms));
                 Some(self.searched(found, "", terms)?.is_some())
             }
         }
@@ -410,6 +410,12 @@ pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Opt
             _ => compiled.replace(&args[0], &args[2], terms),
         }
     })
+}
+
+/// Counts work that is done at once, after it was checked that the query may go on.
+fn at_once(work: usize, terms: &Terms) -> Option<()> {
+    terms.poll(work)?;
+    terms.look()
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ pub(super) struct TermGuard {
     pub is_whole: bool,
     /// bytes of work since the limits were checked
     worked: Cell<usize>,
+    /// bytes of work after which the evaluation ends
+    work_left: Cell<usize>,
     fault: RefCell<Option<TermError>>,
 }
 
@@ -65,6 +67,7 @@ impl Default for TermGuard {
             room: usize::MAX,
             is_whole: false,
             worked: Cell::new(0),
+            work_left: Cell::new(usize::MAX),
             fault: RefCell::new(None),
         }
     }
@@ -146,10 +149,21 @@ impl TermGuard {
         None
     }
 
+    /// Evaluation ends after so many bytes of work from here on, whatever came before.
+    pub fn allow(&mut self, bytes: usize) {
+        self.work_left.set(bytes);
+        self.take_fault();
+    }
+
     /// Counts work, and checks the limits now and then: `None` if the query has to end.
     pub fn poll(&self, bytes: usize) -> Option<()> {
         /// Bytes between two checks: at most some milliseconds of work.
         const LOOK_BYTES: usize = 1 << 20;
+        let left = self.work_left.get().saturating_sub(bytes + 32);
+        self.work_left.set(left);
+        if left == 0 {
+            self.note(TermError::Cancelled);
+        }
         let worked = self.worked.get() + bytes + 32;
         self.worked.set(if worked < LOOK_BYTES { worked } else { 0 });
         if worked >= LOOK_BYTES {

@@ -138,6 +138,11 @@ impl Terms {
         self.guard.refuse_search(text_bytes, pattern_bytes)
     }
 
+    /// Evaluation ends after so many bytes of work from here on, whatever came before.
+    pub(crate) fn allow(&mut self, bytes: usize) {
+        self.guard.allow(bytes);
+    }
+
     /// Counts work, and checks the limits now and then: `None` if the query has to end.
     pub(crate) fn poll(&self, bytes: usize) -> Option<()> {
         self.guard.poll(bytes)
