@@ -4,7 +4,8 @@
 //! The record, in varints: the number of predicates, then for each, ascending, its id as a
 //! difference to the one before, values, rows, the greatest degree, the sum of the degrees'
 //! squares, the number of classes, and the values in each class. Class i has the degrees from 2^i
-//! up to 2^(i+1). Of more than [`MOST`] predicates those with the most rows are kept.
+//! up to 2^(i+1). Of more than [`MOST`] predicates those with the most rows are kept, also while
+//! rows are counted.
 
 use snowmelt_base::varint;
 
@@ -70,7 +71,7 @@ impl DegreeCounts {
             match &mut self.open {
                 Some((p, v, rows)) if *p == predicate && *v == value => *rows += 1,
                 _ => {
-                    self.end();
+                    self.end_value();
                     self.open = Some((predicate, value, 1));
                 }
             }
@@ -79,14 +80,33 @@ impl DegreeCounts {
 
     /// All rows have come.
     pub(crate) fn end(&mut self) {
+        self.end_value();
+        self.keep_most();
+    }
+
+    /// All rows of a value have come.
+    fn end_value(&mut self) {
         let Some((predicate, _, rows)) = self.open.take() else { return };
         match self.of.last_mut() {
             Some((last, degrees)) if *last == predicate => degrees.add(rows),
             _ => {
                 let mut degrees = Degrees::default();
                 degrees.add(rows);
+                // all predicates here are complete, so that no row of one that is kept is missing
+                if self.of.len() >= 2 * MOST {
+                    self.keep_most();
+                }
                 self.of.push((predicate, degrees));
             }
+        }
+    }
+
+    /// Keeps the predicates with the most rows.
+    fn keep_most(&mut self) {
+        if self.of.len() > MOST {
+            self.of.select_nth_unstable_by_key(MOST, |of| (std::cmp::Reverse(of.1.rows), of.0));
+            self.of.truncate(MOST);
+            self.of.sort_unstable_by_key(|of| of.0);
         }
     }
 
@@ -108,18 +128,12 @@ impl DegreeCounts {
 
     /// The record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        assert!(self.open.is_none(), "all rows have come");
+        assert!(self.open.is_none() && self.of.len() <= MOST, "all rows have come");
         debug_assert!(self.of.is_sorted_by(|a, b| a.0 < b.0), "predicates ascend");
-        let mut kept: Vec<&(u64, Degrees)> = self.of.iter().collect();
-        if kept.len() > MOST {
-            kept.select_nth_unstable_by_key(MOST, |of| std::cmp::Reverse(of.1.rows));
-            kept.truncate(MOST);
-            kept.sort_unstable_by_key(|of| of.0);
-        }
         let mut bytes = Vec::new();
-        varint::put(&mut bytes, kept.len() as u64);
+        varint::put(&mut bytes, self.of.len() as u64);
         let mut before = 0;
-        for (predicate, degrees) in kept {
+        for (predicate, degrees) in &self.of {
             let Degrees { values, rows, most, squares, classes } = degrees;
             let numbers = [*predicate - before, *values, *rows, *most, *squares, classes.len() as u64];
             numbers.iter().chain(classes).for_each(|number| varint::put(&mut bytes, *number));
@@ -175,21 +189,21 @@ mod tests {
     #[test]
     fn the_predicates_with_the_most_rows_are_kept() {
         let mut counts = DegreeCounts::default();
-        for predicate in 0..MOST as u64 + 500 {
-            let rows = 1 + predicate % 3;
+        let rows_of = |predicate: u64| 1 + predicate % 3;
+        let predicates = 0..3 * MOST as u64 + 500;
+        for predicate in predicates.clone() {
+            let rows = rows_of(predicate);
             counts.add(&vec![predicate; rows as usize], &(0..rows).collect::<Vec<u64>>());
+            assert!(counts.of.len() <= 2 * MOST, "counting is bounded");
         }
         counts.end();
         let bytes = counts.to_bytes();
         assert!(bytes.len() <= 96 << 10, "{} bytes", bytes.len());
-        let read = DegreeCounts::from_bytes(&bytes).unwrap();
-        assert_eq!(read.iter().count(), MOST);
-        let left_out: Vec<u64> = counts
-            .iter()
-            .filter(|(predicate, _)| read.get(*predicate).is_none())
-            .map(|(_, d)| d.rows)
-            .collect();
-        assert_eq!(left_out, [1; 500]);
+        assert_eq!(DegreeCounts::from_bytes(&bytes).unwrap(), counts);
+        assert_eq!(counts.iter().count(), MOST);
+        assert!(counts.iter().all(|(predicate, degrees)| degrees.rows == rows_of(predicate)));
+        let most: Vec<u64> = predicates.filter(|p| rows_of(*p) == 3).take(MOST).collect();
+        assert!(most.iter().all(|predicate| counts.get(*predicate).is_some()), "those with three rows");
     }
 
     #[test]

@@ -4,7 +4,12 @@
 //! The record, in varints: the number of predicates, their ids ascending as differences; the
 //! number of sets, for each its subjects, its size, and the places of its predicates in that list,
 //! ascending, as differences; then the number of subjects whose sets were left out, and of those
-//! for each predicate. The sets with the most subjects are kept, within [`MOST_BYTES`].
+//! for each predicate. The sets with the most subjects are kept, within [`MOST_BYTES`], and of the
+//! others the predicates with the most.
+//!
+//! Counting, too, takes bounded memory, whatever the data is.
+
+use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use snowmelt_base::varint;
@@ -18,8 +23,12 @@ const MOST_COUNTED: usize = 1 << 16;
 /// Predicates of the sets that are counted, together: 8 MiB of memory.
 const MOST_PLACES: usize = 1 << 20;
 
-/// Predicates that are told apart in the record.
+/// Predicates of subjects without a set that are told apart in the record, and while counting.
 const MOST_PREDICATES: usize = 1 << 12;
+const MOST_PREDICATES_COUNTED: usize = 1 << 14;
+
+/// Predicates of a subject that are looked at.
+const MOST_OF_SUBJECT: usize = 1 << 16;
 
 /// Bytes of the sets in the record.
 const MOST_BYTES: usize = 40 << 10;
@@ -47,7 +56,23 @@ pub struct RestOfSubjects {
 impl RestOfSubjects {
     fn add(&mut self, set: &[u64], subjects: u64) {
         self.subjects += subjects;
-        set.iter().for_each(|predicate| *self.having.entry(*predicate).or_default() += subjects);
+        for predicate in set {
+            *self.having.entry(*predicate).or_default() += subjects;
+            if self.having.len() > MOST_PREDICATES_COUNTED {
+                self.keep_most(MOST_PREDICATES_COUNTED / 2);
+            }
+        }
+    }
+
+    /// Keeps the predicates that the most subjects have. One that comes again is counted anew.
+    fn keep_most(&mut self, most: usize) {
+        if self.having.len() > most {
+            let mut by_subjects: Vec<(u64, u64)> = self.having.drain().collect();
+            by_subjects
+                .select_nth_unstable_by_key(most, |(predicate, having)| (Reverse(*having), *predicate));
+            by_subjects.truncate(most);
+            self.having.extend(by_subjects);
+        }
     }
 }
 
@@ -56,15 +81,26 @@ impl PredicateSets {
     pub(crate) fn add(&mut self, subjects: &[u64], predicates: &[u64]) {
         for (subject, predicate) in subjects.iter().copied().zip(predicates.iter().copied()) {
             if self.open != Some(subject) {
-                self.end();
+                self.end_subject();
                 self.open = Some(subject);
             }
-            self.of_open.push(predicate);
+            if self.of_open.len() < MOST_OF_SUBJECT {
+                self.of_open.push(predicate);
+            }
         }
     }
 
     /// All pairs have come.
     pub(crate) fn end(&mut self) {
+        self.end_subject();
+        let (kept, rest) = self.kept();
+        let sets: FxHashMap<Box<[u64]>, u64> = kept.into_iter().map(|(set, n)| (set.into(), n)).collect();
+        let places = sets.keys().map(|set| set.len()).sum();
+        *self = Self { sets, places, rest, ..Self::default() };
+    }
+
+    /// All pairs of a subject have come.
+    fn end_subject(&mut self) {
         if self.open.take().is_none() {
             return;
         }
@@ -121,6 +157,7 @@ impl PredicateSets {
         let kept = sets.iter().take_while(|set| fits(set)).count();
         let mut rest = self.rest.clone();
         sets[kept..].iter().for_each(|(set, subjects)| rest.add(set, *subjects));
+        rest.keep_most(MOST_PREDICATES);
         sets.truncate(kept);
         (sets, rest)
     }
@@ -128,14 +165,12 @@ impl PredicateSets {
     /// The record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         assert!(self.open.is_none(), "all pairs have come");
-        let (sets, mut rest) = self.kept();
+        let mut sets: Vec<(&[u64], u64)> = self.iter().collect();
+        sets.sort_unstable();
         let mut predicates: Vec<u64> = sets.iter().flat_map(|(set, _)| *set).copied().collect();
         predicates.sort_unstable();
         predicates.dedup();
-        // of the rest those that most subjects have
-        let mut more: Vec<(u64, u64)> = rest.having.drain().collect();
-        more.sort_unstable_by_key(|(predicate, having)| (std::cmp::Reverse(*having), *predicate));
-        more.truncate(MOST_PREDICATES);
+        let mut more: Vec<(u64, u64)> = self.rest.having.iter().map(|(p, having)| (*p, *having)).collect();
         more.sort_unstable();
         let mut bytes = Vec::new();
         put_differences(&mut bytes, &predicates);
@@ -148,7 +183,7 @@ impl PredicateSets {
                 .collect();
             put_differences(&mut bytes, &places);
         }
-        varint::put(&mut bytes, rest.subjects);
+        varint::put(&mut bytes, self.rest.subjects);
         let (of_rest, having): (Vec<u64>, Vec<u64>) = more.into_iter().unzip();
         put_differences(&mut bytes, &of_rest);
         having.into_iter().for_each(|having| varint::put(&mut bytes, having));
@@ -252,10 +287,33 @@ mod tests {
         let bytes = sets.to_bytes();
         assert!(bytes.len() <= MOST_BYTES + (20 << 10), "{} bytes", bytes.len());
         let read = PredicateSets::from_bytes(&bytes).unwrap();
+        assert_eq!(read, sets, "what stays in memory is what is written");
         assert!(read.rest().subjects > 10_000, "{:?}", read.rest().subjects);
         assert_eq!(read.subjects_with(&[]), subject as f64);
         assert_eq!(read.subjects_with(&[3]).round(), 699.0 - 1.0);
         assert!((500.0..501.5).contains(&read.subjects_with(&[3, 4])), "{}", read.subjects_with(&[3, 4]));
+    }
+
+    #[test]
+    fn counting_takes_bounded_memory() {
+        let mut sets = PredicateSets::default();
+        let many: Vec<u64> = (0..MOST_OF_SUBJECT as u64 + 1000).collect();
+        sets.add(&vec![7; many.len()], &many);
+        assert_eq!(sets.of_open.len(), MOST_OF_SUBJECT);
+        // each subject with predicates of its own, and one that all have
+        for subject in 100..100_100 {
+            sets.add(
+                &[subject; 40],
+                &std::array::from_fn::<u64, 40, _>(|i| match i {
+                    0 => 0,
+                    _ => subject * 40 + i as u64,
+                }),
+            );
+            assert!(sets.places <= MOST_PLACES && sets.rest.having.len() <= MOST_PREDICATES_COUNTED);
+        }
+        sets.end();
+        assert!(sets.to_bytes().len() < MOST_BYTES + (40 << 10));
+        assert_eq!(sets.subjects_with(&[0]), 100_001.0);
     }
 
     #[test]
