@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use snowmelt_graph::GraphDatabase;
 
-/// The wait after a failure, and after as many as make it no longer.
+/// The wait after a first failure, which doubles with each further one, and the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 

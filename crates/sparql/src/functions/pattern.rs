@@ -412,7 +412,7 @@ pub(super) fn call_dynamic(func: Func, args: &[Value<'_>], terms: &Terms) -> Opt
     })
 }
 
-/// Counts work that is done at once, after it was checked that the query may go on.
+/// Counts work that is done without a look at the limits, and looks before.
 fn at_once(work: usize, terms: &Terms) -> Option<()> {
     terms.poll(work)?;
     terms.look()

@@ -160,7 +160,13 @@ impl DegreeCounts {
             let degrees = Degrees { values: values?, rows: rows?, most: most?, squares: squares?, classes };
             of.push((predicate, degrees));
         }
-        if bytes.is_empty() { Ok(Self { of, open: None }) } else { Err(damaged()) }
+        if !bytes.is_empty() {
+            return Err(damaged());
+        }
+        let mut read = Self { of, open: None };
+        // another program may keep more
+        read.keep_most();
+        Ok(read)
     }
 }
 
@@ -204,6 +210,20 @@ mod tests {
         assert!(counts.iter().all(|(predicate, degrees)| degrees.rows == rows_of(predicate)));
         let most: Vec<u64> = predicates.filter(|p| rows_of(*p) == 3).take(MOST).collect();
         assert!(most.iter().all(|predicate| counts.get(*predicate).is_some()), "those with three rows");
+    }
+
+    #[test]
+    fn of_a_longer_record_as_much_is_kept() {
+        let one = Degrees { values: 1, rows: 1, most: 1, squares: 1, classes: vec![1] };
+        let mut bytes = Vec::new();
+        varint::put(&mut bytes, MOST as u64 + 1);
+        for predicate in 0..=MOST as u64 {
+            let numbers = [u64::from(predicate > 0), one.values, one.rows, one.most, one.squares, 1, 1];
+            numbers.iter().for_each(|number| varint::put(&mut bytes, *number));
+        }
+        let read = DegreeCounts::from_bytes(&bytes).unwrap();
+        assert_eq!((read.iter().count(), read.get(0)), (MOST, Some(&one)));
+        assert_eq!(DegreeCounts::from_bytes(&read.to_bytes()).unwrap(), read);
     }
 
     #[test]

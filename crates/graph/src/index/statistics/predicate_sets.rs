@@ -93,10 +93,25 @@ impl PredicateSets {
     /// All pairs have come.
     pub(crate) fn end(&mut self) {
         self.end_subject();
-        let (kept, rest) = self.kept();
-        let sets: FxHashMap<Box<[u64]>, u64> = kept.into_iter().map(|(set, n)| (set.into(), n)).collect();
-        let places = sets.keys().map(|set| set.len()).sum();
-        *self = Self { sets, places, rest, ..Self::default() };
+        self.of_open = Vec::new();
+        self.keep_most();
+    }
+
+    /// Keeps the sets from the one with the most subjects on, as many as fit, and sums up the rest.
+    fn keep_most(&mut self) {
+        let mut sets: Vec<(Box<[u64]>, u64)> = std::mem::take(&mut self.sets).into_iter().collect();
+        sets.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let mut bytes = 0;
+        let mut fits = |set: &(Box<[u64]>, u64)| {
+            // two bytes for most places, subjects and size
+            bytes += 4 + 2 * set.0.len();
+            bytes <= MOST_BYTES
+        };
+        let kept = sets.iter().take_while(|set| fits(set)).count();
+        sets.drain(kept..).for_each(|(set, subjects)| self.rest.add(&set, subjects));
+        self.rest.keep_most(MOST_PREDICATES);
+        self.places = sets.iter().map(|(set, _)| set.len()).sum();
+        self.sets = sets.into_iter().collect();
     }
 
     /// All pairs of a subject have come.
@@ -142,24 +157,6 @@ impl PredicateSets {
         }
         let share = |p: &u64| self.rest.having.get(p).map_or(0.0, |having| *having as f64 / all);
         known as f64 + all * predicates.iter().map(share).product::<f64>()
-    }
-
-    /// The sets from the one with the most subjects, as many as fit, and the rest.
-    fn kept(&self) -> (Vec<(&[u64], u64)>, RestOfSubjects) {
-        let mut sets: Vec<(&[u64], u64)> = self.iter().collect();
-        sets.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        let mut bytes = 0;
-        let mut fits = |set: &(&[u64], u64)| {
-            // two bytes for most places, subjects and size
-            bytes += 4 + 2 * set.0.len();
-            bytes <= MOST_BYTES
-        };
-        let kept = sets.iter().take_while(|set| fits(set)).count();
-        let mut rest = self.rest.clone();
-        sets[kept..].iter().for_each(|(set, subjects)| rest.add(set, *subjects));
-        rest.keep_most(MOST_PREDICATES);
-        sets.truncate(kept);
-        (sets, rest)
     }
 
     /// The record.
