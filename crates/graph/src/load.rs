@@ -36,6 +36,7 @@ pub(crate) mod rebuild;
 pub(crate) mod rewrite;
 mod runs;
 mod sorter;
+mod strings;
 mod table;
 mod temp;
 mod waiting;
@@ -47,7 +48,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use snowmelt_store::{Build, NewStore, Store, StoreConfig, StoreError, Waiter};
 
 use self::account::LoadMemory;
-use self::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
+use self::dictionary::{Dictionary, HashSorters, RECORD_KIND};
+use self::fill::most_text_bytes;
 use self::index::Indexer;
 use self::merge::Old;
 use self::numbering::Numbering;
@@ -56,6 +58,7 @@ use self::progress::Teller;
 use self::read::{GraphsSeen, Reading};
 use self::runs::RunStore;
 use self::sorter::Sorter;
+use self::strings::{MANY_STRINGS, MUCH_TEXT, SAMPLE_BYTES};
 use self::temp::TempSpace;
 use self::waiting::{Waiting, WaitingRows, WaitingSorters};
 use crate::database::GraphDatabase;
@@ -241,7 +244,9 @@ impl Loading<'_> {
         let quads = Sorter::new(run_store("psog"), sizes.batch_rows, sizes.fan_in);
         let waiting_rows = WaitingRows::new(run_store("waiting-rows"));
 
-        let dictionary = Dictionary::new(&build, &hashes, SAMPLE_BYTES);
+        let is_much = most_text_bytes(&sources).is_none_or(|bytes| bytes >= MUCH_TEXT)
+            || old.as_ref().is_some_and(|old| old.string_bytes() >= MANY_STRINGS);
+        let dictionary = Dictionary::new(&build, &hashes, SAMPLE_BYTES, is_much);
         let mut numbering = Numbering::new(dictionary, sizes.table_bytes, || {
             let sorters = WaitingSorters::new(run_store, hash_rows, sizes.fan_in);
             Ok(Waiting::new(sorters, temp.file("waiting-terms")?, sizes.part_terms))

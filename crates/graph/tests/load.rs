@@ -305,6 +305,35 @@ fn the_same_bytes_for_any_threads_and_memory() {
     }
 }
 
+/// Texts of an input of unknown size get a dictionary, those of a small file symbols; either way
+/// they come back, from a dictionary with the same bytes for any threads and memory.
+#[test]
+fn texts_of_much_input_have_dictionaries() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let text = |i: u64| {
+        let word = |j: u64| format!("word{} ", i * 7919 * (j + 3) % 311);
+        format!("<urn:s{i}> <urn:text> \"{}{i}\" .\n", (0..30).map(word).collect::<String>())
+    };
+    // more than the sample
+    let content: String = (0..40_000).map(text).collect();
+    fs::write(path("in.nt"), &content).unwrap();
+    load(&path("file"), vec![Source::File(path("in.nt"))], &options(), &(), &AtomicBool::new(false)).unwrap();
+    let of_triples = || LoadOptions { format: Some(RdfFormat::NTriples), ..options() };
+    load_text(&path("stream"), content.as_bytes(), &of_triples()).unwrap();
+    let sizes = LoadSizes { chunk_bytes: Some(50_000), run_bytes: Some(0), ..LoadSizes::default() };
+    let alone = LoadOptions { sizes, threads: 1, ..of_triples() };
+    load_text(&path("alone"), content.as_bytes(), &alone).unwrap();
+    assert_eq!(bytes_of(&path("stream")), bytes_of(&path("alone")));
+
+    let want = expected(&[(content.as_bytes(), RdfFormat::NTriples)], None);
+    for (name, version) in [("file", 1), ("stream", 2)] {
+        let mut loaded = Loaded::open(&path(name));
+        assert_eq!(loaded.strings[Tree::Literal as usize].to_bytes()[0], version, "{name}");
+        assert_eq!(loaded.quads(), want, "{name}");
+    }
+}
+
 #[test]
 fn compressed_inputs_are_the_same() {
     let data = sample(800);

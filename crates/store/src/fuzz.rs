@@ -10,7 +10,12 @@ use crate::format::diff;
 use crate::format::encoding::Decode;
 use crate::format::encoding::column::meet::Met;
 use crate::format::inner::Inner;
+use crate::format::string::codec::{Codec, Encoded};
+use crate::format::string::dictionary::Dictionary;
+use crate::format::string::dictionary_page::{DictionaryHead, part_bytes};
+use crate::format::string::entry::{LONGEST, slot};
 use crate::format::string::leaf::StringLeaf;
+use crate::format::string::matcher::StringBatch;
 use crate::format::string::symbols::Symbols;
 use crate::format::tuple::leaf::LeafCursor;
 use crate::format::tuple::leaf::merge::SortedKeys;
@@ -19,15 +24,16 @@ use crate::page::{HEADER_BYTES, PAGE_BYTES, PageBuf, PageKind};
 use crate::space::segment;
 use crate::superblock::{SLOT_BYTES, SuperBlock};
 use crate::tree::long_value::LongRef;
-use crate::{PageId, page};
+use crate::{PageId, header, page};
 
 /// Kinds that the first byte of [`tree_page`]'s input chooses from.
-const KINDS: [PageKind; 5] = [
+const KINDS: [PageKind; 6] = [
     PageKind::TupleLeaf,
     PageKind::TupleInner,
     PageKind::StringLeaf,
     PageKind::StringInner,
     PageKind::Symbols,
+    PageKind::Dictionary,
 ];
 
 /// A page of any tree: a byte for kind and arity, two for the header's count, the body.
@@ -36,6 +42,7 @@ pub fn tree_page(data: &[u8]) {
     let kind = KINDS[usize::from(choice / 4) % KINDS.len()];
     let arity = 1 + usize::from(choice % 4);
     let level = u8::from(matches!(kind, PageKind::TupleInner | PageKind::StringInner));
+    let level = if kind == PageKind::Dictionary { arity as u8 % 2 } else { level };
     let mut page = PageBuf::new();
     page.set_header(kind, level, u16::from_le_bytes([*low, *high]));
     let len = body.len().min(PAGE_BYTES - HEADER_BYTES);
@@ -48,6 +55,7 @@ pub fn tree_page(data: &[u8]) {
         PageKind::TupleInner => inner(&page, kind, arity, key),
         PageKind::StringInner => inner(&page, kind, 1, &key[..1]),
         PageKind::StringLeaf => string_leaf(&page),
+        PageKind::Dictionary => dictionary(&page, body),
         _ => symbols(&page, body),
     };
 }
@@ -121,6 +129,60 @@ fn symbols(page: &[u8], codes: &[u8]) -> Decode<()> {
     Symbols::parse(page)?.decode(codes, &mut Vec::new()).map(drop)
 }
 
+/// A head or a part of a dictionary; the part as if it were all of it.
+fn dictionary(page: &[u8], codes: &[u8]) -> Decode<()> {
+    if header(page).level() == 1 {
+        let head = DictionaryHead::parse(page)?;
+        return head.dictionary(codes).map(drop);
+    }
+    let bytes = part_bytes(page)?;
+    let width = 12 + u32::from(codes.first().copied().unwrap_or(0) % 8);
+    let (mut entries, mut rest) = (0, bytes);
+    while let Some((head, more)) = rest.split_first() {
+        rest = more.get(usize::from(head & 15)..).unwrap_or_default();
+        entries += 1;
+    }
+    use_dictionary(Dictionary::parse(width, entries, bytes)?, codes)
+}
+
+/// Bytes as codes, and as a string, of a dictionary.
+fn use_dictionary(dictionary: Dictionary, bytes: &[u8]) -> Decode<()> {
+    let codec = Codec::Dictionary(Box::new(dictionary));
+    let (mut batch, mut encoded, mut buffer) = (StringBatch::default(), Encoded::default(), Vec::new());
+    if let Ok(string) = codec.decode(bytes, &mut buffer) {
+        assert!(string.len() <= LONGEST * bytes.len(), "a code has 12 bits or more");
+    }
+    let halves = bytes.split_at(bytes.len() / 2);
+    let strings = [bytes, halves.0, &[], halves.1];
+    strings.iter().for_each(|string| batch.push(string));
+    codec.encode(&mut batch, &mut encoded)?;
+    for (codes, string) in encoded.strings().zip(strings) {
+        assert_eq!(codec.decode(codes, &mut buffer), Ok(string), "what was encoded decodes");
+    }
+    Ok(())
+}
+
+/// Codes and strings of a dictionary of any entries: a byte for the bits of a code, two for the
+/// bytes of the entries, the entries, each behind its length, then codes.
+pub fn string_codes(data: &[u8]) {
+    let [width, low, high, rest @ ..] = data else { return };
+    let len = usize::from(u16::from_le_bytes([*low, *high]));
+    let (mut entries, codes) = rest.split_at(len.min(rest.len()));
+    let mut slots = Vec::new();
+    while let Some((len, more)) = entries.split_first()
+        && !more.is_empty()
+        && slots.len() < 3000
+    {
+        let (entry, more) = more.split_at((1 + usize::from(*len) % LONGEST).min(more.len()));
+        slots.push(slot(entry));
+        entries = more;
+    }
+    let dictionary = Dictionary::new(12 + u32::from(*width) % 6, slots);
+    let read = Dictionary::parse(dictionary.width(), dictionary.slots().len(), &dictionary.to_bytes());
+    assert_eq!(read.expect("it is sound").slots(), dictionary.slots());
+    let _ = use_dictionary(dictionary, codes);
+}
+
 /// Bytes of a journal file: a file's head, a record, the changes in a payload, a page's diff.
 pub fn journal(data: &[u8]) {
     let _ = record::FileHead::decode(data);
@@ -185,9 +247,10 @@ pub fn meta(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::string_codec::sentences;
     use crate::tests::trees::{Random, Sizes, TestStore, seeds};
     use crate::{
-        StringTreeBuilder, TupleTreeBuilder, header,
+        StringTreeBuilder, TupleTreeBuilder,
         superblock::{FILE_NAME, offset},
     };
 
@@ -196,6 +259,7 @@ mod tests {
         pages: Vec<Vec<u8>>,
         journal: Vec<Vec<u8>>,
         meta: Vec<Vec<u8>>,
+        codes: Vec<Vec<u8>>,
     }
 
     fn collect(random: &mut Random) -> Seeds {
@@ -220,6 +284,12 @@ mod tests {
                 .unwrap();
         });
         trees.push((strings.finish().unwrap().id(), 1));
+        let words = sentences(4000, 200_000);
+        let sample: Vec<&[u8]> = words.iter().map(|s| &s[..]).collect();
+        let strings = StringTreeBuilder::new(build.new_tree("words"), &sample).unwrap();
+        let strings = strings.finish().unwrap();
+        assert!(strings.dictionary.is_some());
+        trees.push((strings.id(), 1));
         build.commit().unwrap();
         let mut reader = store.reader();
         let mut pages = Vec::new();
@@ -228,12 +298,21 @@ mod tests {
                 let Ok(page) = reader.page(tree, id) else { continue };
                 let kind = KINDS.iter().position(|k| *k as u8 == header(&page).kind());
                 let Some(kind) = kind else { continue };
+                let arity = match KINDS[kind] {
+                    PageKind::Dictionary => usize::from(header(&page).level()) + 2,
+                    _ => arity,
+                };
                 let choice = (4 * kind + arity - 1) as u8;
                 pages.push(
                     [&[choice], &header(&page).count().to_le_bytes()[..], &page[HEADER_BYTES..]].concat(),
                 );
             }
         }
+        // Of the tree's dictionary no part is whole.
+        let slots = words.concat().chunks(9).take(400).map(slot).collect();
+        let whole = Dictionary::new(12, slots).to_bytes();
+        let choice = (4 * KINDS.iter().position(|kind| *kind == PageKind::Dictionary).unwrap() + 1) as u8;
+        pages.push([&[choice], &(whole.len() as u16).to_le_bytes()[..], &whole].concat());
         for _ in 0..20 {
             let mut txn = store.store.begin().unwrap();
             let tree = txn.new_tree(&format!("more {}", random.below(5)));
@@ -265,7 +344,24 @@ mod tests {
         segment::encode_directory(&mut run, 9, &[place]);
         meta.extend([run, segment]);
         assert!(meta[0][offset::MAGIC..].starts_with(b"SNOWMELT"));
-        Seeds { pages, journal, meta }
+        let codes = (0..20).map(|_| codes(random)).collect();
+        Seeds { pages, journal, meta, codes }
+    }
+
+    /// Entries that are prefixes of each other, some of them words, and text.
+    fn codes(random: &mut Random) -> Vec<u8> {
+        let text = |random: &mut Random, len| -> Vec<u8> {
+            (0..len).map(|_| b"ab\0\xff "[random.below(5) as usize]).collect()
+        };
+        let mut entries = Vec::new();
+        for _ in 0..random.below(900) {
+            let len = 1 + random.below(15) as usize;
+            entries.push(len as u8 - 1);
+            entries.extend(text(random, len));
+        }
+        let len = random.below(300) as usize;
+        let head = [&[random.below(6) as u8], &(entries.len() as u16).to_le_bytes()[..]].concat();
+        [head, entries, text(random, len)].concat()
     }
 
     /// A few bytes changed, most of them near the front where lengths are; or the end cut off.
@@ -295,8 +391,9 @@ mod tests {
             let all = collect(&mut random);
             let (pages, records, meta_parts) = (all.pages.len(), all.journal.len(), all.meta.len());
             assert!(pages > 50 && records > 20 && meta_parts == 4, "{pages}, {records}, {meta_parts}");
-            let targets: [fn(&[u8]); 3] = [tree_page, journal, meta];
-            for (target, seeds) in targets.into_iter().zip([&all.pages, &all.journal, &all.meta]) {
+            let targets: [fn(&[u8]); 4] = [tree_page, journal, meta, string_codes];
+            let all = [&all.pages, &all.journal, &all.meta, &all.codes];
+            for (target, seeds) in targets.into_iter().zip(all) {
                 seeds.iter().for_each(|bytes| target(bytes));
                 for _ in 0..rounds() {
                     let bytes = &seeds[random.below(seeds.len() as u64) as usize];

@@ -7,7 +7,7 @@
 //! | `page`       | page numbers and headers, and where pages lie on the stripes                |
 //! | `sync`       | locks that may be held while a device works, the writers' turn              |
 //! | `format`     | the bytes of everything on disk: page bodies, differences, catalog; no I/O  |
-//! | `memory`     | the memory budget of the process                                            |
+//! | `memory`     | the memory budget of the process, and dictionaries that are shared          |
 //! | `pool`       | pages in fixed frames, found without hashing                                |
 //! | `settings`   | settings, and how files are opened                                          |
 //! | `superblock` | which state of the database is the current one                              |
@@ -44,6 +44,8 @@ mod format;
 pub mod fuzz;
 mod history;
 pub mod journal;
+#[doc(hidden)]
+pub mod measure;
 mod memory;
 pub mod page;
 mod pool;
@@ -70,6 +72,7 @@ pub use format::catalog;
 pub use format::key::MAX_ARITY;
 pub use format::lineage::StateName;
 pub use format::placement::Placement;
+pub use format::string::matcher::StringBatch;
 pub use format::written_by::WrittenBy;
 pub use history::snapshot::Snapshot;
 pub use journal::meters::JournalStats;

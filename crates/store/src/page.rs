@@ -98,11 +98,13 @@ pub enum PageKind {
     ColumnGroup = 14,
     /// Reserved: which column groups there are.
     ColumnGroupInner = 15,
+    /// Dictionary of a string tree: its head (level 1) and the parts of its entries (level 0).
+    Dictionary = 16,
 }
 
 impl PageKind {
     /// Every kind, for tests and for the format's table.
-    pub const ALL: [PageKind; 15] = [
+    pub const ALL: [PageKind; 16] = [
         PageKind::TupleLeaf,
         PageKind::TupleInner,
         PageKind::StringLeaf,
@@ -118,6 +120,7 @@ impl PageKind {
         PageKind::TextWords,
         PageKind::ColumnGroup,
         PageKind::ColumnGroupInner,
+        PageKind::Dictionary,
     ];
 
     /// The kind written as `byte`, if there is one.

@@ -103,6 +103,8 @@ pub struct PoolStats {
     pub memory_used_bytes: u64,
     /// The most that were reserved at once.
     pub memory_peak_bytes: u64,
+    /// Bytes of the dictionaries of string trees that are in use.
+    pub dictionary_bytes: u64,
 }
 
 impl Store {
@@ -166,6 +168,7 @@ impl Store {
             memory_bytes: memory.total(),
             memory_used_bytes: memory.used(),
             memory_peak_bytes: memory.peak(),
+            dictionary_bytes: self.codecs.memory_bytes(),
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::history::snapshot::Snapshot;
 use crate::history::versions::Readable;
 use crate::journal::meters::JournalStats;
 use crate::memory::budget::MemoryBudget;
+use crate::memory::codec_cache::CodecCache;
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, TreeId};
 use crate::pool::shared::SharedFrames;
@@ -60,6 +61,7 @@ pub struct Store {
     pub(crate) writers: Arc<WriterGate>,
     pub(crate) building: AtomicBool,
     upper_waits: UpperWaits,
+    pub(crate) codecs: CodecCache,
     recovery: RecoveryTrace,
     memory: MemoryBudget,
     _lock: Arc<Lock>,

@@ -3,6 +3,7 @@
 mod damage;
 mod format;
 mod string;
+pub(crate) mod string_codec;
 pub(crate) mod trees;
 mod tuple;
 mod tuple_apply;

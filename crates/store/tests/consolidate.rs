@@ -59,7 +59,7 @@ fn change_rows(random: &mut Random, txn: &mut Transaction, model: &mut Model, na
     txn.put_record(name, 1, &tree.to_bytes());
 }
 
-/// Adds strings, one in ten of several pages.
+/// Adds strings, one in ten of several pages; some trees begin with enough words for a dictionary.
 fn add_strings(random: &mut Random, txn: &mut Transaction, model: &mut Model, name: &str, n: usize) {
     let mut tree = match model.strings.contains_key(name) {
         true => StringTree::from_bytes(&txn.record(name).unwrap()).unwrap(),
@@ -70,7 +70,13 @@ fn add_strings(random: &mut Random, txn: &mut Transaction, model: &mut Model, na
         // nothing that compresses
         (0..len).map(|_| random.next() as u8).collect()
     };
-    let strings: Vec<Vec<u8>> = (0..n).map(|_| string(random)).collect();
+    let sentence = |random: &mut Random| -> Vec<u8> {
+        (0..20).flat_map(|_| format!("word-{} ", random.below(2000) * 7919 % 10_007).into_bytes()).collect()
+    };
+    let strings: Vec<Vec<u8>> = match tree.is_empty() && random.below(3) == 0 {
+        true => (0..1500).map(|_| sentence(random)).collect(),
+        false => (0..n).map(|_| string(random)).collect(),
+    };
     tree.append(txn, &strings.iter().map(|s| &s[..]).collect::<Vec<_>>()).unwrap();
     model.strings.entry(name.to_owned()).or_default().extend(strings);
     txn.put_record(name, 1, &tree.to_bytes());

@@ -249,6 +249,11 @@ impl GraphState {
         self.strings[tree as usize].as_ref()
     }
 
+    /// Bytes of all strings, before they were encoded.
+    pub(crate) fn string_bytes(&self) -> u64 {
+        self.strings.iter().flatten().map(StringTree::bytes).sum()
+    }
+
     /// The hash tree; `None` if it has no rows.
     #[inline]
     pub fn hashes(&self, tree: Tree) -> Option<&TupleTree> {

@@ -1,16 +1,13 @@
 //! The dictionary while it is written: strings, hashes, codes and prefixes of new terms, in the
 //! order of their numbers.
-//!
-//! A string tree needs a sample for its symbol table before its first string, so the first
-//! [`SAMPLE_BYTES`] of every tree wait in memory. The amount of a load is fixed: what it writes
-//! depends on the input alone, not on memory or threads.
 
 use std::sync::Arc;
 
-use snowmelt_store::{Build, StringTreeBuilder, TreeWriter};
+use snowmelt_store::Build;
 
 use super::runs::RunStore;
 use super::sorter::{Batch, Sorter};
+use super::strings::StringWriter;
 use crate::database::state::GraphState;
 use crate::dict::code::{Code, CodeSource, Codes, IN_STRING, PLAIN};
 use crate::dict::prefix::PrefixEncoder;
@@ -18,9 +15,6 @@ use crate::dict::{self, Entry, GraphFormat, Place, Tree};
 use crate::input::error::LoadError;
 use crate::input::intern::OwnAnnotation;
 use crate::term::TermKind;
-
-/// Bytes of strings per tree from which its symbol table is made.
-pub(super) const SAMPLE_BYTES: usize = 8 << 20;
 
 /// Rows of the hash trees, and of triple terms, on their way to be sorted.
 #[derive(Debug)]
@@ -52,7 +46,7 @@ pub(super) struct Dictionary {
     format: GraphFormat,
     codes: Codes,
     prefixes: PrefixEncoder,
-    strings: [Strings; 3],
+    strings: StringWriter,
     iri_hashes: Batch<2>,
     literal_hashes: Batch<3>,
     text_hashes: Batch<3>,
@@ -63,17 +57,14 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary of the newest format; `sample_bytes` of each tree train its symbol table.
-    pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize) -> Self {
+    /// A dictionary of the newest format; the codec of each tree is chosen from
+    /// `sample_bytes` of it, with dictionaries of texts if there are many strings.
+    pub(super) fn new(build: &Build, hashes: &HashSorters, sample_bytes: usize, is_much: bool) -> Self {
         Dictionary {
             format: GraphFormat::default(),
             codes: Codes::new(),
             prefixes: PrefixEncoder::new(),
-            strings: [
-                Strings::new(build, Tree::Iri, sample_bytes),
-                Strings::new(build, Tree::Literal, sample_bytes),
-                Strings::new(build, Tree::Text, sample_bytes),
-            ],
+            strings: StringWriter::new(build, sample_bytes, is_much),
             iri_hashes: hashes.iri.batch(),
             literal_hashes: hashes.literal.batch(),
             text_hashes: hashes.text.batch(),
@@ -172,7 +163,7 @@ impl Dictionary {
     fn iri(&mut self, iri: &[u8]) -> Result<u64, LoadError> {
         let text = std::str::from_utf8(iri).expect("parsers and dictionaries hand over UTF-8");
         self.prefixes.encode(text, &mut self.scratch);
-        let number = self.strings[Tree::Iri as usize].push(&self.scratch)?;
+        let number = self.strings.push(Tree::Iri, &self.scratch)?;
         let hash = dict::index_hash(dict::hash(Tree::Iri, 0, iri));
         self.iri_hashes.push([hash, number])?;
         Ok(number)
@@ -200,7 +191,7 @@ impl Dictionary {
     }
 
     fn string(&mut self, entry: Entry<'_>) -> Result<u64, LoadError> {
-        let number = self.strings[entry.tree() as usize].push(entry.string)?;
+        let number = self.strings.push(entry.tree(), entry.string)?;
         let row = [dict::index_hash(entry.hash()), number, u64::from(entry.code)];
         match entry.tree() {
             Tree::Text => self.text_hashes.push(row)?,
@@ -216,13 +207,13 @@ impl Dictionary {
         self.literal_hashes.finish()?;
         self.text_hashes.finish()?;
         self.triple_rows.finish()?;
-        let mut terms = [0; 3];
-        for (tree, strings) in Tree::ALL.into_iter().zip(self.strings) {
-            terms[tree as usize] = strings.finish(build, tree)?;
+        let trees = self.strings.finish()?;
+        for (tree, strings) in Tree::ALL.into_iter().zip(&trees) {
+            build.put_record(tree.name(), RECORD_KIND, &strings.to_bytes());
         }
         build.put_record(dict::RECORD_CODES, RECORD_KIND, &self.codes.to_bytes());
         build.put_record(dict::RECORD_PREFIXES, RECORD_KIND, &self.prefixes.finish().to_bytes());
-        let [iris, literals, texts] = terms;
+        let [iris, literals, texts] = trees.map(|strings| strings.len());
         let (triple_terms, blank_nodes) = (self.triples, self.blank_nodes);
         Ok(DictionaryCounts { iris, literals, texts, triple_terms, blank_nodes })
     }
@@ -242,67 +233,4 @@ pub struct DictionaryCounts {
     pub triple_terms: u64,
     /// Blank nodes.
     pub blank_nodes: u64,
-}
-
-/// One string tree, before and after its symbol table is made.
-struct Strings {
-    sample_bytes: usize,
-    state: State,
-    waiting: Vec<u8>,
-    /// Ends of the waiting strings.
-    ends: Vec<usize>,
-}
-
-enum State {
-    Sampling(Option<TreeWriter>),
-    Building(Box<StringTreeBuilder>),
-}
-
-impl Strings {
-    fn new(build: &Build, tree: Tree, sample_bytes: usize) -> Self {
-        Strings {
-            sample_bytes,
-            state: State::Sampling(Some(build.new_tree(tree.name()))),
-            waiting: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, string: &[u8]) -> Result<u64, LoadError> {
-        if let State::Building(builder) = &mut self.state {
-            return Ok(builder.push(string)?);
-        }
-        self.waiting.extend_from_slice(string);
-        self.ends.push(self.waiting.len());
-        let number = self.ends.len() as u64 - 1;
-        if self.waiting.len() >= self.sample_bytes {
-            self.start()?;
-        }
-        Ok(number)
-    }
-
-    /// Makes the symbol table and writes the waiting strings.
-    fn start(&mut self) -> Result<(), LoadError> {
-        let State::Sampling(writer) = &mut self.state else { return Ok(()) };
-        let writer = writer.take().expect("taken once, here");
-        let waiting = std::mem::take(&mut self.waiting);
-        let ends = std::mem::take(&mut self.ends);
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        let strings: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &waiting[start..end]).collect();
-        let mut builder = StringTreeBuilder::new(writer, &strings)?;
-        for (number, string) in (0..).zip(&strings) {
-            let got = builder.push(string)?;
-            assert_eq!(got, number, "strings that waited keep the numbers they were given");
-        }
-        self.state = State::Building(Box::new(builder));
-        Ok(())
-    }
-
-    fn finish(mut self, build: &Build, tree: Tree) -> Result<u64, LoadError> {
-        self.start()?;
-        let State::Building(builder) = self.state else { unreachable!("started above") };
-        let strings = builder.finish()?;
-        build.put_record(tree.name(), RECORD_KIND, &strings.to_bytes());
-        Ok(strings.len())
-    }
 }

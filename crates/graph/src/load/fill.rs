@@ -82,9 +82,14 @@ pub(super) fn way(quads: u64, sources: &[Source], options: &LoadOptions) -> Fill
 
 /// The most statements the sources may have, if their sizes are known.
 fn most_statements(sources: &[Source]) -> Option<u64> {
+    Some(most_text_bytes(sources)? / STATEMENT_BYTES + sources.len() as u64)
+}
+
+/// The most bytes the sources may have decompressed, if their sizes are known.
+pub(super) fn most_text_bytes(sources: &[Source]) -> Option<u64> {
     let most = |source: &Source| {
         let text = if source.is_compressed()? { COMPRESSION } else { 1 };
-        Some(source.len_bytes()? * text / STATEMENT_BYTES + 1)
+        Some(source.len_bytes()? * text)
     };
     sources.iter().map(most).sum()
 }

@@ -53,6 +53,11 @@ impl Old {
         self.session.state().quads()
     }
 
+    /// Bytes of its strings.
+    pub(super) fn string_bytes(&self) -> u64 {
+        self.session.state().string_bytes()
+    }
+
     /// Numbers its terms. `codes` sorts the codes of literals by number.
     pub(super) fn number_terms(
         &mut self,

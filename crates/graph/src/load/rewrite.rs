@@ -29,13 +29,14 @@ use self::live::{LiveTerms, NewNumbers};
 use self::sweep::Sweep;
 use self::triple_terms::TripleRow;
 use super::account::LoadMemory;
-use super::dictionary::{Dictionary, HashSorters, RECORD_KIND, SAMPLE_BYTES};
+use super::dictionary::{Dictionary, HashSorters, RECORD_KIND};
 use super::index::Indexer;
 use super::options::{LoadSizes, Sizes};
 use super::progress::{LoadProgress, Phase, Teller};
 use super::read::GraphsSeen;
 use super::runs::{Run, RunReader, RunStore, RunWriter};
 use super::sorter::{Merge, Sorter};
+use super::strings::{MANY_STRINGS, SAMPLE_BYTES};
 use super::temp::TempSpace;
 use crate::database::GraphDatabase;
 use crate::database::state::GraphState;
@@ -98,7 +99,8 @@ impl Rewrite<'_> {
         let hashes = HashSorters::new(run_store, hash_rows, sizes.fan_in);
         // Newer terms and codes than these belong to quads in the log.
         let begun = self.database.state()?;
-        let mut dictionary = Dictionary::new(&build, &hashes, self.sample_bytes());
+        let is_much = begun.string_bytes() >= MANY_STRINGS;
+        let mut dictionary = Dictionary::new(&build, &hashes, self.sample_bytes(), is_much);
         dictionary.keep_codes_of(&begun);
 
         let (mut numbers, orders) = self.numbers(&begun, sizes.table_bytes, &run_store, teller)?;
@@ -208,7 +210,7 @@ impl Rewrite<'_> {
         self.sweep().live_triples(write, numbers)
     }
 
-    /// Bytes of each sample for a symbol table: the three are at most half of the memory.
+    /// Bytes of each sample for a codec: the three are at most half of the memory.
     fn sample_bytes(&self) -> usize {
         SAMPLE_BYTES.min((self.memory_bytes / 6) as usize)
     }

@@ -238,6 +238,7 @@ fn pool(out: &mut Samples, report: &Report) {
     out.level("memory.total_bytes", "bytes", pool.memory_bytes);
     out.level("memory.used_bytes", "bytes", pool.memory_used_bytes);
     out.level("memory.peak_bytes", "bytes", pool.memory_peak_bytes);
+    out.level("memory.dictionary_bytes", "bytes", pool.dictionary_bytes);
     waits(out, "memory.waits", "requests", &report.memory_waits);
     waits(out, "memory.waits_to_parse", "requests", &report.parsing_waits);
     waits(out, "endpoint_waits", "waits", &report.endpoint_waits);

@@ -23,6 +23,7 @@ use crate::files::watch::Watch;
 use crate::format::placement::Placement;
 use crate::history::state::{State, States};
 use crate::journal::Journal;
+use crate::memory::codec_cache::CodecCache;
 use crate::page::PAGE_BYTES;
 use crate::page::geometry::Geometry;
 use crate::pool::Pool;
@@ -277,6 +278,7 @@ impl Store {
             commits,
             writers: WriterGate::new(&config.seams.clock),
             upper_waits: UpperWaits::default(),
+            codecs: CodecCache::default(),
             config,
             building: AtomicBool::new(false),
             recovery,

@@ -4,6 +4,7 @@
 //! The damaged page is put in place through the door for page versions, so no checksum is in
 //! its way.
 
+use crate::tests::string_codec::sentences;
 use crate::tests::trees::{Random, Sizes, TestStore, seeds};
 use crate::{
     Changes, Columns, Keys, Matches, PAGE_BYTES, PageBuf, PageId, PageKind, Reader, Relocation, Result,
@@ -15,7 +16,8 @@ struct Trees {
     strings: StringTree,
 }
 
-fn build(store: &TestStore, random: &mut Random) -> Trees {
+/// Trees of rows and of strings; these with symbols, or with a dictionary.
+fn build(store: &TestStore, random: &mut Random, has_dictionary: bool) -> Trees {
     let build = store.store.begin_build().unwrap();
     let mut rows: Vec<[u64; 3]> = (0..700_000)
         .map(|_| {
@@ -27,14 +29,20 @@ fn build(store: &TestStore, random: &mut Random) -> Trees {
     rows.dedup();
     let mut tuples = TupleTreeBuilder::new(build.new_tree("tuples"), 3);
     rows.iter().for_each(|r| tuples.push(r).unwrap());
-    let mut strings =
-        StringTreeBuilder::new(build.new_tree("strings"), &[b"some words that come again"]).unwrap();
+    let words = sentences(2000, 200_000).concat();
+    let sample: Vec<&[u8]> = match has_dictionary {
+        true => words.chunks(100).collect(),
+        false => vec![b"some words that come again"],
+    };
+    let mut strings = StringTreeBuilder::new(build.new_tree("strings"), &sample).unwrap();
     for i in 0..20_000u64 {
-        let long = if i % 900 == 0 { 20_000 } else { random.below(40) as usize };
-        strings.push(&b"words that come again and again".repeat(1 + long / 31)[..long]).unwrap();
+        let long = if i % 900 == 0 { 25_000 } else { random.below(40) as usize };
+        let at = random.below(100_000) as usize;
+        strings.push(&words[at..at + long]).unwrap();
     }
     let trees = Trees { tuples: tuples.finish().unwrap(), strings: strings.finish().unwrap() };
     build.commit().unwrap();
+    assert_eq!(trees.strings.dictionary.is_some(), has_dictionary);
     trees
 }
 
@@ -67,13 +75,18 @@ fn pages(reader: &mut Reader, tree: TreeId) -> Vec<PageId> {
 
 #[test]
 fn damaged_pages_give_typed_errors() {
-    for seed in seeds(2) {
+    for seed in seeds(4) {
         eprintln!("seed {seed}");
         let mut random = Random::new(seed);
         let store = TestStore::new(if seed % 2 == 0 { Sizes::Hostile } else { Sizes::Default });
-        let trees = build(&store, &mut random);
+        let trees = build(&store, &mut random, seed % 4 < 2);
         let mut reader = store.reader();
-        use_all(&trees, &mut reader, &mut random).expect("nothing is damaged yet");
+        let again = |trees: &Trees| Trees {
+            // A handle of its own, so that symbols and dictionary are read again.
+            strings: StringTree::from_bytes(&trees.strings.to_bytes()).unwrap(),
+            tuples: trees.tuples.clone(),
+        };
+        use_all(&again(&trees), &mut reader, &mut random).expect("nothing is damaged yet");
         let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id()]
             .iter()
             .flat_map(|&t| pages(&mut reader, t).into_iter().map(move |p| (t, p)))
@@ -100,10 +113,7 @@ fn damaged_pages_give_typed_errors() {
             }
             let txn = reader.snapshot().txn();
             store.store.publish_version(id, txn, page);
-            // A handle of its own, so that the symbol table is read again.
-            let strings = StringTree::from_bytes(&trees.strings.to_bytes()).unwrap();
-            let trees = Trees { strings, tuples: trees.tuples.clone() };
-            match use_all(&trees, &mut store.reader(), &mut random) {
+            match use_all(&again(&trees), &mut store.reader(), &mut random) {
                 Ok(()) => {}
                 Err(StoreError::Damaged { .. }) => errors += 1,
                 Err(other) => panic!("seed {seed}: {other}"),
@@ -135,11 +145,11 @@ fn change_all(trees: &Trees, store: &TestStore, random: &mut Random) -> Result<(
 
 #[test]
 fn changes_to_damaged_pages_give_typed_errors() {
-    for seed in seeds(2) {
+    for seed in seeds(4) {
         eprintln!("seed {seed}");
         let mut random = Random::new(seed);
         let store = TestStore::new(if seed % 2 == 0 { Sizes::Hostile } else { Sizes::Default });
-        let trees = build(&store, &mut random);
+        let trees = build(&store, &mut random, seed % 4 < 2);
         change_all(&trees, &store, &mut random).expect("nothing is damaged yet");
         let mut reader = store.reader();
         let all: Vec<(TreeId, PageId)> = [trees.tuples.id(), trees.strings.id()]

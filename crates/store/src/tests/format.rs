@@ -7,6 +7,7 @@ use crate::format::encoding::dict;
 use crate::format::encoding::table;
 use crate::format::inner;
 use crate::format::key::MAX_ARITY;
+use crate::format::string::entry;
 use crate::format::string::leaf;
 use crate::format::tuple::leaf_build;
 use crate::format::tuple::tail;
@@ -14,7 +15,7 @@ use crate::tree::long_value;
 
 #[test]
 fn the_document_has_the_numbers_of_the_code() {
-    let code: [(&str, usize); 24] = [
+    let code: [(&str, usize); 25] = [
         ("BODY", encoding::BODY),
         ("BLOCK", bits::BLOCK),
         ("GROUP", leaf::GROUP),
@@ -29,6 +30,7 @@ fn the_document_has_the_numbers_of_the_code() {
         ("TAIL_ORDER", tail::TAIL_ORDER),
         ("CORRECTIONS_MAX", inner::CORRECTIONS_MAX),
         ("CORRECTION", inner::CORRECTION),
+        ("LONGEST", entry::LONGEST),
         ("MOST_STRING", leaf::MOST),
         ("CONSTANT", column::CONSTANT.into()),
         ("DELTA", column::DELTA.into()),

@@ -1,5 +1,6 @@
 //! String trees against a vector of strings, under default and hostile sizes.
 
+use crate::tests::string_codec::sentences;
 use crate::tests::trees::{Random, Sizes, TestStore, seeds};
 use crate::{Reader, Snapshot, StoreError, StringTree, StringTreeBuilder};
 
@@ -17,9 +18,23 @@ fn strings(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Strings of words, with some of other kinds among them.
+fn wordy(random: &mut Random, bytes: usize) -> Vec<Vec<u8>> {
+    let mut all = sentences(3000, bytes);
+    let len = all.len() as u64;
+    let other = strings(random, all.len() / 10);
+    other.into_iter().for_each(|s| all[random.below(len) as usize] = s);
+    all
+}
+
 fn build(store: &TestStore, strings: &[Vec<u8>]) -> StringTree {
+    build_with(store, strings, 300)
+}
+
+/// Builds a tree whose codec is chosen from so many strings.
+fn build_with(store: &TestStore, strings: &[Vec<u8>], sampled: usize) -> StringTree {
     let build = store.store.begin_build().unwrap();
-    let sample: Vec<&[u8]> = strings.iter().take(300).map(|s| &s[..]).collect();
+    let sample: Vec<&[u8]> = strings.iter().take(sampled).map(|s| &s[..]).collect();
     let mut builder = StringTreeBuilder::new(build.new_tree("s"), &sample).unwrap();
     for (i, s) in strings.iter().enumerate() {
         assert_eq!(builder.push(s).unwrap(), i as u64);
@@ -138,6 +153,51 @@ fn appended_strings_agree_with_a_vector() {
     }
 }
 
+/// Trees with a dictionary, from a build and from a transaction.
+#[test]
+fn trees_with_a_dictionary_agree_with_a_vector() {
+    for seed in seeds(2) {
+        let mut random = Random::new(seed);
+        let store = TestStore::new(Sizes::BOTH[seed as usize % 2]);
+        let mut model = wordy(&mut random, 400_000);
+        let mut record = if seed % 2 == 0 {
+            build_with(&store, &model, usize::MAX).to_bytes()
+        } else {
+            let mut txn = store.store.begin().unwrap();
+            let mut tree = StringTree::create(&mut txn, "s").unwrap();
+            tree.append(&mut txn, &model.iter().map(|s| &s[..]).collect::<Vec<_>>()).unwrap();
+            compare(&tree, &model, &mut txn.reader());
+            txn.put_record("s", 2, &tree.to_bytes());
+            txn.commit().unwrap();
+            tree.to_bytes()
+        };
+        let checksum = StringTree::from_bytes(&record).unwrap().dictionary;
+        assert!(checksum.is_some(), "there are enough words");
+        assert_eq!(store.store.codecs.memory_bytes(), 0, "no handle has it");
+        for _ in 0..6 {
+            let mut tree = StringTree::from_bytes(&record).unwrap();
+            compare(&tree, &model, &mut store.reader());
+            assert!(store.store.codecs.memory_bytes() > 0);
+            let mut txn = store.store.begin().unwrap();
+            let new = match random.below(2) {
+                0 => strings(&mut random, 300),
+                _ => wordy(&mut random, 30_000),
+            };
+            let values: Vec<&[u8]> = new.iter().map(|s| &s[..]).collect();
+            assert_eq!(tree.append(&mut txn, &values).unwrap(), model.len() as u64);
+            model.extend(new);
+            record = tree.to_bytes();
+            txn.put_record("s", 2, &record);
+            txn.commit().unwrap();
+            compare(&tree, &model, &mut store.reader());
+            assert_eq!(tree.dictionary, checksum, "the dictionary stays");
+        }
+        let tree = StringTree::from_bytes(&record).unwrap();
+        eprintln!("seed {seed}: {} bytes in {} pages", tree.bytes(), tree.pages());
+        assert!(tree.pages() * 8192 < tree.bytes(), "{} pages for {} bytes", tree.pages(), tree.bytes());
+    }
+}
+
 #[test]
 fn a_deep_tree_grows() {
     let store = TestStore::new(Sizes::Hostile);
@@ -178,9 +238,13 @@ fn a_value_of_many_pages_lies_in_pieces() {
 
 #[test]
 fn a_damaged_record_is_refused() {
-    let record = StringTree::new(crate::TreeId(3), None, crate::PageId(1), 0, 0, 0).to_bytes();
+    let record = StringTree::new(crate::TreeId(3), None, (crate::PageId(1), None), 0, 0, 0).to_bytes();
     assert!(StringTree::from_bytes(&record).is_ok());
-    for cut in 0..record.len() {
-        assert!(matches!(StringTree::from_bytes(&record[..cut]), Err(StoreError::Corrupt { .. })));
+    let with_dictionary = StringTree::new(crate::TreeId(3), None, (crate::PageId(1), Some(7)), 0, 0, 0);
+    for record in [record, with_dictionary.to_bytes()] {
+        assert_eq!(StringTree::from_bytes(&record).unwrap().to_bytes(), record);
+        for cut in 0..record.len() {
+            assert!(matches!(StringTree::from_bytes(&record[..cut]), Err(StoreError::Corrupt { .. })));
+        }
     }
 }

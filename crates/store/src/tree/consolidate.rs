@@ -32,6 +32,7 @@ use rustc_hash::FxHashMap;
 
 use crate::access::transaction::Transaction;
 use crate::error::Result;
+use crate::format::string::dictionary_page::DictionaryHead;
 use crate::page::geometry::ExtentId;
 use crate::page::{PageBuf, PageId, PageKind, TreeId, header};
 use crate::tree::change::put;
@@ -89,12 +90,12 @@ impl MovableTree<'_> {
         }
     }
 
-    /// The page of a tree that no node leads to.
-    fn symbols_page(&self) -> Option<PageId> {
-        match self {
-            MovableTree::Tuple(_) => None,
-            MovableTree::String(tree) => Some(tree.symbols_page),
-        }
+    /// The pages of a tree that no node leads to: its symbols, or its dictionary, with its head.
+    fn codec_pages(&self, txn: &Transaction) -> Result<(Vec<PageId>, Option<DictionaryHead>)> {
+        let MovableTree::String(tree) = self else { return Ok((Vec::new(), None)) };
+        let head = tree.dictionary_head(&mut txn.reader())?;
+        let parts = head.iter().flat_map(|head| head.parts.iter().copied());
+        Ok((std::iter::once(tree.symbols_page).chain(parts).collect(), head))
     }
 
     fn moved(&mut self, pages: i64, places: &Places) {
@@ -177,7 +178,8 @@ impl Consolidation {
     ) -> Result<Consolidated> {
         let shape = *tree.shape();
         self.leave_long_values(txn, &shape, &mut sources)?;
-        let seen = see(txn, &shape, tree.symbols_page(), &sources, self.longs.get(&shape.id))?;
+        let (codec_pages, dictionary) = tree.codec_pages(txn)?;
+        let seen = see(txn, &shape, &codec_pages, &sources, self.longs.get(&shape.id))?;
         self.leave_unreached(txn, &seen, &mut sources)?;
         let mut done = Consolidated { extents: sources.len() as u64, pages: 0 };
         if sources.is_empty() {
@@ -195,6 +197,11 @@ impl Consolidation {
         }
         done.pages = places.0.len() as u64;
         copy(txn, shape.id, &places)?;
+        if let Some(head) = dictionary.filter(|head| places.has_any(&head.parts)) {
+            let mut page = PageBuf::new();
+            head.moved(|part| places.of(part)).write(&mut page);
+            put(txn, shape.id, places.of(codec_pages[0]), &page)?;
+        }
         // also one without pages is given up
         sources.keys().for_each(|extent| txn.space().touch(*extent));
         let pages = repoint::repoint(txn, tree.shape(), seen, &places)?;

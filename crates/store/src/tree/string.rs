@@ -7,17 +7,16 @@
 pub(crate) mod append;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod codec;
 pub(crate) mod long_places;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use fsst::Compressor;
-
 use crate::error::{Result, StoreError};
 use crate::format::encoding::load;
+use crate::format::string::codec::Codec;
 use crate::format::string::leaf::{GROUP, StringLeaf};
-use crate::format::string::symbols::Symbols;
 use crate::page::{PageId, PageKind, TreeId};
 use crate::tree::descent::{Descent, Shape};
 use crate::tree::levels::Top;
@@ -31,12 +30,14 @@ use crate::{PageRef, Reader};
 #[derive(Clone)]
 pub struct StringTree {
     pub(crate) shape: Shape,
+    /// Page of the symbols, or of the dictionary's head.
     pub(crate) symbols_page: PageId,
+    /// Checksum of the dictionary; `None`: there are symbols.
+    pub(crate) dictionary: Option<u64>,
     pub(crate) len: u64,
     pub(crate) bytes: u64,
     pub(crate) pages: u64,
-    pub(crate) symbols: Arc<OnceLock<Box<Symbols>>>,
-    pub(crate) compressor: Arc<OnceLock<Compressor>>,
+    pub(crate) codec: Arc<OnceLock<Arc<Codec>>>,
 }
 
 impl std::fmt::Debug for StringTree {
@@ -45,9 +46,13 @@ impl std::fmt::Debug for StringTree {
     }
 }
 
-/// Version of the catalog record.
+/// Version of the catalog record of a tree with symbols.
 const RECORD: u8 = 1;
 const RECORD_LEN: usize = 1 + 4 + 8 + 1 + 4 * 8;
+
+/// Version of the catalog record of a tree with a dictionary, whose checksum follows.
+const DICTIONARY_RECORD: u8 = 2;
+const DICTIONARY_RECORD_LEN: usize = RECORD_LEN + 8;
 
 /// Reused from string to string, so that none is allocated.
 #[derive(Default)]
@@ -62,33 +67,26 @@ impl StringTree {
     pub(crate) fn new(
         id: TreeId,
         top: Option<Top>,
-        symbols_page: PageId,
+        (symbols_page, dictionary): (PageId, Option<u64>),
         len: u64,
         bytes: u64,
         pages: u64,
     ) -> Self {
         let (root, height) = top.map_or((PageId(0), 0), |t| (t.root, t.height));
         let shape = Shape { id, root, height, arity: 1, inner: PageKind::StringInner };
-        StringTree {
-            shape,
-            symbols_page,
-            len,
-            bytes,
-            pages,
-            symbols: Arc::default(),
-            compressor: Arc::default(),
-        }
+        StringTree { shape, symbols_page, dictionary, len, bytes, pages, codec: Arc::default() }
     }
 
     /// The catalog record of the tree.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![RECORD];
+        let mut out = vec![self.dictionary.map_or(RECORD, |_| DICTIONARY_RECORD)];
         out.extend(self.shape.id.0.to_le_bytes());
         out.extend(self.shape.root.0.to_le_bytes());
         out.push(self.shape.height);
         for v in [self.symbols_page.0, self.len, self.bytes, self.pages] {
             out.extend(v.to_le_bytes());
         }
+        out.extend(self.dictionary.into_iter().flat_map(u64::to_le_bytes));
         out
     }
 
@@ -101,13 +99,16 @@ impl StringTree {
             path: PathBuf::from("catalog"),
             why: "the record of a string tree cannot be read".into(),
         };
-        if bytes.len() != RECORD_LEN || bytes[0] != RECORD {
-            return Err(wrong());
-        }
         let read = |at: usize, width: usize| load(bytes, at, width).map_err(|_| wrong());
+        let dictionary = match (bytes.first(), bytes.len()) {
+            (Some(&RECORD), RECORD_LEN) => None,
+            (Some(&DICTIONARY_RECORD), DICTIONARY_RECORD_LEN) => Some(read(RECORD_LEN, 8)?),
+            _ => return Err(wrong()),
+        };
         let (id, root, height) = (TreeId(read(1, 4)? as u32), PageId(read(5, 8)?), bytes[13]);
         let [symbols, len, size, pages] = [read(14, 8)?, read(22, 8)?, read(30, 8)?, read(38, 8)?];
-        Ok(StringTree::new(id, Some(Top { root, height, inner: 0 }), PageId(symbols), len, size, pages))
+        let top = Some(Top { root, height, inner: 0 });
+        Ok(StringTree::new(id, top, (PageId(symbols), dictionary), len, size, pages))
     }
 
     /// The tree's id in the store.
@@ -130,7 +131,7 @@ impl StringTree {
         self.bytes
     }
 
-    /// Number of pages, long values and symbol table included.
+    /// Number of pages, long values and the table of symbols or the dictionary included.
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -165,7 +166,7 @@ impl StringTree {
             let why = format!("a reference to string {greatest} of {}", self.len);
             return Err(reader.damaged(self.shape.root, why));
         }
-        let symbols = self.symbols(reader)?;
+        let codec = self.codec(reader)?;
         let columns = [ids];
         let keys = Keys::new(&columns, None);
         let mut spare = spare::take(1);
@@ -176,7 +177,7 @@ impl StringTree {
             let limit = Descent::limit(reader.resident(self.shape.id), reader);
             plan.begin(&self.shape, &keys, plan.end, None, limit);
             plan.descend(reader, &self.shape, &keys)?;
-            more = self.visit(reader, symbols, plan, ids, &mut buffers, &mut f)?;
+            more = self.visit(reader, codec, plan, ids, &mut buffers, &mut f)?;
         }
         reader.meters.rnd += ids.len() as u64;
         reader.touch(self.shape.id, ids.len() as u64);
@@ -191,7 +192,7 @@ impl StringTree {
     fn visit(
         &self,
         reader: &mut Reader,
-        symbols: &Symbols,
+        codec: &Codec,
         plan: &Descent,
         ids: &[u64],
         buffers: &mut Buffers,
@@ -225,7 +226,7 @@ impl StringTree {
             let bytes = &page[place.at..place.at + place.len];
             if place.is_long {
                 buffers.long.push((k, leaf_id, decoded(reader, leaf_id, LongRef::parse(bytes))?));
-            } else if !f(k, decoded(reader, leaf_id, symbols.decode(bytes, &mut buffers.codes))?) {
+            } else if !f(k, decoded(reader, leaf_id, codec.decode(bytes, &mut buffers.codes))?) {
                 return Ok(false);
             }
         }
@@ -260,15 +261,5 @@ impl StringTree {
             rest = &rest[n..];
         }
         Ok(true)
-    }
-
-    /// The symbol table, read once per tree handle.
-    fn symbols(&self, reader: &mut Reader) -> Result<&Symbols> {
-        if let Some(symbols) = self.symbols.get() {
-            return Ok(symbols);
-        }
-        let page = reader.page(self.shape.id, self.symbols_page)?;
-        let symbols = decoded(reader, self.symbols_page, Symbols::parse(&page))?;
-        Ok(self.symbols.get_or_init(|| symbols))
     }
 }

@@ -11,8 +11,8 @@
 //!
 //! Widths 0..7 mean 3, 4, 5, 6, 7, 8, 9, 11 bits. So a string's place takes ⅛ byte for the
 //! group and a few bits for its length. The bytes of a long string are a reference (see
-//! `tree::long_value`); of a short one FSST codes. A string is never longer than [`MOST`] bytes
-//! in a leaf.
+//! `tree::long_value`); those of a short one are codes (see `format::string::codec`). A string is
+//! never longer than [`MOST`] bytes in a leaf.
 
 use std::ops::Range;
 

@@ -32,21 +32,36 @@ pub(crate) fn train(sample: &[&[u8]]) -> Compressor {
     Compressor::train(&sample.to_vec())
 }
 
-/// Writes the symbols of `compressor` into a page.
-pub(crate) fn write_symbols(compressor: &Compressor, page: &mut PageBuf) {
-    let (symbols, lengths): (&[Symbol], &[u8]) = (compressor.symbol_table(), compressor.symbol_lengths());
-    let n = symbols.len();
-    assert!(n <= ESCAPE, "a code is a byte");
-    page.clear();
-    let body = page.body_mut();
-    body[..n].copy_from_slice(&lengths[..n]);
-    for (i, symbol) in symbols.iter().enumerate() {
-        body[n + 8 * i..n + 8 * i + 8].copy_from_slice(&symbol.to_u64().to_le_bytes());
-    }
-    page.set_header(PageKind::Symbols, 0, n as u16);
-}
-
 impl Symbols {
+    /// The symbols of `compressor`.
+    pub(crate) fn of(compressor: &Compressor) -> Box<Symbols> {
+        let (table, lengths): (&[Symbol], &[u8]) = (compressor.symbol_table(), compressor.symbol_lengths());
+        assert!(table.len() <= ESCAPE, "a code is a byte");
+        let mut symbols = Box::new(Symbols { words: [0; 256], lengths: [0; 256] });
+        for (i, symbol) in table.iter().enumerate() {
+            symbols.lengths[i] = lengths[i];
+            symbols.words[i] = symbol.to_u64();
+        }
+        symbols
+    }
+
+    /// Number of symbols.
+    fn len(&self) -> usize {
+        self.lengths.iter().take_while(|length| **length > 0).count()
+    }
+
+    /// Writes the symbols into a page.
+    pub(crate) fn write(&self, page: &mut PageBuf) {
+        let n = self.len();
+        page.clear();
+        let body = page.body_mut();
+        body[..n].copy_from_slice(&self.lengths[..n]);
+        for (i, word) in self.words[..n].iter().enumerate() {
+            body[n + 8 * i..n + 8 * i + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        page.set_header(PageKind::Symbols, 0, n as u16);
+    }
+
     /// Reads the symbols in `page`.
     pub(crate) fn parse(page: &[u8]) -> Decode<Box<Symbols>> {
         let head = header(page);
@@ -68,7 +83,7 @@ impl Symbols {
 
     /// A compressor with these symbols.
     pub(crate) fn compressor(&self) -> Decode<Compressor> {
-        let n = self.lengths.iter().take_while(|&&l| l > 0).count();
+        let n = self.len();
         let symbols: Vec<Symbol> =
             self.words[..n].iter().map(|w| Symbol::from_slice(&w.to_le_bytes())).collect();
         if symbols.iter().zip(&self.lengths).any(|(s, l)| s.len() != usize::from(*l)) {
@@ -115,7 +130,7 @@ mod tests {
 
     fn symbols(compressor: &Compressor) -> Box<Symbols> {
         let mut page = PageBuf::new();
-        write_symbols(compressor, &mut page);
+        Symbols::of(compressor).write(&mut page);
         Symbols::parse(&page).unwrap()
     }
 
@@ -137,7 +152,7 @@ mod tests {
         #[test]
         fn damaged_codes_and_tables_never_panic(codes in prop::collection::vec(any::<u8>(), 0..200), bytes in prop::collection::vec((0usize..2400, any::<u8>()), 0..30), n: u16) {
             let mut page = PageBuf::new();
-            write_symbols(&train(&[b"some text, some more text, some more"]), &mut page);
+            Symbols::of(&train(&[b"some text, some more text, some more"])).write(&mut page);
             let mut buffer = Vec::new();
             let _ = Symbols::parse(&page).unwrap().decode(&codes, &mut buffer);
             page.set_header(PageKind::Symbols, 0, n % 300);

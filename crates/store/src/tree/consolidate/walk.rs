@@ -49,7 +49,7 @@ struct Walk<'a> {
 pub(super) fn see(
     txn: &mut Transaction,
     shape: &Shape,
-    symbols: Option<PageId>,
+    codec: &[PageId],
     sources: &BTreeMap<ExtentId, Source>,
     longs: Option<&LongPlaces>,
 ) -> Result<WalkedTree> {
@@ -58,7 +58,7 @@ pub(super) fn see(
     };
     let longs = longs.map(of_sources).unwrap_or_default();
     let mut walk = Walk { txn, shape, sources, longs, seen: WalkedTree::default() };
-    symbols.into_iter().for_each(|page| walk.reach(page));
+    codec.iter().for_each(|page| walk.reach(*page));
     if shape.height > 0 {
         walk.nodes()?;
         walk.leaves()?;

@@ -1,24 +1,37 @@
 //! Strings added behind the last one of a string tree.
 //!
 //! The last leaf grows, then new leaves follow near it; long values get runs of pages. The
-//! symbol table stays the tree's; only while a tree is empty it is trained anew, from the first
+//! codec stays the tree's; only while a tree is empty it is chosen anew, from the first
 //! strings. Readers of older snapshots keep the length and the root they have.
 
-use fsst::Compressor;
+use std::sync::{Arc, OnceLock};
 
 use crate::access::transaction::Transaction;
 use crate::error::Result;
 use crate::format::encoding::Decode;
 use crate::format::inner::{Child, Inner};
+use crate::format::string::codec::{Codec, Encoded};
 use crate::format::string::leaf::{GroupOrder, MOST, StringLeafBuilder};
-use crate::format::string::symbols::{Symbols, train, write_symbols};
+use crate::format::string::matcher::StringBatch;
 use crate::page::{PageBuf, PageId, PageKind};
 use crate::tree::change::{Ascent, Changed, Now, Split, Visit, put};
 use crate::tree::long_value::write_long;
 use crate::tree::string::StringTree;
+use crate::tree::string::codec::write_codec;
 
 /// Most strings a symbol table is trained from.
 const SAMPLE: usize = 1000;
+
+/// Bytes of first strings from which on a dictionary is made: their commit takes so long that
+/// choosing one is a small part of it. Less in the tests of this crate.
+const MANY: usize = if cfg!(test) { 256 << 10 } else { 32 << 20 };
+
+/// Most bytes of strings a dictionary is made from, and of one of them.
+const MOST_SAMPLE: usize = 8 << 20;
+const MOST_OF_VALUE: usize = 64 << 10;
+
+/// Bytes encoded at a time.
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Always part of the sample, so that the first strings of a tree, if they are few, do not make
 /// later ones expensive.
@@ -34,7 +47,7 @@ impl StringTree {
     pub fn create(txn: &mut Transaction, name: &str) -> Result<StringTree> {
         let id = txn.new_tree(name);
         let page = txn.allocate(id, None)?;
-        let mut tree = StringTree::new(id, None, page, 0, 0, 1);
+        let mut tree = StringTree::new(id, None, (page, None), 0, 0, 1);
         tree.train(txn, &[])?;
         Ok(tree)
     }
@@ -53,18 +66,14 @@ impl StringTree {
         if self.len == 0 {
             self.train(txn, values)?;
         }
-        let compressor = self.compressor(txn)?;
-        let (mut codes, mut ends) = (Vec::new(), Vec::new());
-        let lanes = compressor.get().expect("just made");
-        lanes.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(values, &mut codes, &mut ends);
-        assert_eq!(ends.len(), values.len(), "each string is compressed");
+        let codec = match self.codec.get() {
+            Some(codec) => codec.clone(),
+            None => self.codec(&mut txn.reader())?.clone(),
+        };
         let levels = self.last_path(txn)?;
         let mut append = Append::begin(txn, self, levels.last_leaf)?;
-        let mut from = 0;
-        for (value, to) in values.iter().zip(ends) {
-            append.push(value, &codes[from..to as usize])?;
-            from = to as usize;
-        }
+        append.encode(&codec, values)?;
+        append.txn.store().codecs.count(append.tree.shape.id, append.tree.dictionary, &codec);
         let (leaves, pages) = append.finish()?;
         let rows: u64 = leaves.iter().map(|leaf| leaf.rows).sum();
         assert_eq!(rows, levels.last_rows + values.len() as u64, "each string is in a leaf");
@@ -83,27 +92,43 @@ impl StringTree {
         Ok(first)
     }
 
-    /// Trains the symbols of an empty tree.
+    /// Chooses the codec of an empty tree from the strings that come, and writes it.
     fn train(&mut self, txn: &mut Transaction, values: &[&[u8]]) -> Result<()> {
-        let step = values.len().div_ceil(SAMPLE).max(1);
-        let mut sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
-        sample.push(TYPICAL);
+        let bytes: usize = values.iter().map(|v| v.len()).sum();
+        let codec = if bytes >= MANY {
+            let cut = |value: &&'_ [u8]| value.len().min(MOST_OF_VALUE);
+            let step = bytes.div_ceil(MOST_SAMPLE);
+            let mut left = MOST_SAMPLE;
+            let sample = values.iter().step_by(step).map(|value| &value[..cut(value)]);
+            let fits = |value: &&[u8]| {
+                left = left.saturating_sub(value.len());
+                left > 0
+            };
+            Codec::choose(&sample.take_while(fits).collect::<Vec<_>>())
+        } else {
+            let step = values.len().div_ceil(SAMPLE).max(1);
+            let mut sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
+            sample.push(TYPICAL);
+            Codec::symbols(&sample)
+        };
+        let (id, mut near) = (self.shape.id, self.symbols_page);
         let mut page = PageBuf::new();
-        write_symbols(&train(&sample), &mut page);
-        put(txn, self.shape.id, self.symbols_page, &page)?;
-        (self.symbols, self.compressor) = Default::default();
-        Ok(())
-    }
-
-    /// The tree's compressor, made once per handle.
-    fn compressor(&self, txn: &mut Transaction) -> Result<std::sync::Arc<std::sync::OnceLock<Compressor>>> {
-        if self.compressor.get().is_none() {
-            let page = txn.page(self.shape.id, self.symbols_page)?;
-            let made = Symbols::parse(&page).and_then(|symbols| symbols.compressor());
-            let made = made.map_err(|bad| txn.damaged(self.symbols_page, bad.0))?;
-            let _ = self.compressor.set(made); // another thread may have set the same
+        let mut parts = 0;
+        let write = |part: &mut PageBuf| {
+            near = txn.allocate(id, Some(near))?;
+            parts += 1;
+            put(txn, id, near, part)?;
+            Ok(near)
+        };
+        self.dictionary = write_codec(&codec, write, &mut page)?;
+        put(txn, id, self.symbols_page, &page)?;
+        self.pages += parts;
+        let mut codec = Arc::new(codec);
+        if let Some(checksum) = self.dictionary {
+            codec = txn.store().codecs.put(txn.store().memory(), id, checksum, codec);
         }
-        Ok(self.compressor.clone())
+        self.codec = Arc::new(OnceLock::from(codec));
+        Ok(())
     }
 
     /// The way to the last leaf.
@@ -170,10 +195,33 @@ impl<'t> Append<'t> {
         Ok(Append { txn, tree, leaf, at: last, near, leaves: Vec::new(), pages: 0 })
     }
 
-    fn push(&mut self, value: &[u8], codes: &[u8]) -> Result<()> {
-        if codes.len() <= MOST {
-            return self.add(codes, false);
+    /// Adds all strings, a batch at a time.
+    fn encode(&mut self, codec: &Codec, values: &[&[u8]]) -> Result<()> {
+        let (mut batch, mut encoded) = (StringBatch::default(), Encoded::default());
+        let mut rest = values.iter().peekable();
+        while rest.peek().is_some() {
+            batch.clear();
+            while batch.bytes() < BATCH_BYTES
+                && let Some(value) = rest.next_if(|value| !codec.is_too_long(value))
+            {
+                batch.push(value);
+            }
+            let encode = codec.encode(&mut batch, &mut encoded);
+            encode.map_err(|bad| self.txn.damaged(self.tree.symbols_page, bad.0))?;
+            for (value, bytes) in batch.strings().zip(encoded.strings()) {
+                match bytes.len() <= MOST {
+                    true => self.add(bytes, false)?,
+                    false => self.add_long(value)?,
+                }
+            }
+            if let Some(value) = rest.next_if(|value| codec.is_too_long(value)) {
+                self.add_long(value)?;
+            }
         }
+        Ok(())
+    }
+
+    fn add_long(&mut self, value: &[u8]) -> Result<()> {
         let (id, mut near) = (self.tree.shape.id, self.near);
         let (txn, pages) = (&mut *self.txn, &mut self.pages);
         let write = |page: &mut PageBuf| {

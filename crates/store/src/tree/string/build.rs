@@ -1,32 +1,33 @@
 //! Builds a string tree: strings get the ids 0, 1, 2 … in the order they are pushed.
 //!
-//! Strings are collected and compressed in batches (several at a time keep the processor busy),
-//! then placed in leaves. What takes more than a quarter page compressed becomes a run of pages
+//! Strings are collected and encoded in batches (several at a time keep the processor busy),
+//! then placed in leaves. What takes more than a quarter page becomes a run of pages
 //! written at once, and its leaf a reference.
-
-use fsst::Compressor;
 
 use crate::TreeWriter;
 use crate::error::Result;
 use crate::format::inner::Child;
+use crate::format::string::codec::{Codec, Encoded};
 use crate::format::string::leaf::{GroupOrder, MOST, StringLeafBuilder};
-use crate::format::string::symbols::{train, write_symbols};
+use crate::format::string::matcher::StringBatch;
 use crate::page::{PageBuf, PageId, PageKind};
 use crate::tree::levels::write_levels;
 use crate::tree::long_value::write_long;
 use crate::tree::string::StringTree;
+use crate::tree::string::codec::write_codec;
 
-/// Bytes collected before they are compressed.
+/// Bytes collected before they are encoded.
 const BATCH_BYTES: usize = 64 << 10;
 
 /// Bulk build of a [`StringTree`].
 pub struct StringTreeBuilder {
     writer: TreeWriter,
-    compressor: Compressor,
-    symbols: PageId,
-    /// Strings not yet compressed, one behind the other, and where each ends.
-    pending: Vec<u8>,
-    ends: Vec<usize>,
+    codec: Codec,
+    /// Page of the symbols or of the dictionary's head, and the dictionary's checksum.
+    symbols: (PageId, Option<u64>),
+    /// Strings not yet encoded.
+    pending: StringBatch,
+    encoded: Encoded,
     leaf: StringLeafBuilder,
     page: PageBuf,
     children: Vec<Child>,
@@ -35,22 +36,34 @@ pub struct StringTreeBuilder {
 }
 
 impl StringTreeBuilder {
-    /// A tree written by `writer`. Its symbols are trained from `sample`: a few hundred typical
-    /// strings.
+    /// A tree written by `writer`. How its strings are encoded is chosen from `sample`: typical
+    /// strings, all of them if they are few. Up to 8 MiB are of use; choosing then takes a few
+    /// hundred milliseconds and 16 MiB of memory at most.
     ///
     /// # Errors
-    /// Writing the symbol table failed.
-    pub fn new(mut writer: TreeWriter, sample: &[&[u8]]) -> Result<Self> {
-        let compressor = train(sample);
+    /// Writing the symbols or the dictionary failed.
+    pub fn new(writer: TreeWriter, sample: &[&[u8]]) -> Result<Self> {
+        Self::with_codec(writer, Codec::choose(sample))
+    }
+
+    /// A tree with symbols, which are chosen in a few milliseconds.
+    ///
+    /// # Errors
+    /// Writing the symbols failed.
+    pub fn with_symbols(writer: TreeWriter, sample: &[&[u8]]) -> Result<Self> {
+        Self::with_codec(writer, Codec::symbols(sample))
+    }
+
+    fn with_codec(mut writer: TreeWriter, codec: Codec) -> Result<Self> {
         let mut page = PageBuf::new();
-        write_symbols(&compressor, &mut page);
-        let symbols = writer.append(&mut page)?;
+        let dictionary = write_codec(&codec, |part| writer.append(part), &mut page)?;
+        let symbols = (writer.append(&mut page)?, dictionary);
         Ok(StringTreeBuilder {
             writer,
-            compressor,
+            codec,
             symbols,
-            pending: Vec::new(),
-            ends: Vec::new(),
+            pending: StringBatch::default(),
+            encoded: Encoded::default(),
             leaf: StringLeafBuilder::default(),
             page,
             children: Vec::new(),
@@ -64,19 +77,40 @@ impl StringTreeBuilder {
     /// # Errors
     /// Writing a page failed.
     pub fn push(&mut self, string: &[u8]) -> Result<u64> {
-        self.pending.extend_from_slice(string);
-        self.ends.push(self.pending.len());
         self.len += 1;
         self.bytes += string.len() as u64;
-        if self.pending.len() >= BATCH_BYTES {
-            self.compress()?;
+        if self.codec.is_too_long(string) {
+            self.encode()?;
+            self.place_long(string)?;
+        } else {
+            self.pending.push(string);
+            if self.pending.bytes() >= BATCH_BYTES {
+                self.encode()?;
+            }
         }
         Ok(self.len - 1)
     }
 
+    /// Adds the strings of a batch, which get the next ids.
+    ///
+    /// # Errors
+    /// Writing a page failed.
+    pub fn push_all(&mut self, batch: StringBatch) -> Result<()> {
+        // codes take several times the room of their bytes until they are packed
+        let is_large = batch.bytes() > 2 * BATCH_BYTES;
+        if is_large || batch.strings().any(|string| self.codec.is_too_long(string)) {
+            return batch.strings().try_for_each(|string| self.push(string).map(drop));
+        }
+        self.encode()?;
+        self.len += batch.len() as u64;
+        self.bytes += batch.bytes() as u64;
+        self.pending = batch;
+        self.encode()
+    }
+
     /// Writes what is left and the levels above the leaves.
     pub fn finish(mut self) -> Result<StringTree> {
-        self.compress()?;
+        self.encode()?;
         self.end_leaf()?;
         let id = self.writer.id();
         let leaves = self.children.len() as u64;
@@ -90,36 +124,24 @@ impl StringTreeBuilder {
         Ok(StringTree::new(id, top, self.symbols, self.len, self.bytes, pages))
     }
 
-    /// Compresses what is pending and places it in leaves.
-    fn compress(&mut self) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        let ends = std::mem::take(&mut self.ends);
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        let strings: Vec<&[u8]> = starts.zip(&ends).map(|(from, &to)| &pending[from..to]).collect();
-        let (mut codes, mut code_ends) = (Vec::new(), Vec::new());
-        self.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(
-            &strings,
-            &mut codes,
-            &mut code_ends,
-        );
-        assert_eq!(code_ends.len(), strings.len(), "each string is compressed");
-        let mut from = 0;
-        for (string, to) in strings.iter().zip(code_ends) {
-            let to = to as usize;
-            assert!(from <= to, "codes lie one behind the other");
-            self.place(string, &codes[from..to])?;
-            from = to;
+    /// Encodes what is pending and places it in leaves.
+    fn encode(&mut self) -> Result<()> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut encoded = std::mem::take(&mut self.encoded);
+        let done = self.codec.encode(&mut pending, &mut encoded);
+        done.expect("a codec that was made here encodes");
+        for (string, bytes) in pending.strings().zip(encoded.strings()) {
+            match bytes.len() <= MOST {
+                true => self.add(bytes, false)?,
+                false => self.place_long(string)?,
+            }
         }
-        (self.pending, self.ends) = (pending, ends);
-        self.pending.clear();
-        self.ends.clear();
+        pending.clear();
+        (self.pending, self.encoded) = (pending, encoded);
         Ok(())
     }
 
-    fn place(&mut self, string: &[u8], codes: &[u8]) -> Result<()> {
-        if codes.len() <= MOST {
-            return self.add(codes, false);
-        }
+    fn place_long(&mut self, string: &[u8]) -> Result<()> {
         let reference = write_long(|page| self.writer.append(page), string, MOST)?;
         self.add(&reference, true)
     }

@@ -4,8 +4,8 @@
 use crate::error::Result;
 use crate::format::encoding::Decode;
 use crate::format::inner::Inner;
+use crate::format::string::codec::Codec;
 use crate::format::string::leaf::StringLeaf;
-use crate::format::string::symbols::Symbols;
 use crate::page::PageId;
 use crate::tree::long_value::LongRef;
 use crate::tree::read::{decoded, walk_ahead};
@@ -14,7 +14,7 @@ use crate::{PageKind, Reader};
 
 struct StringWalk<'t> {
     tree: &'t StringTree,
-    symbols: Box<Symbols>,
+    codec: Codec,
     next_id: u64,
     bytes: u64,
     pages: u64,
@@ -38,11 +38,12 @@ impl StringTree {
     /// As [`StringTree::check`].
     pub fn check_pages(&self, reader: &mut Reader, on_page: &mut dyn FnMut(PageId)) -> Result<()> {
         on_page(self.symbols_page);
-        let page = reader.page(self.id(), self.symbols_page)?;
-        let symbols = decoded(reader, self.symbols_page, Symbols::parse(&page))?;
-        drop(page);
+        let parts = self.dictionary_head(reader)?.map(|head| head.parts).unwrap_or_default();
+        parts.iter().for_each(|page| on_page(*page));
+        let codec = self.read_codec(reader)?;
+        let pages = 1 + parts.len() as u64;
         let mut walk =
-            StringWalk { tree: self, symbols, next_id: 0, bytes: 0, pages: 1, buffer: Vec::new(), on_page };
+            StringWalk { tree: self, codec, next_id: 0, bytes: 0, pages, buffer: Vec::new(), on_page };
         if self.shape.height > 0 {
             walk.node(reader, self.shape.root, self.shape.height - 1)?;
         }
@@ -111,7 +112,7 @@ impl StringWalk<'_> {
             let bytes = &page[place.at..place.at + place.len];
             match place.is_long {
                 true => long.push(LongRef::parse(bytes)?),
-                false => self.bytes += self.symbols.decode(bytes, &mut self.buffer)?.len() as u64,
+                false => self.bytes += self.codec.decode(bytes, &mut self.buffer)?.len() as u64,
             }
         }
         Ok((leaf, long))
