@@ -13,7 +13,8 @@
 #   shapes       chains, rings, trees, grids and cliques: graphs that paths are hard on
 #
 #   RIVALS     a Python environment with the other engines: python3 -m venv RIVALS && RIVALS/bin/pip install fluree oxigraph [DATA/rivals]
-#   ENGINES    which, Snowmelt first: also virtuoso, jena [snowmelt,fluree,oxigraph]; crates/engines/src/adapters describes them
+#   ENGINES    which, Snowmelt first: also virtuoso, jena [snowmelt,fluree,oxigraph]; crates/engines/src/adapters describes them.
+#              duckdb is asked the families of DATASET/twins.sql, in SQL and on numbers: what an engine of tables does with their joins
 #   ONLY       families or groups, as a pattern ["*"]
 #   QUERIES    further files: .rq in our form, or .tsv as SPARQLoscope's generator writes it for an endpoint
 #   ROUNDS     rounds of each family [6]; an engine has fewer once it took PATIENCE seconds for one [60]

@@ -1,7 +1,7 @@
 """The engines: found, loaded, started, asked and stopped.
 
 How an engine is started and loaded is said by its file in crates/engines/src/adapters, which the
-laboratory uses, too. Fluree alone is asked otherwise: by its worker, without HTTP between.
+laboratory uses, too. Fluree and DuckDB are asked otherwise: by their workers, without HTTP between.
 """
 
 import json
@@ -211,6 +211,10 @@ class Engine:
         self.process.kill()
         self.start()
 
+    def asked(self, family):
+        """What it is asked in a family's place: itself, or None."""
+        return family
+
     def ask(self, text, seconds):
         """Milliseconds, milliseconds of processor time, and what `rows` makes rows of."""
         before = self.process.processor_ms()
@@ -221,20 +225,23 @@ class Engine:
         return answers.of_json(answer)
 
 
-class Fluree(Engine):
-    """Fluree, in its worker."""
+class Worked(Engine):
+    """An engine in a process of ours that calls it, with questions and answers by pipes."""
 
-    def worker(self, *words):
-        return [self.fill("{engines}/python/bin/python"), os.path.join(HERE, "fluree_worker.py"), *words]
+    program = database = None
+    more = ()
+
+    def worker(self, step, *words):
+        words = [step, self.fill(self.database), *words, *map(self.fill, self.more)]
+        return [self.fill("{engines}/python/bin/python"), os.path.join(HERE, self.program), *words]
 
     def load_steps(self, data):
-        run(self.worker("load", self.fill("{folder}/db"), data), self.log)
+        run(self.worker("load", data), self.log)
 
     def launch(self):
         with open(self.log, "ab") as out:
             self.process = Process(subprocess.Popen(
-                self.worker("serve", self.fill("{folder}/db")), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=out, bufsize=0))
+                self.worker("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, bufsize=0))
         self.answer(300)
 
     def answer(self, seconds):
@@ -266,6 +273,26 @@ class Fluree(Engine):
             return [[str(answer["asked"]).lower()]]
         order = sorted(range(len(answer["names"])), key=answer["names"].__getitem__)
         return [["" if row[i] is None else answers.cell(*row[i]) for i in order] for row in answer["rows"]]
+
+
+class Fluree(Worked):
+    program, database = "fluree_worker.py", "{folder}/db"
+
+
+class DuckDb(Worked):
+    """DuckDB, on numbers in place of terms. It is asked the families that have a twin in SQL."""
+
+    program, database, more = "duckdb_worker.py", "{folder}/db/data.duckdb", ("{memory-mib}",)
+
+    def __init__(self, name, folder, settings):
+        super().__init__(name, folder, settings)
+        self.twins = {}
+
+    def asked(self, family):
+        return self.twins.get(family.name)
+
+
+KINDS = {"fluree": Fluree, "duckdb": DuckDb}
 
 
 def bytes_below(path):

@@ -16,6 +16,8 @@ import answers
 
 # A family is lost if the best other engine is ahead by more than both.
 LOST_MS, LOST_TIMES = 10, 1.25
+# Processor times below this say nothing.
+LEAST_CPU_MS = 5
 MIB = 2**20
 
 
@@ -60,15 +62,17 @@ class Outcome:
         here, there = self.counts[self.ours], self.counts[self.best]
         return here - there > LOST_MS and here > there * LOST_TIMES
 
-    def of_best(self, key):
-        """Ours in the round that counts."""
-        figures = self.figures[self.ours]
+    def of_best(self, key, name=None):
+        """Ours, or those of another engine, in the round that counts."""
+        figures = self.figures[name or self.ours]
         return figures[key][figures["wall_ms"].index(min(figures["wall_ms"]))]
 
     def cores(self):
         return self.of_best("cpu_ms") / self.times[self.ours]
 
     def shown(self, name, rounds):
+        if name not in self.figures:
+            return ""
         figures = self.figures[name]
         if name not in self.times:
             return "fails"
@@ -141,10 +145,12 @@ def summary(results):
     out = []
     for other in others:
         ratios = [r for r in (o.ratio(other["name"]) for o in all_of_them) if r is not None]
-        failing = [o.counts.get(other["name"], limit) / o.counts.get(ours["name"], limit) for o in all_of_them]
+        failing = [o.counts.get(other["name"], limit) / o.counts.get(ours["name"], limit)
+                   for o in all_of_them if other["name"] in o.figures]
         out.append("* %s ÷ %s: geometric mean %.2f over %d families that both answer; %.2f over all %d, "
                    "those without an answer taken as %g s"
                    % (other["title"], ours["title"], mean(ratios), len(ratios), mean(failing), len(failing), about["timeout"]))
+        out.append(processor_times(all_of_them, other))
     ratios = [r for r in (o.ratio() for o in all_of_them) if r is not None]
     out.append("* best other ÷ %s: geometric mean %.2f over %d" % (ours["title"], mean(ratios), len(ratios)))
     lost = [o for o in all_of_them if o.lost()]
@@ -156,6 +162,17 @@ def summary(results):
     if cores:
         out.append("* cores in use, median of the %d families over 100 ms: %.2f" % (len(cores), statistics.median(cores)))
     return out
+
+
+def processor_times(all_of_them, other):
+    """How many times another engine's processor time is ours, where it answers."""
+    both = [o for o in all_of_them if {o.ours, other["name"]} <= o.counts.keys()]
+    times = {o.name: max(o.of_best("cpu_ms"), LEAST_CPU_MS) / max(o.of_best("cpu_ms", other["name"]), LEAST_CPU_MS)
+             for o in both}
+    above = sorted((n for n in times if times[n] > 2), key=times.get, reverse=True)
+    return "* processor time of ours ÷ %s's, each at least %d ms: geometric mean %.2f; above 2: %d of %d%s" % (
+        other["title"], LEAST_CPU_MS, mean(list(times.values())), len(above), len(times),
+        "".join("\n  * %s %.2f" % (name, times[name]) for name in above))
 
 
 def loss(outcome):

@@ -44,8 +44,7 @@ def found(settings, folder):
     """Engines that are there, loaded or not; says what is missing, and how it is had."""
     there = []
     for name in settings.engines:
-        kind = engines.Fluree if name == "fluree" else engines.Engine
-        engine = kind(name, os.path.join(folder, name), settings.values)
+        engine = engines.KINDS.get(name, engines.Engine)(name, os.path.join(folder, name), settings.values)
         try:
             engine.version = engine.find()
             there.append(engine)
@@ -109,8 +108,10 @@ def compare(figures, rows, any_rows):
     figures.update(told, example=sorted(rows, key=str)[:3])
 
 
-def measure(family, text, there, settings):
+def measure(family, known, there, settings):
     """Figures of one family, by engine."""
+    there = [engine for engine in there if engine.asked(family)]
+    texts = {engine.name: engine.asked(family).filled(known) for engine in there}
     figures = {engine.name: {"wall_ms": [], "cpu_ms": []} for engine in there}
     asked = list(there)
     for engine in there:
@@ -118,7 +119,8 @@ def measure(family, text, there, settings):
     for turn in range(settings.rounds):
         begin = turn % len(there)
         for engine in there[begin:] + there[:begin]:
-            if engine in asked and not ask_once(engine, family, text, settings, figures[engine.name]):
+            if engine in asked and not ask_once(
+                    engine, family, texts[engine.name], settings, figures[engine.name]):
                 asked.remove(engine)
     for engine in there:
         figures[engine.name]["peak_bytes"] = engine.process.peak_bytes()
@@ -131,7 +133,7 @@ def run(there, chosen, known, settings, about):
         entry = {"name": family.name, "group": family.group, "any_rows": family.any_rows}
         try:
             entry["text"] = family.filled(known)
-            entry["engines"] = measure(family, entry["text"], there, settings)
+            entry["engines"] = measure(family, known, there, settings)
             print(report.line(entry, there[0].name), flush=True)
         except KeyError as missing:
             entry["skipped"] = "the data has no value for %%%s%%" % missing.args[0]
@@ -161,6 +163,12 @@ def main():
         return
     queries_of = os.path.join(engines.HERE, dataset)
     chosen = queries.read_all([queries_of, *more], settings.only)
+    twins = os.path.join(queries_of, "twins.sql")
+    for engine in there:
+        if isinstance(engine, engines.DuckDb) and os.path.exists(twins):
+            engine.twins = {twin.name: twin for twin in queries.read(twins)}
+    if there[1:]:
+        chosen = [family for family in chosen if any(other.asked(family) for other in there[1:])]
     about = {
         "dataset": dataset, "data_bytes": os.path.getsize(data), "machine": machine(),
         "date": time.strftime("%F", time.gmtime()), "rounds": settings.rounds, "timeout": settings.timeout,
