@@ -250,7 +250,8 @@ fn parse<M>(
     Ok(())
 }
 
-/// The columns of the variables that were asked for, each once; others may not be there.
+/// The columns of the variables that were asked for. There may be others, which nothing reads:
+/// some endpoints answer with all that a stored query has.
 fn places(wanted: &[String], answered: &[Variable]) -> Result<Vec<usize>, Fault> {
     let names = answered.iter().enumerate().map(|(place, variable)| (variable.as_str(), place));
     let mut by_name: HashMap<&str, usize> = names.collect();
@@ -259,7 +260,7 @@ fn places(wanted: &[String], answered: &[Variable]) -> Result<Vec<usize>, Fault>
         let names: Vec<String> = names.take(20).map(|name| format!("?{name}")).collect();
         if names.is_empty() { "no variables".to_owned() } else { names.join(" ") }
     };
-    places.filter(|_| by_name.is_empty()).ok_or_else(|| Fault::Variables {
+    places.ok_or_else(|| Fault::Variables {
         asked: listed(&mut wanted.iter().map(String::as_str)),
         answered: listed(&mut answered.iter().map(Variable::as_str)),
     })

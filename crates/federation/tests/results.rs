@@ -183,8 +183,7 @@ fn wide(media_type: &str, columns: usize) -> String {
 fn columns_are_few() {
     for media_type in [JSON, XML, TSV] {
         assert!(terms(media_type, wide(media_type, 1)).unwrap().is_empty());
-        let error = terms(media_type, wide(media_type, 10_000)).unwrap_err();
-        assert!(matches!(error, Fault::Variables { .. }), "{media_type}: {error}");
+        assert!(terms(media_type, wide(media_type, 10_000)).unwrap().is_empty());
         let error = refusal(media_type, wide(media_type, 10_001));
         assert_eq!(error, "its answer cannot be read: it has more than 10000 columns", "{media_type}");
     }

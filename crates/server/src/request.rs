@@ -170,6 +170,16 @@ pub fn check_form(form: &[u8]) -> Result<(), Refusal> {
     }
 }
 
+/// Milliseconds of a number that may have a unit.
+fn milliseconds(text: &str) -> Option<u64> {
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1),
+        (None, Some(number)) => (number, 1000),
+        (None, None) => (text, 1),
+    };
+    number.trim().parse::<u64>().ok()?.checked_mul(unit)
+}
+
 impl Parameters {
     fn add(&mut self, form: &[u8]) -> Result<(), Refusal> {
         check_form(form)?;
@@ -188,8 +198,8 @@ impl Parameters {
                 "using-graph-uri" => &mut self.using,
                 "using-named-graph-uri" => &mut self.using_named,
                 "timeout" => {
-                    let ms = value.parse().map_err(|_| bad("timeout is not a number of milliseconds"))?;
-                    self.timeout_ms = Some(ms);
+                    let wrong = || bad("timeout is not a number of milliseconds, or of seconds as 30s");
+                    self.timeout_ms = Some(milliseconds(&value).ok_or_else(wrong)?);
                     continue;
                 }
                 "threads" => {
@@ -285,6 +295,16 @@ mod tests {
             let decoded = form_urlencoded::parse(whole.as_bytes()).next().unwrap().0.into_owned();
             let is_text = !decoded.contains('\u{FFFD}');
             assert_eq!(check_form(whole.as_bytes()).is_ok(), is_text, "{whole}");
+        }
+    }
+
+    #[test]
+    fn times_may_have_a_unit() {
+        for (text, wanted) in [("1500", 1500), ("500ms", 500), ("30s", 30_000), ("0 s", 0)] {
+            assert_eq!(milliseconds(text), Some(wanted), "{text}");
+        }
+        for text in ["", "s", "ms", "-1s", "1.5s", "1m", "18446744073709551615s"] {
+            assert_eq!(milliseconds(text), None, "{text}");
         }
     }
 
