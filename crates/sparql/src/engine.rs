@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use oxsdatatypes::DateTime;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_database::meters::Activity;
 use snowmelt_database::{Account, Reservation, WaitFor, WaitSign};
@@ -51,21 +51,21 @@ use crate::algebra::consts::GroundTerm;
 use crate::algebra::{Algebra, Form, Var, bind};
 use crate::bounds::text_limits::{TREE_BYTES, check_memory, query_bytes, usual_bytes};
 use crate::bounds::{
-    Active, Deep, Limits, Line, MemoryShare, MemoryWait, Shares, TextKind, TextLimits, TextMemory, TextRoom,
+    Active, Limits, Line, MemoryShare, MemoryWait, Shares, TextKind, TextLimits, TextMemory, TextRoom,
     text_bytes, with_room,
 };
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
-use crate::exec::{BatchSizes, Boxed, Profile, Run, RunningQuery, SharedScans, build, build_input};
-use crate::functions::{CustomFunctions, KeptPatterns};
+use crate::exec::{BatchSizes, Profile, Run, RunningQuery, SharedScans, Watch};
+use crate::functions::CustomFunctions;
 use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
 use crate::text::prefixes::KeptPrefixes;
 use crate::text::syntax;
 use crate::value::{LocalTerms, TextRanks};
 use key::TemplateKey;
 use renewal::Renewal;
-use result::Timing;
-use template::Template;
+use result::{Making, Timing};
+use template::{PlanRequest, Template};
 use view::{Views, VisibleGraphs, names_graphs};
 
 pub use describe::DescribeForm;
@@ -114,6 +114,9 @@ pub struct QueryOptions {
     pub threads: usize,
     /// Whether the costs of its plan include reads.
     pub costs: PlanCosts,
+    /// Rows of a join beyond the expected ones after which its plan is given up, and the query
+    /// begun anew with a better one; default: a hundred times as many, and at least 100,000.
+    pub surprise_rows: Option<u64>,
     /// The triples of a CONSTRUCT are known to be distinct: none is remembered.
     pub triples_are_distinct: bool,
     /// Graphs merged into the default graph; with `named_graphs` replaces the query's own
@@ -145,7 +148,8 @@ pub struct QueryOptions {
 pub struct QueryEngine {
     db: Arc<GraphDatabase>,
     templates: RwLock<FxHashMap<TemplateKey, Arc<Template>>>,
-    predicates: Mutex<facts::Predicates>,
+    /// of its data
+    known: Arc<facts::KnownData>,
     /// queries under way
     active: Arc<AtomicUsize>,
     /// queries that wait for memory
@@ -155,7 +159,6 @@ pub struct QueryEngine {
     cores: usize,
     /// scans under way that others can join
     scans: Arc<SharedScans>,
-    patterns: Arc<KeptPatterns>,
     ranks: Arc<TextRanks>,
     text_limits: TextLimits,
     views: Views,
@@ -213,13 +216,12 @@ impl QueryEngine {
             text_limits,
             db,
             templates: RwLock::default(),
-            predicates: Mutex::default(),
+            known: Arc::default(),
             active: Arc::default(),
             line: Line::default(),
             texts: Line::of_all_sizes(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             scans: Arc::default(),
-            patterns: Arc::default(),
             ranks,
             views: Views::default(),
             renewal: Renewal::default(),
@@ -341,12 +343,25 @@ impl QueryEngine {
         begun: Instant,
     ) -> Result<QueryResult, QueryError> {
         let Prepared { template, mut run, text: reserved } = prepared;
-        let root = runnable(&mut run)?;
+        let making = self.making(&template, options);
+        let root = making.operators(&mut run)?;
         let planning = begun.elapsed();
         run.announce_constants()?;
-        let mut result = QueryResult::new(Timing { template, begun }, root, run, options, reserved)?;
+        let mut result = QueryResult::new(Timing { template, begun }, root, run, making, reserved);
         (result.planning, result.told) = (planning, options.rows.clone());
         Ok(result)
+    }
+
+    fn making(&self, template: &Arc<Template>, options: &QueryOptions) -> Making {
+        Making {
+            template: template.clone(),
+            known: self.known.clone(),
+            costs: options.costs,
+            batch_rows: options.batch_rows,
+            surprise_rows: options.surprise_rows,
+            describe: options.describe,
+            triples_are_distinct: options.triples_are_distinct,
+        }
     }
 
     /// The plan of a query as text, with estimates; nothing is executed.
@@ -390,17 +405,20 @@ impl QueryEngine {
             self.prepare(&QueryText::new(text), options, &limits)?;
         let planning = start.elapsed();
         run.profile = Some(Profile::new(run.query.plan.nodes));
-        let root = runnable(&mut run)?;
+        let making = self.making(&template, options);
+        let root = making.operators(&mut run)?;
         run.announce_constants()?;
         let timing = Timing { template, begun: start };
-        let mut result = QueryResult::new(timing, root, run, options, reserved)?;
+        let mut result = QueryResult::new(timing, root, run, making, reserved);
         let start = Instant::now();
         let mut rows = 0;
         while let Some(batch) = result.next_batch()? {
             rows += batch.rows as u64;
         }
+        let given_up = result.given_up();
         let run = result.into_run();
-        let outcome = Outcome { rows, planning, execution: start.elapsed(), activity: run.activity() };
+        let (execution, activity) = (start.elapsed(), run.activity());
+        let outcome = Outcome { rows, planning, execution, activity, given_up };
         let told = with_room(run.query.plan.room, || explain::explain(&run, run.profile.as_ref()));
         Ok(Explanation { outcome: Some(outcome), ..told })
     }
@@ -486,7 +504,9 @@ impl QueryEngine {
         mut text: Option<TextMemory>,
     ) -> Result<Prepared, QueryError> {
         let consts = template.resolve(&params, &mut source, limits)?;
-        let plan = template.plan(self, &params, &consts, &mut source, options.costs, limits)?;
+        let costs = options.costs;
+        let request = PlanRequest { known: &self.known, params: &params, consts: &consts, costs };
+        let plan = template.plan(&request, &mut source, None, limits)?;
         let reserved = text.as_mut().and_then(|text| text.least.take());
         // the triples of an answer are a set
         let makes_triples = matches!(template.algebra.form, Form::Construct(_) | Form::Describe(..));
@@ -494,10 +514,7 @@ impl QueryEngine {
         let shares = shares.gathering(plan.gathering(shares.worker / 4) + usize::from(makes_triples));
         let memory = self.admit(shares, options, limits, reserved)?;
         let is_plain = source.session.is_plain()?;
-        let batches = match options.batch_rows {
-            Some(rows) => BatchSizes::fixed(rows),
-            None => BatchSizes::fitted(&plan, &memory)?,
-        };
+        let batches = BatchSizes::of(options.batch_rows, &plan, &memory)?;
         let algebra = template.algebra.clone();
         let graphs = |list: &Option<Vec<crate::algebra::Const>>| {
             list.as_ref().map(|l| l.iter().filter_map(|c| consts[c.0 as usize]).collect::<Vec<_>>())
@@ -519,9 +536,10 @@ impl QueryEngine {
             consts,
             is_plain,
             batch: batches.rows,
-            batches: batches.held,
+            batches: Arc::new(batches.held),
             threads: cores.saturating_sub(active.others).max(1),
-            active,
+            active: Arc::new(active),
+            watch: Arc::new(Watch::new(&plan, !is_volatile, options.surprise_rows)),
             // reading the clock and calendar costs time
             now: if is_volatile { DateTime::now() } else { DateTime::MIN },
             warnings: template.warnings(&options.functions),
@@ -533,7 +551,7 @@ impl QueryEngine {
             remote_wait: options.remote_wait.clone(),
             slot: options.slot.clone(),
             account: options.account.clone(),
-            kept_patterns: self.patterns.clone(),
+            kept_patterns: self.known.patterns.clone(),
             shared_scans: self.scans.clone(),
             ranks: self.ranks.clone(),
         };
@@ -690,17 +708,6 @@ fn parse_options<'a>(options: &'a QueryOptions, prefixes: &'a KeptPrefixes<'a>) 
 /// The limits of a query that begins now.
 fn limits(options: &QueryOptions) -> Limits {
     Limits { max_rows: options.max_rows, ..Limits::from_now(options.timeout, options.cancel.clone()) }
-}
-
-/// The operators of a query.
-fn runnable(run: &mut Run) -> Result<Deep<Boxed>, QueryError> {
-    let plan = run.query.plan.clone();
-    with_room(plan.room, || {
-        // ASK needs one row
-        let one_is_enough = matches!(run.query.algebra.form, Form::Ask);
-        let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
-        Ok(Deep::new(root?, plan.room))
-    })
 }
 
 /// Refuses to explain under a view: a plan shows counts of all graphs.

@@ -39,6 +39,8 @@ mod sort;
 pub(crate) mod source;
 mod spill;
 mod union;
+mod watch;
+mod watched;
 
 use crate::error::QueryError;
 
@@ -51,6 +53,7 @@ pub(crate) use parallel::build_input;
 pub(crate) use profile::{Counters, Profile};
 pub(crate) use run::{BatchSizes, Run, RunningQuery};
 pub(crate) use shared::{SharedNote, SharedScans};
+pub(crate) use watch::Watch;
 
 pub(crate) type Result<T> = std::result::Result<T, QueryError>;
 

@@ -29,7 +29,7 @@ use snowmelt_graph::{AnyIndex, CompareOp, Index, TermId};
 use crate::algebra::{Algebra, Const, Expression, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::plan::{Cost, GraphScope, Plan, Reads};
+use crate::plan::{Cost, GraphScope, Learned, Plan, Reads};
 
 use device_time::Reach;
 use memo::{Estimates, Nodes};
@@ -171,16 +171,24 @@ impl Costs {
     }
 }
 
+/// A plan builds on this, beside the algebra and the data.
+pub(crate) struct Basis {
+    pub scope: GraphScope,
+    /// some expression gives another result for each solution
+    pub copies_differ: bool,
+    pub reads: Reads,
+    pub learned: Learned,
+}
+
 /// Plans an algebra that has been rewritten.
 pub(crate) fn plan(
     algebra: &Algebra,
     statistics: &mut dyn Statistics,
-    scope: GraphScope,
     output: &[Var],
-    copies_differ: bool,
-    reads: Reads,
+    basis: Basis,
     limits: &Limits,
 ) -> Result<Plan, QueryError> {
+    let Basis { scope, copies_differ, reads, learned } = basis;
     let made = Nodes::default();
     let mut planner = Planner {
         algebra,
@@ -196,11 +204,13 @@ pub(crate) fn plan(
         weights: VarSet::default(),
         copies_differ,
         looks: tried::LOOKS,
+        learned: &learned,
         limits,
     };
     let mut root = planner.root(output)?;
     star::announce(&mut root, limits)?;
-    Ok(Plan::new(root, planner.nodes, algebra.room, reads))
+    let nodes = planner.nodes;
+    Ok(Plan::new(root, nodes, algebra.room, reads, learned))
 }
 
 struct Planner<'a> {
@@ -225,6 +235,8 @@ struct Planner<'a> {
     copies_differ: bool,
     /// descents that samples may still take
     looks: usize,
+    /// rows of joins that were met
+    learned: &'a Learned,
     /// when to stop
     limits: &'a Limits,
 }

@@ -16,6 +16,7 @@
 mod columns;
 mod cost;
 mod inputs;
+mod learned;
 pub(crate) mod ranged;
 mod reads;
 mod sound;
@@ -32,6 +33,7 @@ use crate::bounds::{plan_stack_bytes, with_room};
 pub(crate) use columns::{INDEXES, columns_of, index_place};
 pub(crate) use cost::Cost;
 pub(crate) use inputs::{children, children_mut};
+pub(crate) use learned::{JoinKey, Learned, Surprise, element};
 pub(crate) use reads::{IndexPages, Reads, Residency, is_at_hand};
 
 /// An operator with what the optimiser expects of it.
@@ -47,6 +49,8 @@ pub(crate) struct PlanNode {
     pub cost: Cost,
     /// the contexts from further up that it reads, by their row numbers' variables
     pub contexts: VarSet,
+    /// the join that its rows are those of, where that is watched
+    pub join: Option<JoinKey>,
     pub op: Op,
 }
 
@@ -393,13 +397,15 @@ pub(crate) struct Plan {
     pub room: usize,
     /// its assumptions about reads
     pub reads: Reads,
+    /// what runs of plans before it found out
+    pub learned: Learned,
     /// bytes that operators are expected to gather, each
     gathered: Vec<f64>,
 }
 
 impl Plan {
     /// A plan of an algebra over which to go takes `text_room`.
-    pub fn new(root: PlanNode, nodes: usize, text_room: usize, reads: Reads) -> Self {
+    pub fn new(root: PlanNode, nodes: usize, text_room: usize, reads: Reads, learned: Learned) -> Self {
         let (mut levels, mut columns, mut open) = (0, 0, vec![(&root, 1)]);
         let mut gathered = Vec::new();
         while let Some((node, level)) = open.pop() {
@@ -410,7 +416,7 @@ impl Plan {
         }
         let room = plan_stack_bytes(text_room, levels);
         with_room(room, || sound::assert_sound(&root, nodes));
-        Self { root, nodes, columns, room, reads, gathered }
+        Self { root, nodes, columns, room, reads, learned, gathered }
     }
 
     /// Operators that are expected to gather more than so many bytes.

@@ -112,6 +112,8 @@ pub struct Outcome {
     pub execution: Duration,
     /// Lookups, rows, pages and reads.
     pub activity: Activity,
+    /// Plans that were given up before it, since far more rows came than were expected.
+    pub given_up: u32,
 }
 
 /// Levels that are indented; the thousand look-ups of a thousand patterns are below each other.
@@ -132,7 +134,10 @@ impl fmt::Display for Explanation {
             )?;
         }
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
-        if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
+        if let Some(Outcome { rows, planning, execution, activity, given_up }) = &self.outcome {
+            if *given_up > 0 {
+                writeln!(f, "plans given up, as far more rows came than were expected: {given_up}")?;
+            }
             writeln!(f, "{rows} rows; planning {planning:.3?}, execution {execution:.3?}\n{activity}")?;
         }
         Ok(())
@@ -186,8 +191,9 @@ impl Explanation {
         if !self.warnings.is_empty() {
             plan["warnings"] = json!(self.warnings);
         }
-        if let Some(Outcome { rows, planning, execution, activity }) = &self.outcome {
+        if let Some(Outcome { rows, planning, execution, activity, given_up }) = &self.outcome {
             plan["outcome"] = json!({
+                "given_up": given_up,
                 "rows": rows,
                 "planning_us": us(*planning),
                 "execution_us": us(*execution),

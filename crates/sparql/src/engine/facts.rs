@@ -1,9 +1,11 @@
 //! Statistics, asked of the indexes and remembered: the optimiser's view of the data.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use snowmelt_graph::{AnyIndex, Columns, CompareOp, Index, TermId, TermKind, TripleIndex, ids_of_kind};
 
-use super::QueryEngine;
 use super::trial::Trial;
 use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
 use crate::algebra::{Const, Expression};
@@ -11,6 +13,7 @@ use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::exec::id_ranges::compared;
 use crate::exec::source::GraphSource;
+use crate::functions::KeptPatterns;
 use crate::optimise::{PredicateStatistics, Rows, Statistics, Totals};
 use crate::rewrite::Facts;
 
@@ -23,7 +26,7 @@ const SAMPLED_OBJECTS: u64 = 48;
 
 /// The data, with one query's constants.
 pub(super) struct Data<'a> {
-    engine: &'a QueryEngine,
+    known: &'a KnownData,
     source: &'a mut GraphSource,
     params: &'a [GroundTerm],
     /// the query's
@@ -40,13 +43,13 @@ pub(super) struct Data<'a> {
 
 impl<'a> Data<'a> {
     pub fn new(
-        engine: &'a QueryEngine,
+        known: &'a KnownData,
         source: &'a mut GraphSource,
         params: &'a [GroundTerm],
         limits: &'a Limits,
     ) -> Self {
         Self {
-            engine,
+            known,
             source,
             params,
             limits,
@@ -60,7 +63,7 @@ impl<'a> Data<'a> {
 
     fn trial(&mut self) -> &mut Trial {
         let session = &self.source.session;
-        self.trial.get_or_insert_with(|| Trial::new(session, &self.engine.patterns, self.limits))
+        self.trial.get_or_insert_with(|| Trial::new(session, &self.known.patterns, self.limits))
     }
 
     pub fn resolve(&mut self, consts: &[ConstTerm]) -> Result<(), QueryError> {
@@ -79,10 +82,17 @@ pub(super) fn drifted(quads: u64, changed: u64, source: &GraphSource) -> bool {
     source.session.state().changed().abs_diff(changed) > DRIFT_QUADS + quads / 8
 }
 
+/// Kept by an engine for its plans.
+#[derive(Default)]
+pub(super) struct KnownData {
+    predicates: Mutex<Predicates>,
+    pub patterns: Arc<KeptPatterns>,
+}
+
 /// Statistics of predicates, and how many quads there were and had changed when the first was
 /// taken.
 #[derive(Default)]
-pub(super) struct Predicates {
+struct Predicates {
     quads: u64,
     changed: u64,
     /// by dictionary and id
@@ -104,31 +114,31 @@ impl Predicates {
 
 /// Rows and distinct values of a predicate, sampled once.
 pub(super) fn predicate(
-    engine: &QueryEngine,
+    known: &KnownData,
     source: &mut GraphSource,
     p: TermId,
 ) -> Result<PredicateStatistics, QueryError> {
-    let mut predicates = engine.predicates.lock();
-    let (known, name) = predicates.of(p, source);
-    if let Some(known) = known.known.get(&name) {
-        return Ok(*known);
+    let mut predicates = known.predicates.lock();
+    let (of_all, name) = predicates.of(p, source);
+    if let Some(found) = of_all.known.get(&name) {
+        return Ok(*found);
     }
     drop(predicates);
     let rows = source.count(Index::Psog, &[p], None)? as f64;
     let subjects = distinct(source, Index::Psog, p, rows)?;
     let objects = distinct(source, Index::Posg, p, rows)?;
     let found = PredicateStatistics { rows, subjects, objects };
-    engine.predicates.lock().known.insert(name, found);
+    known.predicates.lock().known.insert(name, found);
     Ok(found)
 }
 
 /// The share of a predicate's objects that are subjects of it, too: of some objects, whose ids are
 /// ever farther from each other.
-fn onward(engine: &QueryEngine, source: &mut GraphSource, p: TermId) -> Result<f64, QueryError> {
-    let mut predicates = engine.predicates.lock();
-    let (known, name) = predicates.of(p, source);
-    if let Some(known) = known.onward.get(&name) {
-        return Ok(*known);
+fn onward(known: &KnownData, source: &mut GraphSource, p: TermId) -> Result<f64, QueryError> {
+    let mut predicates = known.predicates.lock();
+    let (of_all, name) = predicates.of(p, source);
+    if let Some(found) = of_all.onward.get(&name) {
+        return Ok(*found);
     }
     drop(predicates);
     let (mut from, mut leap) = (0_u64, 1);
@@ -146,7 +156,7 @@ fn onward(engine: &QueryEngine, source: &mut GraphSource, p: TermId) -> Result<f
         (from, leap) = (next, leap * 2);
     }
     let share = both as f64 / (objects as f64).max(1.0);
-    engine.predicates.lock().onward.insert(name, share);
+    known.predicates.lock().onward.insert(name, share);
     Ok(share)
 }
 
@@ -197,11 +207,11 @@ impl Statistics for Data<'_> {
     }
 
     fn predicate(&mut self, p: TermId) -> Result<PredicateStatistics, QueryError> {
-        predicate(self.engine, self.source, p)
+        predicate(self.known, self.source, p)
     }
 
     fn onward(&mut self, p: TermId) -> Result<f64, QueryError> {
-        onward(self.engine, self.source, p)
+        onward(self.known, self.source, p)
     }
 
     fn rows_at(

@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 use snowmelt_database::meters::Activity;
 use snowmelt_graph::{Namespaces, Term, TermId, TermRef};
 
-use super::QueryOptions;
+use super::facts::KnownData;
 use super::graph::Triples;
-use super::template::Template;
+use super::template::{PlanRequest, Template};
+use super::{DescribeForm, PlanCosts};
 use crate::algebra::Form;
-use crate::bounds::{Deep, MemoryShare, TextMemory};
+use crate::bounds::{Deep, MemoryShare, TextMemory, with_room};
 use crate::error::QueryError;
-use crate::exec::{Batch, Boxed, Distinct, Run};
+use crate::exec::{
+    Batch, BatchSizes, Boxed, Distinct, Profile, Run, RunningQuery, Watch, build, build_input,
+};
+use crate::plan::Surprise;
 use crate::results::{GraphWriter, RdfVersion, ResultFormat, SolutionWriter, TableStyle, write_boolean};
 
 /// Kinds of results.
@@ -156,12 +160,68 @@ impl Drop for Timing {
     }
 }
 
+/// Makes the plan of a query runnable, and a better one.
+pub(super) struct Making {
+    pub template: Arc<Template>,
+    pub known: Arc<KnownData>,
+    pub costs: PlanCosts,
+    pub batch_rows: Option<usize>,
+    pub surprise_rows: Option<u64>,
+    pub describe: DescribeForm,
+    pub triples_are_distinct: bool,
+}
+
+impl Making {
+    /// The operators of a query.
+    pub fn operators(&self, run: &mut Run) -> Result<Deep<Boxed>, QueryError> {
+        let plan = run.query.plan.clone();
+        let form = &self.template.algebra.form;
+        let mut root = with_room(plan.room, || {
+            // ASK needs one row
+            let one_is_enough = matches!(form, Form::Ask);
+            let root = if one_is_enough { build(&plan.root, run) } else { build_input(&plan.root, run) };
+            Ok::<_, QueryError>(Deep::new(root?, plan.room))
+        })?;
+        if let Form::Construct(_) | Form::Describe(..) = form {
+            let template = Arc::clone(&self.template);
+            root = root.map(|root| Box::new(Triples::new(root, template, self.describe, run)));
+            // CONSTRUCT and DESCRIBE give a set of triples
+            if !self.triples_are_distinct {
+                root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
+            }
+        }
+        Ok(root)
+    }
+
+    /// The query with a plan that knows what surprised the one before.
+    fn again(&self, run: &mut Run, surprise: &Surprise) -> Result<RunningQuery, QueryError> {
+        let Run { query, source, limits, .. } = run;
+        let learned = query.plan.learned.with(surprise);
+        let (params, consts, costs) = (&query.params, &query.consts, self.costs);
+        let request = PlanRequest { known: &self.known, params, consts, costs };
+        let plan = self.template.plan(&request, source, Some(learned), limits)?;
+        let batches = BatchSizes::of(self.batch_rows, &plan, &run.memory)?;
+        Ok(RunningQuery {
+            watch: Arc::new(Watch::new(&plan, true, self.surprise_rows)),
+            plan,
+            batch: batches.rows,
+            batches: Arc::new(batches.held),
+            threads: if batches.is_wide { 1 } else { query.threads },
+            ..RunningQuery::clone(query)
+        })
+    }
+}
+
 /// A result under way.
 pub struct QueryResult {
     kind: QueryKind,
     variables: Vec<String>,
-    root: Deep<Boxed>,
+    /// there but for when it is replaced
+    root: Option<Deep<Boxed>>,
     run: Run,
+    making: Making,
+    /// plans that were given up
+    given_up: u32,
     rows: u64,
     /// set to the number of rows
     pub(super) told: Option<Arc<AtomicU64>>,
@@ -177,25 +237,18 @@ impl QueryResult {
         timing: Timing,
         root: Deep<Boxed>,
         run: Run,
-        options: &QueryOptions,
+        making: Making,
         text: Option<TextMemory>,
-    ) -> Result<Self, QueryError> {
-        let template = Arc::clone(&timing.template);
+    ) -> Self {
+        let template = &timing.template;
         let name = |v: &crate::algebra::Var| template.algebra.names[v.0 as usize].clone();
         let (kind, variables) = match &template.algebra.form {
             Form::Select(vars) => (QueryKind::Solutions, vars.iter().map(name).collect()),
             Form::Ask => (QueryKind::Boolean, Vec::new()),
             Form::Construct(_) | Form::Describe(..) => (QueryKind::Graph, Vec::new()),
         };
-        let mut root = root;
-        if kind == QueryKind::Graph {
-            root = root.map(|root| Box::new(Triples::new(root, template, options.describe, &run)));
-            // CONSTRUCT and DESCRIBE give a set of triples
-            if !options.triples_are_distinct {
-                root = root.map(|root| Box::new(Distinct::new(root, false, run.memory.held())));
-            }
-        }
-        Ok(Self { kind, variables, root, run, rows: 0, told: None, planning: Duration::ZERO, timing, text })
+        let (root, planning) = (Some(root), Duration::ZERO);
+        Self { kind, variables, root, run, making, given_up: 0, rows: 0, told: None, planning, timing, text }
     }
 
     /// The kind of result.
@@ -245,6 +298,31 @@ impl QueryResult {
         self.run
     }
 
+    /// Plans of it that were given up, since far more rows came than were expected.
+    pub(super) fn given_up(&self) -> u32 {
+        self.given_up
+    }
+
+    /// Begins anew, with a plan that knows what surprised the one before.
+    fn begin_anew(&mut self, surprise: &Surprise) -> Result<(), QueryError> {
+        // its threads end, and what it holds is free
+        self.root = None;
+        let Self { run, making, .. } = self;
+        run.check()?;
+        run.query = Arc::new(making.again(run, surprise)?);
+        run.contexts.clear();
+        run.constant_keys.clear();
+        run.part = None;
+        if run.profile.is_some() {
+            run.profile = Some(Profile::new(run.query.plan.nodes));
+        }
+        let root = making.operators(run)?;
+        run.announce_constants()?;
+        self.root = Some(root);
+        self.given_up += 1;
+        Ok(())
+    }
+
     /// The next rows, never an empty batch; `None` at the end. Columns are those of the
     /// variables, or subject, predicate and object; a boolean true is one row without columns.
     ///
@@ -256,7 +334,15 @@ impl QueryResult {
                 return Ok(None);
             }
             let run = &mut self.run;
-            let next = self.root.with(|root| root.next(run))?;
+            let root = self.root.as_mut().expect("there but for when it is replaced");
+            let next = root.with(|root| root.next(run));
+            if self.rows == 0
+                && let Some(surprise) = run.query.watch.settle()
+            {
+                self.begin_anew(&surprise)?;
+                continue;
+            }
+            let next = next?;
             // Terms that there was no memory for are unbound: no answer may come of them.
             self.run.terms.fault()?;
             let Some(mut batch) = next else { return Ok(None) };

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use snowmelt_graph::{AnyIndex, Index, TermId, TripleIndex};
 use snowmelt_syntax::tree::Query;
 
+use super::facts::KnownData;
 use super::view::graph_consts;
 use super::{PlanCosts, QueryEngine, QueryRequest, facts, output, reads};
 use crate::algebra::consts::{ConstTerm, GroundTerm, ground};
@@ -20,8 +21,8 @@ use crate::bounds::{Limits, plan_stack_bytes, with_room};
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
 use crate::functions::{CustomFunctions, Func};
-use crate::optimise::plan;
-use crate::plan::{GraphScope, Plan, Reads};
+use crate::optimise::{Basis, plan};
+use crate::plan::{GraphScope, Learned, Plan, Reads};
 use crate::rewrite::rewrite;
 use crate::value::Cast;
 
@@ -62,11 +63,11 @@ pub(crate) struct Template {
     used: AtomicU64,
     /// recent duration in nanoseconds, see `has_taken`; 0: none has ended
     took_ns: AtomicU64,
-    basis: Basis,
+    basis: TemplateBasis,
 }
 
 /// Facts about the data that a template builds on, and their transaction.
-struct Basis {
+struct TemplateBasis {
     txn: u64,
     /// ids mean something in this dictionary only
     dictionary: u64,
@@ -76,6 +77,14 @@ struct Basis {
     resources: Vec<TermId>,
     /// the newest transaction as of which all of it was found to hold
     holds: AtomicU64,
+}
+
+/// Parameters and constants that a plan is made for.
+pub(super) struct PlanRequest<'a> {
+    pub known: &'a KnownData,
+    pub params: &'a [GroundTerm],
+    pub consts: &'a [Option<TermId>],
+    pub costs: PlanCosts,
 }
 
 /// The rows under some constants of an index, one of them a parameter.
@@ -166,13 +175,13 @@ impl Template {
         if let Some(visible) = visible {
             visible.restrict(&mut algebra);
         }
-        let mut facts = facts::Data::new(engine, source, params, limits);
+        let mut facts = facts::Data::new(&engine.known, source, params, limits);
         facts.resolve(&algebra.consts)?;
         rewrite(&mut algebra, &mut facts, limits)?;
         let resources = facts.resources;
         let plain = source.session.is_plain()?;
         let state = source.session.state();
-        let basis = Basis {
+        let basis = TemplateBasis {
             txn: state.txn(),
             dictionary: state.dictionary(),
             quads: state.quads(),
@@ -304,33 +313,34 @@ impl Template {
         Ok(self.algebra.consts.iter().zip(&self.fixed).map(id).collect())
     }
 
-    /// The plan for these constants and what is in memory now.
+    /// The plan for some constants and what is in memory now: one that was made before, unless
+    /// there is something to learn from.
     pub fn plan(
         &self,
-        engine: &QueryEngine,
-        params: &[GroundTerm],
-        consts: &[Option<TermId>],
+        of: &PlanRequest<'_>,
         source: &mut GraphSource,
-        costs: PlanCosts,
+        learned: Option<Learned>,
         limits: &Limits,
     ) -> Result<Arc<Plan>, QueryError> {
+        let PlanRequest { known, params, consts, costs } = *of;
         let mut key = self.magnitudes(consts, source)?;
         let reads = match costs {
             PlanCosts::Device => reads::reads(source, &self.visited),
             PlanCosts::Warm => Reads::none(),
         };
         reads.push_key(&mut key);
-        if let Some(plan) = self.plans.read().get(&key) {
+        if learned.is_none()
+            && let Some(plan) = self.plans.read().get(&key)
+        {
             return Ok(plan.clone());
         }
-        let mut data = facts::Data::new(engine, source, params, limits);
+        let mut data = facts::Data::new(known, source, params, limits);
         data.resolve(&self.algebra.consts)?;
-        let (algebra, scope) = (&*self.algebra, self.scope.clone());
+        let (algebra, scope, copies_differ) = (&*self.algebra, self.scope.clone(), self.copies_differ);
+        let basis = Basis { scope, copies_differ, reads, learned: learned.unwrap_or_default() };
         // planning recurses over the plan and the algebra together
         let room = plan_stack_bytes(algebra.room, algebra.root.all().len());
-        let plan = with_room(room, || {
-            plan(algebra, &mut data, scope, &self.output, self.copies_differ, reads, limits)
-        })?;
+        let plan = with_room(room, || plan(algebra, &mut data, &self.output, basis, limits))?;
         let plan = Arc::new(plan);
         let mut plans = self.plans.write();
         if plans.len() >= PLANS {
@@ -403,7 +413,7 @@ impl Template {
     ) -> Result<bool, QueryError> {
         let Slot::Const(p) = pattern.p else { return Ok(false) };
         let Some(p) = self.fixed[p.0 as usize] else { return Ok(false) };
-        let of = facts::predicate(engine, source, p)?;
+        let of = facts::predicate(&engine.known, source, p)?;
         Ok(match (pattern.s, pattern.o) {
             (Slot::Const(_), _) => of.rows < EVEN_ROWS * of.subjects,
             (_, Slot::Const(_)) => of.rows < EVEN_ROWS * of.objects,

@@ -25,6 +25,7 @@ use super::service::{ServiceJoin, ServiceSpec};
 use super::slice::SliceBy;
 use super::sort::Sort;
 use super::union::Union;
+use super::watched::Watched;
 use super::{Boxed, Result, Run};
 use crate::algebra::{AggregateExpression, Expression, GroupFunction};
 use crate::exec::Batch;
@@ -43,6 +44,7 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     if cfg!(debug_assertions) {
         operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
     }
+    operator = Watched::around(operator, node, run);
     Ok(if run.profile.is_some() { Box::new(Profiled::new(operator, node.id)) } else { operator })
 }
 

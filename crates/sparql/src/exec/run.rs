@@ -14,7 +14,7 @@ use snowmelt_graph::{AnyIndex, GraphError, Keys, TermId};
 
 use super::shared::{SharedScan, SharedScans};
 use super::source::GraphSource;
-use super::{Profile, Result};
+use super::{Profile, Result, Watch};
 use crate::algebra::consts::{GroundTerm, ground};
 use crate::algebra::{Algebra, Const, Expression, Var};
 use crate::bounds::{Active, Held, Limits, MemoryShare};
@@ -95,11 +95,16 @@ pub(crate) struct BatchSizes {
 }
 
 impl BatchSizes {
-    /// For a plan, whose operators all hold batches at the same time.
+    /// Batches of `rows` rows, or else fitted to a plan.
     ///
     /// # Errors
     /// There is no memory for so many columns, however few rows they have.
-    pub fn fitted(plan: &Plan, memory: &MemoryShare) -> Result<Self> {
+    pub fn of(rows: Option<usize>, plan: &Plan, memory: &MemoryShare) -> Result<Self> {
+        rows.map_or_else(|| Self::fitted(plan, memory), |rows| Ok(Self::fixed(rows)))
+    }
+
+    /// For a plan, whose operators all hold batches at the same time.
+    fn fitted(plan: &Plan, memory: &MemoryShare) -> Result<Self> {
         /// Bytes of a column with few rows, in all batches of an operator; measured.
         const COLUMN_BYTES: usize = 320;
         let many = many_columns(plan.nodes, plan.columns);
@@ -113,7 +118,7 @@ impl BatchSizes {
     }
 
     /// Batches of `rows` rows, as the caller wants.
-    pub fn fixed(rows: usize) -> Self {
+    fn fixed(rows: usize) -> Self {
         let rows = BatchRows { first: rows.max(1), most: rows.max(1), matches: rows.max(1) };
         Self { rows, held: Held::default(), is_wide: false }
     }
@@ -125,7 +130,9 @@ fn many_columns(operators: usize, columns: usize) -> usize {
     columns.saturating_sub(FEW * operators)
 }
 
-/// The query as all its workers see it: made once and never changed.
+/// The query as all its workers see it: made once and never changed. One that begins anew is
+/// another.
+#[derive(Clone)]
 pub(crate) struct RunningQuery {
     pub algebra: Arc<Algebra>,
     pub plan: Arc<Plan>,
@@ -164,9 +171,11 @@ pub(crate) struct RunningQuery {
     /// and what it has learned about the order of texts
     pub ranks: Arc<TextRanks>,
     #[expect(dead_code, reason = "held for its drop")]
-    pub batches: Held,
+    pub batches: Arc<Held>,
     /// its place among the queries under way
-    pub active: Active,
+    pub active: Arc<Active>,
+    /// its joins, until it gives rows
+    pub watch: Arc<Watch>,
 }
 
 impl RunningQuery {

@@ -21,6 +21,7 @@ use crate::algebra::{
     Node, Param, Pattern, Slot, UnaryOperator, Var, VarSet,
 };
 use crate::error::QueryError;
+use crate::plan::JoinKey;
 use crate::plan::ranged::compare_op;
 
 /// Expected rows, and for each variable its distinct values and their domain.
@@ -212,6 +213,11 @@ impl Estimate {
     }
 }
 
+/// A node without its conditions.
+fn without_conditions(node: &Node) -> &Node {
+    if let Node::Filter { inner, .. } = node { inner } else { node }
+}
+
 /// The nodes that a node joins, or itself.
 pub(super) fn joined(node: &Node) -> &[Node] {
     match node {
@@ -228,6 +234,11 @@ impl<'a> Planner<'a> {
         }
         self.limits.check()?;
         let mut estimate = self.estimate_new(node)?;
+        if !self.learned.is_empty()
+            && let Node::Join(nodes) = without_conditions(node)
+        {
+            estimate.rows = self.learned.at_least(JoinKey::of(nodes), estimate.rows);
+        }
         estimate.rows = bounded(estimate.rows);
         debug_assert!(estimate.vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
         self.estimates.insert(node, estimate.clone());

@@ -13,6 +13,7 @@ use super::order::Problem;
 use crate::algebra::{Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
+use crate::plan::JoinKey;
 
 /// Elements that a step considers: the first ones in the order of the text. Considering all
 /// elements of a longer join would cost the square of their number.
@@ -24,6 +25,7 @@ const LOOKS: usize = 1 << 12;
 struct Greedy<'a> {
     problem: &'a Problem<'a>,
     estimate: Estimate,
+    joined: JoinKey,
     bound: VarSet,
     left: BTreeSet<usize>,
     /// of those left: connected to what is there, or too small to matter
@@ -85,6 +87,7 @@ impl<'a> Greedy<'a> {
                 .filter(|e| problem.elements[*e].estimate.rows <= 2.0)
                 .collect(),
             estimate: problem.start.clone(),
+            joined: problem.before,
             bound: VarSet::default(),
             connected: vec![false; problem.elements.len()],
             having,
@@ -122,6 +125,7 @@ impl<'a> Greedy<'a> {
     /// Its cost now, and that of each row it leaves in the steps to come.
     fn worth(&self, e: usize, first: bool, left: usize) -> f64 {
         let found = self.estimate.join_rows(&self.problem.elements[e].estimate);
+        let found = self.problem.found(self.joined, e, found);
         let cost = if first && self.bound.is_empty() {
             self.problem.first_cost(e)
         } else {
@@ -135,7 +139,11 @@ impl<'a> Greedy<'a> {
         self.welcome.remove(&e);
         let element = &self.problem.elements[e];
         let selectivity = self.selectivity(e);
-        self.estimate = self.estimate.join(&element.estimate).scaled(selectivity);
+        let joined = self.estimate.join(&element.estimate);
+        let found = self.problem.found(self.joined, e, joined.rows);
+        self.joined = self.joined.and(element.key);
+        let rows = self.problem.learned.at_least(self.joined, found * selectivity);
+        self.estimate = Estimate { rows, sample: None, ..joined };
         self.bind(&element.scope);
         for c in &self.reading[e] {
             let rest = self.missing[*c].take().map(|missing| missing.minus(&element.scope));

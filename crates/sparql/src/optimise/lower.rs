@@ -130,7 +130,12 @@ impl<'a> Planner<'a> {
         self.nodes += 1;
         let contexts = contexts(&op);
         let weights = vars.iter().copied().filter(|v| self.weights.contains(*v)).collect();
-        Subplan { node: PlanNode { id, vars, rows, cost, contexts, op }, certain, weights, estimate }
+        Subplan {
+            node: PlanNode { id, vars, rows, cost, contexts, join: None, op },
+            certain,
+            weights,
+            estimate,
+        }
     }
 
     /// These columns in this order; unbound where there is none.

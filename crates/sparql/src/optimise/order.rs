@@ -16,6 +16,7 @@ use super::{Costs, Estimate};
 use crate::algebra::VarSet;
 use crate::bounds::Limits;
 use crate::error::QueryError;
+use crate::plan::{JoinKey, Learned};
 
 /// Above this the 2ⁿ table costs more than it gains.
 const DP_ELEMENTS: usize = 10;
@@ -23,6 +24,8 @@ const DP_ELEMENTS: usize = 10;
 /// An element of a join.
 #[derive(Debug)]
 pub(super) struct Element {
+    /// what tells it apart
+    pub key: u64,
     pub scope: VarSet,
     pub estimate: Estimate,
     /// rows when it is read first, with the bounds its filters put on the index
@@ -65,6 +68,9 @@ pub(super) struct Problem<'a> {
     pub elements: &'a [Element],
     pub conditions: &'a [Condition],
     pub costs: Costs,
+    pub learned: &'a Learned,
+    /// of what is joined before
+    pub before: JoinKey,
 }
 
 #[derive(Clone)]
@@ -72,6 +78,7 @@ struct JoinedSet {
     cost: f64,
     estimate: Estimate,
     bound: VarSet,
+    joined: JoinKey,
     last: usize,
 }
 
@@ -96,7 +103,13 @@ impl Problem<'_> {
     }
 
     fn begin(&self) -> JoinedSet {
-        JoinedSet { cost: 0.0, estimate: self.start.clone(), bound: self.bound.clone(), last: usize::MAX }
+        JoinedSet {
+            cost: 0.0,
+            estimate: self.start.clone(),
+            bound: self.bound.clone(),
+            joined: self.before,
+            last: usize::MAX,
+        }
     }
 
     fn dynamic(&self, n: usize) -> Vec<usize> {
@@ -141,7 +154,13 @@ impl Problem<'_> {
         }
         let connected = self.elements[e].scope.intersects(&state.bound);
         let found = state.estimate.join_rows(&self.elements[e].estimate);
+        let found = self.found(state.joined, e, found);
         self.next_cost(&state.estimate, e, connected.then_some(&state.bound), found)
+    }
+
+    /// Rows that an element finds, before conditions: no fewer than were met.
+    pub fn found(&self, joined: JoinKey, e: usize, rows: f64) -> f64 {
+        self.learned.at_least(joined.before_conditions(self.elements[e].key), rows)
     }
 
     /// The cost of an element that nothing is before.
@@ -193,12 +212,15 @@ impl Problem<'_> {
         let element = &self.elements[e];
         let bound = state.bound.union(&element.scope);
         let mut estimate = state.estimate.join(&element.estimate);
+        estimate.rows = self.found(state.joined, e, estimate.rows);
         for c in self.conditions {
             if c.vars.is_subset(&bound) && !c.vars.is_subset(&state.bound) {
                 estimate.rows *= c.selectivity;
             }
         }
-        JoinedSet { cost, estimate, bound, last: e }
+        let joined = state.joined.and(element.key);
+        estimate.rows = self.learned.at_least(joined, estimate.rows);
+        JoinedSet { cost, estimate, bound, joined, last: e }
     }
 }
 
@@ -223,6 +245,7 @@ mod tests {
     fn element(rows: f64, vars: &[(u32, f64, f64)]) -> Element {
         let vars: Vec<_> = vars.iter().map(|v| (Var(v.0), v.1, v.2)).collect();
         Element {
+            key: 0,
             scope: vars.iter().map(|v| v.0).collect(),
             estimate: Estimate { rows, vars, sample: None },
             rows_first: rows,
@@ -242,6 +265,8 @@ mod tests {
             elements,
             conditions: &[],
             costs: Costs::default(),
+            learned: &Learned::default(),
+            before: JoinKey::default(),
         }
         .solve(&Limits::default())
         .unwrap()

@@ -288,7 +288,7 @@ mod tests {
 
     fn node(id: usize, vars: &[u32], op: Op) -> PlanNode {
         let vars = vars.iter().map(|v| Var(*v)).collect();
-        PlanNode { id, vars, rows: 1.0, cost: Cost::default(), contexts: VarSet::default(), op }
+        PlanNode { id, vars, rows: 1.0, cost: Cost::default(), contexts: VarSet::default(), join: None, op }
     }
 
     /// Two columns in another order, which put out these variables.

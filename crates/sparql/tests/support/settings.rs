@@ -28,12 +28,14 @@ pub struct Settings {
     pub store: OpenOptions,
     /// rows per batch; None: the engine's own choice
     pub batch_rows: Option<usize>,
+    /// rows that surprise a plan; None: far more than expected
+    pub surprise_rows: Option<u64>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let store = OpenOptions { memory_bytes: 256 << 20, direct: false, ..OpenOptions::default() };
-        Settings { name: "default settings", store, batch_rows: None }
+        Settings { name: "default settings", store, batch_rows: None, surprise_rows: None }
     }
 }
 
@@ -65,9 +67,11 @@ impl Settings {
             ahead("no scan rule", &|r| r.scan = false),
             store("extents of 8 pages", &|s| s.extent_pages = 8),
             Settings { name: "batches of one row", batch_rows: Some(1), ..base.clone() },
+            Settings { name: "plans given up at once", surprise_rows: Some(0), ..base.clone() },
             Settings {
                 batch_rows: Some(3),
-                ..store("64 pages, extents of 8, batches of 3, inline, no read-ahead", &|s| {
+                surprise_rows: Some(1),
+                ..store("64 pages, extents of 8, batches of 3, inline, no read-ahead, surprises", &|s| {
                     s.pool_bytes = Some(64 * PAGE_BYTES as u64);
                     s.extent_pages = 8;
                     s.queue = QueueConfig { engine: IoEngine::Inline, ..QueueConfig::default() };
@@ -133,7 +137,8 @@ impl Fixture {
     pub fn on(stored: Arc<Stored>, settings: &Settings) -> Self {
         let db = GraphDatabase::open(&stored.path, &settings.store)
             .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
-        let options = QueryOptions { batch_rows: settings.batch_rows, ..QueryOptions::default() };
+        let Settings { batch_rows, surprise_rows, .. } = *settings;
+        let options = QueryOptions { batch_rows, surprise_rows, ..QueryOptions::default() };
         Fixture { engine: QueryEngine::new(db), options, _stored: stored }
     }
 

@@ -91,7 +91,7 @@ impl<'a> Planner<'a> {
         let (id, cost) = (self.nodes, input.cost);
         self.nodes += 1;
         let op = Op::Slice { input: Box::new(input), offset: 0, limit: Some(most), per: Vec::new() };
-        PlanNode { id, vars, rows, cost, contexts, op }
+        PlanNode { id, vars, rows, cost, contexts, join: None, op }
     }
 
     fn sort(

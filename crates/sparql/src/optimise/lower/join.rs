@@ -6,10 +6,10 @@ use super::{Result, Subplan, Want, flows};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Expression, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
-use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS};
+use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS, bounded};
 use crate::optimise::order::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
-use crate::plan::{Copies, Finds, JoinKind, Op};
+use crate::plan::{Copies, Finds, JoinKey, JoinKind, Op, element};
 
 /// Up to so many rows, merging copies costs more than it saves.
 const FEW_ROWS: f64 = 16.0;
@@ -23,6 +23,8 @@ struct Step<'a, 's> {
     /// what the steps after it mention
     later: &'s VarSet,
     is_last: bool,
+    /// joined before it, where nothing flows in and the rows are watched
+    joined: Option<JoinKey>,
 }
 
 impl<'a> Planner<'a> {
@@ -51,15 +53,19 @@ impl<'a> Planner<'a> {
         let order = self.order(nodes, conditions, input.as_ref())?;
         let mut open: Vec<Expression> = conditions.to_vec();
         let mut waiting = self.take_waiting(nodes, &order, &mut open, input.as_ref())?;
+        // rows that are found for others are counted there
+        let is_watched = nodes.len() > 1 && input.is_none() && self.contexts.is_empty();
+        let mut joined = is_watched.then(JoinKey::default);
         let mut current = input;
         let later = self.mentioned_later(nodes, &order);
         assert_eq!(order.len(), nodes.len(), "all nodes of a join are ordered");
         for (number, (position, later)) in order.iter().zip(&later).enumerate() {
             let is_last = number + 1 == order.len();
-            let step = Step { node: &nodes[*position], nodes, later, is_last };
+            let step = Step { node: &nodes[*position], nodes, later, is_last, joined };
             open.extend(waiting.extract_if(.., |waits| waits.0 <= number).map(|waits| waits.1));
             let asked_later = waiting.iter().fold(VarSet::default(), |all, waits| all.union(&waits.1.vars()));
             current = Some(self.join_step(&step, current, &mut open, &want.with(&asked_later))?);
+            joined = joined.map(|joined| joined.and(element(step.node)));
         }
         assert!(waiting.is_empty(), "a condition waits for a step of the join");
         let mut built = match current {
@@ -150,6 +156,7 @@ impl<'a> Planner<'a> {
             let remote = endpoints(node).map(|needs| Remote { needs });
             let walk = if let Node::Path { .. } = node { Some(self.walk_cost(node)?) } else { None };
             elements.push(Element {
+                key: element(node),
                 scope,
                 estimate,
                 rows_first,
@@ -167,6 +174,8 @@ impl<'a> Planner<'a> {
             elements: &elements,
             conditions: &filters,
             costs: self.costs,
+            learned: self.learned,
+            before: if input.is_some() { JoinKey::of_input() } else { JoinKey::default() },
         };
         problem.solve(self.limits)
     }
@@ -246,7 +255,9 @@ impl<'a> Planner<'a> {
         open: &mut Vec<Expression>,
         want: &Want,
     ) -> Result<Subplan> {
-        let Step { node, nodes, later, is_last } = *step;
+        let Step { node, nodes, later, is_last, joined } = *step;
+        // the count of a pattern alone is exact
+        let found = joined.filter(|_| current.is_some() || !matches!(node, Node::Pattern(_)));
         let before = current.as_ref().map(Subplan::vars).unwrap_or_default();
         let scope = node.scope();
         let after = before.union(&scope.possible);
@@ -280,11 +291,17 @@ impl<'a> Planner<'a> {
             }
             other => self.lower(other, current, &want.with_only(live.clone()))?,
         };
+        if let Some(joined) = found {
+            self.watch(&mut built, joined.before_conditions(element(node)));
+        }
         let live = want.vars.union(later).union(&self.reads(open));
         if !ready.is_empty() {
             built = self.apply_conditions(built, ready, nodes, &live)?;
         }
-        let built = self.trim_dead(built, &live);
+        let mut built = self.trim_dead(built, &live);
+        if let Some(joined) = joined {
+            self.watch(&mut built, joined.and(element(node)));
+        }
         // a join variable that is of no use any more leaves duplicates behind
         let lost = before.minus(&built.vars());
         let fans_out = lost.intersects(&scope.possible) && built.estimate.rows > FEW_ROWS;
@@ -294,6 +311,16 @@ impl<'a> Planner<'a> {
             Copies::Weigh if merges => self.sum_weights(built),
             _ => built,
         })
+    }
+
+    /// Has the rows of a join watched. No fewer are expected than were met before.
+    #[inline(never)]
+    fn watch(&self, built: &mut Subplan, join: JoinKey) {
+        if !self.learned.is_empty() {
+            built.estimate.rows = bounded(self.learned.at_least(join, built.estimate.rows));
+            built.node.rows = built.estimate.rows;
+        }
+        built.node.join = Some(join);
     }
 
     /// Rows that are equal, weights aside, as one.

@@ -1,0 +1,109 @@
+//! Plans that are given up: where far more rows come than were expected, a query begins anew with a
+//! plan that knows. Its answers are those of any other plan.
+
+use std::fmt::Write;
+
+use snowmelt_database::{Account, OpenOptions};
+use snowmelt_graph::GraphDatabase;
+use snowmelt_sparql::{QueryEngine, QueryOptions, UpdateOptions};
+
+/// Subjects of `<e:p>`, and of `<e:q>`, with the one object that many share.
+const ALIKE: usize = 1000;
+
+/// Products of `<e:p>` and `<e:q>` are many, as one object is in both so often; nothing of that is
+/// in `<e:s>`, which has more rows. A second graph keeps samples from seeing it.
+fn data() -> String {
+    let mut data = String::from("GRAPH <e:g> { <e:x> <e:y> <e:z> } ");
+    for i in 0..ALIKE {
+        write!(data, "<e:a{i}> <e:p> <e:hot> . <e:b{i}> <e:q> <e:hot> . ").unwrap();
+        write!(data, "<e:c{i}> <e:p> <e:o{i}> . <e:d{i}> <e:q> <e:o{i}> . ").unwrap();
+    }
+    for i in 0..5 * ALIKE {
+        let subject = if i < 10 { format!("e:c{i}") } else { format!("e:other{i}") };
+        (0..10).for_each(|n| write!(data, "<{subject}> <e:s> {} . ", n * i % 17).unwrap());
+    }
+    data
+}
+
+const QUERY: &str = "SELECT ?a ?b ?c { ?a <e:p> ?x . ?b <e:q> ?x . ?a <e:s> ?c }";
+
+fn engine() -> (tempfile::TempDir, QueryEngine) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
+    let db = GraphDatabase::create(&dir.path().join("db"), &[], &options).unwrap();
+    let engine = QueryEngine::new(db);
+    engine.update(&format!("INSERT DATA {{ {} }}", data()), &UpdateOptions::default()).unwrap();
+    (dir, engine)
+}
+
+fn options(threads: usize) -> QueryOptions {
+    QueryOptions { account: Some(Account::alone()), threads, ..QueryOptions::default() }
+}
+
+/// The rows, sorted.
+fn rows(engine: &QueryEngine, query: &str, threads: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    let found = engine.query(query, &options(threads)).unwrap();
+    found.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+    rows.sort();
+    rows
+}
+
+/// Plans that were given up, and rows of the largest step of the last one.
+fn given_up(engine: &QueryEngine, query: &str, threads: usize) -> (u32, u64) {
+    let told = engine.analysis(query, &options(threads)).unwrap();
+    let most = told.steps.iter().filter_map(|step| step.measured.as_ref()).map(|step| step.rows).max();
+    (told.outcome.unwrap().given_up, most.unwrap())
+}
+
+#[test]
+fn a_plan_that_was_far_wrong_is_made_again() {
+    for (threads, tail) in [(1, ""), (4, ""), (1, " ORDER BY ?a ?b ?c"), (4, " ORDER BY ?a ?b ?c")] {
+        let (_dir, engine) = engine();
+        let query = format!("{QUERY}{tail}");
+        let (times, most) = given_up(&engine, &query, threads);
+        assert!(times > 0, "{threads} threads{tail}");
+        assert!(most < 60_000, "{threads} threads{tail}: {most} rows of the product");
+        // the next one begins with that plan
+        assert_eq!(given_up(&engine, &query, threads), (0, most), "{threads} threads{tail}");
+    }
+}
+
+#[test]
+fn its_answer_is_that_of_another_plan() {
+    let (_dir, engine) = engine();
+    // the one value of the first subject, and ten of each other one
+    let wanted: Vec<String> = rows(&engine, &format!("{QUERY} ORDER BY ?c"), 1);
+    assert_eq!(wanted.len(), 91);
+    let from_subjects = "SELECT ?a ?b ?c { { SELECT ?a ?c { ?a <e:s> ?c } LIMIT 100 } \
+        ?a <e:p> ?x . ?b <e:q> ?x }";
+    assert_eq!(rows(&engine, from_subjects, 1), wanted);
+    for threads in [1, 4] {
+        assert_eq!(rows(&engine, QUERY, threads), wanted);
+        let counted = QUERY.replace("?a ?b ?c {", "(COUNT(DISTINCT ?b) AS ?n) {");
+        assert!(rows(&engine, &counted, threads)[0].contains("\"10\""));
+    }
+    let made = QUERY.replace("SELECT ?a ?b ?c {", "CONSTRUCT { ?b <e:of> ?c } {");
+    assert_eq!(rows(&engine, &made, 1).len(), 91);
+}
+
+/// Rows were given: what is under way goes on, and each row comes once.
+#[test]
+fn rows_that_were_given_are_not_given_again() {
+    let (_dir, engine) = engine();
+    let query = "SELECT ?a ?b { ?a <e:p> ?x . ?b <e:q> ?x }";
+    let all = rows(&engine, query, 1);
+    assert_eq!(all.len(), ALIKE * ALIKE + ALIKE);
+    assert_eq!(given_up(&engine, query, 1).0, 0);
+    let mut distinct = all;
+    distinct.dedup();
+    assert_eq!(distinct.len(), ALIKE * ALIKE + ALIKE);
+}
+
+/// A function that may give something else the second time is called once for each row.
+#[test]
+fn what_cannot_be_done_twice_is_not() {
+    let (_dir, engine) = engine();
+    let query = QUERY.replace("?c {", "?c (RAND() AS ?r) {");
+    assert_eq!(given_up(&engine, &query, 1).0, 0);
+}
