@@ -17,11 +17,10 @@ use super::{DescribeForm, PlanCosts};
 use crate::algebra::Form;
 use crate::bounds::{Deep, MemoryShare, TextMemory, with_room};
 use crate::error::QueryError;
-use crate::exec::{
-    Batch, BatchSizes, Boxed, Distinct, Profile, Run, RunningQuery, Watch, build, build_input,
-};
+use crate::exec::{Batch, BatchSizes, Boxed, Distinct, Run, RunningQuery, Watch, build, build_input};
 use crate::plan::Surprise;
 use crate::results::{GraphWriter, RdfVersion, ResultFormat, SolutionWriter, TableStyle, write_boolean};
+use crate::value::LocalTerms;
 
 /// Kinds of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -203,6 +202,7 @@ impl Making {
         let batches = BatchSizes::of(self.batch_rows, &plan, &run.memory)?;
         Ok(RunningQuery {
             watch: Arc::new(Watch::new(&plan, true, self.surprise_rows)),
+            locals: Arc::new(LocalTerms::held_by(run.memory.held())),
             plan,
             batch: batches.rows,
             batches: Arc::new(batches.held),
@@ -216,7 +216,7 @@ impl Making {
 pub struct QueryResult {
     kind: QueryKind,
     variables: Vec<String>,
-    /// there but for when it is replaced
+    /// there but for when it could not be replaced
     root: Option<Deep<Boxed>>,
     run: Run,
     making: Making,
@@ -309,13 +309,8 @@ impl QueryResult {
         self.root = None;
         let Self { run, making, .. } = self;
         run.check()?;
-        run.query = Arc::new(making.again(run, surprise)?);
-        run.contexts.clear();
-        run.constant_keys.clear();
-        run.part = None;
-        if run.profile.is_some() {
-            run.profile = Some(Profile::new(run.query.plan.nodes));
-        }
+        let query = making.again(run, surprise)?;
+        run.begin_anew(query);
         let root = making.operators(run)?;
         run.announce_constants()?;
         self.root = Some(root);
@@ -334,7 +329,8 @@ impl QueryResult {
                 return Ok(None);
             }
             let run = &mut self.run;
-            let root = self.root.as_mut().expect("there but for when it is replaced");
+            // it could not begin anew: that was told
+            let Some(root) = self.root.as_mut() else { return Ok(None) };
             let next = root.with(|root| root.next(run));
             if self.rows == 0
                 && let Some(surprise) = run.query.watch.settle()

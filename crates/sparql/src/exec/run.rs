@@ -216,12 +216,36 @@ pub(crate) struct Run {
     pub profile: Option<Profile>,
 }
 
+/// Bytes of terms that the first worker of a query keeps from batch to batch.
+fn cache_bytes(memory: &MemoryShare) -> usize {
+    (memory.worker_bytes() / 4).min(TERM_CACHE_BYTES)
+}
+
+/// The terms of a worker: see [`Run::new`].
+fn terms(query: &RunningQuery, limits: &Limits, memory: &MemoryShare, cache: usize, counted: usize) -> Terms {
+    let (limits, held, room) = (limits.clone(), memory.held(), 2 * cache);
+    let bounds = TermBounds { limits, longest: query.longest, held, counted, cache, room };
+    let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(bounds);
+    terms.with_ranks(query.ranks.clone())
+}
+
 impl Run {
     /// The first worker of a query.
     pub fn first(query: Arc<RunningQuery>, source: GraphSource, limits: Limits, memory: MemoryShare) -> Self {
         assert_eq!(query.consts.len(), query.algebra.consts.len(), "each constant was looked up");
-        let cache = (memory.worker_bytes() / 4).min(TERM_CACHE_BYTES);
+        let cache = cache_bytes(&memory);
         Self::new(query, source, limits, memory, cache, 0)
+    }
+
+    /// Begins another plan of its query: of the one before nothing is left.
+    pub fn begin_anew(&mut self, query: RunningQuery) {
+        self.terms = terms(&query, &self.limits, &self.memory, cache_bytes(&self.memory), 0);
+        self.patterns = Patterns::new(query.kept_patterns.clone(), self.memory.held());
+        self.contexts.clear();
+        self.constant_keys.clear();
+        self.part = None;
+        self.profile = self.profile.take().map(|_| Profile::new(query.plan.nodes));
+        self.query = Arc::new(query);
     }
 
     /// A worker that keeps `cache` bytes of terms from batch to batch; for `counted` of them the
@@ -234,19 +258,8 @@ impl Run {
         cache: usize,
         counted: usize,
     ) -> Self {
-        let held = memory.held();
-        let bounds = TermBounds {
-            limits: limits.clone(),
-            longest: query.longest,
-            held,
-            counted,
-            cache,
-            room: 2 * cache,
-        };
-        let terms = Terms::new(query.locals.clone(), query.now, query.base(), 0).guarded(bounds);
-        let terms = terms.with_ranks(query.ranks.clone());
         Self {
-            terms,
+            terms: terms(&query, &limits, &memory, cache, counted),
             patterns: Patterns::new(query.kept_patterns.clone(), memory.held()),
             query,
             source,
