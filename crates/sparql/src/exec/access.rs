@@ -123,25 +123,28 @@ impl ResolvedVisit {
         self.checks.iter().any(|c| matches!(c, Check::Col(..)))
     }
 
-    /// The rows that begin a run of rows that are equal in what is put out, and how long each run
-    /// is. `same_key(a, b)`: whether two rows have one key.
+    /// The rows that begin a run of rows that are equal in their key, if they have different ones,
+    /// and in what is put out, and how long each run is.
     pub fn fold(
         &self,
         cols: &[Vec<u64>],
         selected: Option<Vec<u32>>,
         rows: usize,
-        same_key: impl Fn(u32, u32) -> bool,
+        key: Option<&[u32]>,
     ) -> Runs {
-        let mut runs = Runs::default();
-        let equal = |a: u32, b: u32| {
-            same_key(a, b) && self.new.iter().all(|c| cols[*c][a as usize] == cols[*c][b as usize])
-        };
-        match selected {
-            None => (0..rows as u32).for_each(|r| runs.add(r, equal)),
-            Some(list) => list.into_iter().for_each(|r| runs.add(r, equal)),
+        let same_key = |a: usize, b: usize| key.is_none_or(|key| key[a] == key[b]);
+        match (selected, &self.new[..]) {
+            // a loop without others within it, for what is most often asked
+            (None, []) => Runs::of_all(rows, same_key),
+            (None, [new]) => {
+                let col = &cols[*new][..rows];
+                Runs::of_all(rows, |a, b| same_key(a, b) && col[a] == col[b])
+            }
+            (selected, new) => {
+                let list = selected.unwrap_or_else(|| (0..rows as u32).collect());
+                Runs::of(list, |a, b| same_key(a, b) && new.iter().all(|c| cols[*c][a] == cols[*c][b]))
+            }
         }
-        debug_assert_eq!(runs.firsts.len(), runs.lengths.len(), "each run has a length");
-        runs
     }
 
     /// Whether all rows with one value in the first column pass the checks, or none.
@@ -192,22 +195,31 @@ impl ResolvedVisit {
 pub(super) type KeyedTriple = (u32, Vec<u64>);
 
 /// Runs of rows that are equal in what is put out.
-#[derive(Default)]
 pub(super) struct Runs {
-    pub firsts: Vec<u32>,
+    /// `None`: all rows
+    pub firsts: Option<Vec<u32>>,
     pub lengths: Vec<u64>,
 }
 
 impl Runs {
-    #[inline]
-    fn add(&mut self, row: u32, equal: impl Fn(u32, u32) -> bool) {
-        match (self.firsts.last(), self.lengths.last_mut()) {
-            (Some(first), Some(length)) if equal(*first, row) => *length += 1,
-            _ => {
-                self.firsts.push(row);
-                self.lengths.push(1);
-            }
+    /// The runs of so many rows, each of which is compared with the one before it.
+    fn of_all(rows: usize, equal: impl Fn(usize, usize) -> bool) -> Self {
+        let is_first = |row: &usize| *row == 0 || !equal(row - 1, *row);
+        let begins: Vec<u32> = (0..rows).filter(is_first).map(|row| row as u32).collect();
+        if begins.len() == rows {
+            return Self { firsts: None, lengths: vec![1; rows] };
         }
+        let ends = begins.iter().skip(1).copied().chain([rows as u32]);
+        let lengths = begins.iter().zip(ends).map(|(begin, end)| u64::from(end - begin)).collect();
+        Self { firsts: Some(begins), lengths }
+    }
+
+    /// The runs of some rows.
+    fn of(rows: Vec<u32>, equal: impl Fn(usize, usize) -> bool) -> Self {
+        let row = |place: usize| rows[place] as usize;
+        let Self { firsts, lengths } = Self::of_all(rows.len(), |a, b| equal(row(a), row(b)));
+        let firsts = firsts.map(|places| places.into_iter().map(|place| rows[place as usize]).collect());
+        Self { firsts: Some(firsts.unwrap_or(rows)), lengths }
     }
 }
 

@@ -109,6 +109,13 @@ pub(super) struct Sorted {
     done: usize,
 }
 
+impl Sorted {
+    /// Whether each key has one row.
+    fn is_one_to_one(&self) -> bool {
+        self.starts.len() == self.order.len() + 1
+    }
+}
+
 impl LookupJoin {
     /// Begins to visit the next keys.
     fn begin_chunk(&mut self, run: &mut Run) -> Result<()> {
@@ -286,6 +293,15 @@ fn sort_keys(key: &[Key], batch: &Batch, want_rows: bool) -> (Vec<u32>, Vec<Vec<
         .filter_map(|k| if let Key::Col(c) = k { Some(&batch.cols[*c][..]) } else { None })
         .collect();
     let mut order: Vec<u32> = (0..rows as u32).collect();
+    if let [a] = &of[..]
+        && a.is_sorted_by(|x, y| x < y)
+    {
+        let keys = key.iter().map(|k| match k {
+            Key::Is(id) => vec![id.0; rows],
+            Key::Col(_) => a.iter().map(|id| id.0).collect(),
+        });
+        return (if want_rows { order } else { Vec::new() }, keys.collect(), (0..=rows as u32).collect());
+    }
     match &of[..] {
         [] => {}
         [a] => {
@@ -355,13 +371,12 @@ fn select(
     let is_whole = |c: &usize| cols[*c].len() == key.len();
     assert!(visit.new.iter().all(is_whole), "a match has a value in each new column");
     let mut selected = visit.select(&cols, key.len());
-    let same_key = |a: u32, b: u32| key[a as usize] == key[b as usize];
     // the graphs of a triple may come in several matches
     selected = visit.merge(&cols, selected, key.len(), |row| key[row as usize], &mut chunk.last);
     let mut weights = Vec::new();
     if visit.copies != Copies::Count {
-        let runs = visit.fold(&cols, selected, key.len(), same_key);
-        (selected, weights) = (Some(runs.firsts), runs.lengths);
+        let runs = visit.fold(&cols, selected, key.len(), Some(&key));
+        (selected, weights) = (runs.firsts, runs.lengths);
     }
     let mut new: Vec<Vec<TermId>> = Vec::new();
     if !conditions.is_empty() {
@@ -393,8 +408,14 @@ fn select(
 
 impl FoundRows {
     /// Pairs of input rows and found rows, by their place among those that passed: up to `most`,
-    /// from where the last call ended. The flag says whether each found row has exactly one pair.
+    /// from where the last call ended. The flag says whether each found row has exactly one pair;
+    /// their places are then left out.
     fn pairs(&mut self, visit: &ResolvedVisit, sorted: &Sorted, most: usize) -> (Vec<u32>, Vec<u32>, bool) {
+        let is_begun = self.row > 0 || self.done > 0;
+        if !is_begun && self.rows <= most && sorted.is_one_to_one() && !visit.has_input_checks() {
+            self.row = self.rows;
+            return (self.only_rows(sorted), Vec::new(), true);
+        }
         let expected = (self.rows - self.row).min(most);
         let mut left: Vec<u32> = Vec::with_capacity(expected);
         let mut right: Vec<u32> = Vec::with_capacity(expected);
@@ -425,6 +446,15 @@ impl FoundRows {
         assert_eq!(left.len(), right.len(), "a pair has two rows");
         straight &= self.row == self.rows;
         (left, right, straight)
+    }
+
+    /// The input row of each found row, where each key has one.
+    fn only_rows(&self, sorted: &Sorted) -> Vec<u32> {
+        let (order, key) = (&sorted.order[self.first..], &self.matches.key[..]);
+        match &self.selected {
+            None => key.iter().map(|k| order[*k as usize]).collect(),
+            Some(list) => list.iter().map(|row| order[key[*row as usize] as usize]).collect(),
+        }
     }
 
     fn is_paired(&self) -> bool {
@@ -474,9 +504,15 @@ impl LookupJoin {
         }
         if !left.is_empty() && !matches!(self.finds, Finds::Whether(_)) {
             let mut cols = Vec::with_capacity(self.keep.len() + self.emit.len());
-            cols.extend(self.keep.iter().map(|c| gather(&sorted.batch.cols[*c as usize], &left)));
+            let is_whole = left.len() == sorted.batch.rows && left.iter().zip(0..).all(|(l, r)| *l == r);
+            cols.extend(self.keep.iter().map(|c| match &sorted.batch.cols[*c as usize] {
+                col if is_whole => col.clone(),
+                col => gather(col, &left),
+            }));
             cols.extend(self.emit.iter().map(|e| found.column(visit, *e as usize, &right, straight)));
-            if self.weighs {
+            if self.weighs && straight {
+                cols.push(super::access::ids(std::mem::take(&mut found.weights)));
+            } else if self.weighs {
                 cols.push(right.iter().map(|r| TermId(found.weights[*r as usize])).collect());
             }
             let paired = Batch { cols, rows: left.len() };

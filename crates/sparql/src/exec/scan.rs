@@ -200,8 +200,8 @@ impl IndexScan {
         selected = visit.merge(&cols, selected, rows, |_| 0, &mut self.last);
         let mut lengths = None;
         if visit.copies != Copies::Count {
-            let runs = visit.fold(&cols, selected, rows, |_, _| true);
-            (selected, lengths) = (Some(runs.firsts), Some(runs.lengths));
+            let runs = visit.fold(&cols, selected, rows, None);
+            (selected, lengths) = (runs.firsts, Some(runs.lengths));
         }
         let mut batch = match selected {
             None => {
