@@ -8,18 +8,17 @@
 predicate. IRIs and prefixed names in a statement stand for their numbers, which are looked up before
 the clock starts: what is compared is scans, joins and groups of integers, not strings.
 
-Questions and answers go as with fluree_worker.py. Whole numbers come back as xsd:integer, others as
+Questions and answers go by pipes.py, and are as those of fluree_worker.py. Whole numbers come back as xsd:integer, others as
 xsd:double, texts are terms.
 """
 
-import json
-import os
 import re
-import struct
 import sys
 import time
 
 import duckdb
+
+import pipes
 
 INTEGER, DOUBLE = ("http://www.w3.org/2001/XMLSchema#" + kind for kind in ("integer", "double"))
 PREFIX = re.compile(r"^prefix +(\w+): *<([^>]*)>\n", re.MULTILINE)
@@ -97,15 +96,7 @@ def ask(connection, text):
 
 def serve(path, mib):
     connection, known = connect(path, mib), {}
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    out.write(struct.pack("<Q", 0))
-    out.flush()
-    while head := sys.stdin.buffer.read(8):
-        text = sys.stdin.buffer.read(struct.unpack("<Q", head)[0]).decode()
-        answer = json.dumps(ask(connection, with_numbers(connection, text, known))).encode()
-        out.write(struct.pack("<Q", len(answer)) + answer)
-        out.flush()
+    pipes.serve(pipes.output(), lambda text: ask(connection, with_numbers(connection, text, known)))
 
 
 {"load": load, "serve": serve}[sys.argv[1]](*sys.argv[2:])

@@ -3,18 +3,16 @@
     fluree_worker.py load FOLDER FILE.nt
     fluree_worker.py serve FOLDER
 
-A query comes as 8 bytes of length and its text, an answer goes out as 8 bytes of length and JSON:
-{"ms", "cpu_ms", "names", "rows"}, of an ASK {"ms", "cpu_ms", "asked"}, or {"error"}. Times are those
-of the call alone: no transport is in them.
+Queries and answers go by pipes.py. An answer is {"ms", "cpu_ms", "names", "rows"}, of an ASK {"ms",
+"cpu_ms", "asked"}, or {"error"}. Times are those of the call alone: no transport is in them.
 """
 
-import json
-import os
-import struct
 import sys
 import time
 
 import fluree
+
+import pipes
 
 LEDGER = "data"
 
@@ -37,19 +35,11 @@ def ask(native, ledger, text):
 
 
 def serve(folder):
-    # What the engine prints must not come between the answers.
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    out = pipes.output()
     connection = fluree.connect(folder, indexing=False)
     # The package's own query() makes Python's values of literals, which lose their text.
     native, ledger = connection._native, connection.ledger(LEDGER)._id
-    out.write(struct.pack("<Q", 0))
-    out.flush()
-    while head := sys.stdin.buffer.read(8):
-        text = sys.stdin.buffer.read(struct.unpack("<Q", head)[0]).decode()
-        answer = json.dumps(ask(native, ledger, text)).encode()
-        out.write(struct.pack("<Q", len(answer)) + answer)
-        out.flush()
+    pipes.serve(out, lambda text: ask(native, ledger, text))
 
 
 {"load": load, "serve": serve}[sys.argv[1]](*sys.argv[2:])
