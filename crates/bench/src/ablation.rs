@@ -18,7 +18,8 @@
 //!   Warm, they are busy all the time; so this is 90 % of warm throughput. It judges the cells
 //!   whose pool holds the whole database. Where it was not reached, the whole run's time stands
 //!   for it.
-//! * *time for all mixes*: judges the cells with the smaller pool, and those of the scan.
+//! * *time for all mixes*: judges the cells with the smaller pool, and those of the scan and of
+//!   analytic queries.
 //!
 //! The disk's own buffer would hold all of a small database; so it is cut to a share of the
 //! database that a real one would have of a larger one (see `Model::device`).
@@ -44,8 +45,8 @@ use snowmelt_bsbm::UseCase;
 pub use cell::Figures;
 pub use load::QueryLoad;
 pub use settings::{
-    Conditions, Known, LEARNED, Model, Setting, Turned, conditions, conditions_of, learned_conditions,
-    learned_settings, settings, turned_settings,
+    Conditions, Known, LEARNED, Model, Setting, Turned, analytic_conditions, conditions, conditions_of,
+    learned_conditions, learned_settings, settings, turned_settings,
 };
 pub use table::{Judgement, Outcome, Worth};
 use view::SharedDatabase;

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use snowmelt_bench::ablation::{
-    Ablation, Cell, Conditions, Judgement, LEARNED, Model, Outcome, QueryLoad, Setting, conditions,
-    learned_conditions, learned_settings, settings,
+    Ablation, Cell, Conditions, Judgement, LEARNED, Model, Outcome, QueryLoad, Setting, analytic_conditions,
+    conditions, learned_conditions, learned_settings, settings,
 };
 use snowmelt_bsbm::{DEFAULT_SEED, UseCase, WordLists};
 use snowmelt_graph::load::LoadOptions;
@@ -104,6 +104,20 @@ fn planned_beats_demand_on_a_wide_slow_volume() {
         let least = if conditions.clients == 1 { 8.0 } else { 2.5 };
         let times = ratio(&outcome, conditions, "none", "auto -warm-list");
         assert!(times >= least, "{conditions}: only {times:.1} × instead of {least} ×");
+    }
+}
+
+/// Joins and groups of much of the data announce what they read.
+#[test]
+fn planned_beats_demand_for_analytic_queries() {
+    let conditions = analytic_conditions(&[Model::WideSlow]);
+    let settings = ["none", "auto -warm-list"].map(|name| Setting::parse(name).unwrap()).into();
+    let cells = run(*PRODUCTS, 256, settings, conditions.clone());
+    let outcome = Outcome::new(&cells);
+    for conditions in conditions {
+        let times = ratio(&outcome, conditions, "none", "auto -warm-list");
+        println!("{conditions}: {times:.1} ×");
+        assert!(times >= 2.0, "{conditions}: only {times:.1} ×");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use snowmelt_bsbm::{Mix, Query, QueryKind, Workload};
+use snowmelt_bsbm::{Mix, Query, QueryKind, UseCase, Workload};
 
 use super::Ablation;
 use snowmelt_workload::drive::Stream;
@@ -15,6 +15,8 @@ pub enum QueryLoad {
     /// One query that goes through an index from end to end: what the mixes never do, and rule
     /// 4 is for.
     Scan,
+    /// A mix of the Business Intelligence use case: joins and groups of much of the data.
+    Analysis,
 }
 
 /// Goes through a whole index.
@@ -26,20 +28,23 @@ impl QueryLoad {
         match self {
             Self::Mixes => "mixes",
             Self::Scan => "scan",
+            Self::Analysis => "analysis",
         }
     }
 
     /// Its queries, and how many mixes of them.
     pub(super) fn stream(self, ablation: &Ablation<'_>) -> Result<(Stream, u64)> {
         Ok(match self {
-            Self::Mixes => {
-                let workload = Workload::new(ablation.products, ablation.seed, ablation.use_case)?;
-                (Stream::Drawn(Box::new(workload)), ablation.mixes)
-            }
+            Self::Mixes => (drawn(ablation, ablation.use_case)?, ablation.mixes),
+            Self::Analysis => (drawn(ablation, UseCase::BusinessIntelligence)?, 1),
             Self::Scan => {
                 let scan = Query { number: 0, kind: QueryKind::Select, text: SCAN.into() };
                 (Stream::Same(Mix { number: 1, queries: vec![scan] }), 1)
             }
         })
     }
+}
+
+fn drawn(ablation: &Ablation<'_>, of: UseCase) -> Result<Stream> {
+    Ok(Stream::Drawn(Box::new(Workload::new(ablation.products, ablation.seed, of)?)))
 }

@@ -454,6 +454,18 @@ pub fn conditions_of(model: Model) -> Vec<Conditions> {
     all
 }
 
+/// Those of one client with analytic queries: each of some devices with both pools.
+pub fn analytic_conditions(models: &[Model]) -> Vec<Conditions> {
+    let with = |(model, pool_percent)| Conditions {
+        model,
+        pool_percent,
+        policy: PolicyName::Elevator,
+        clients: 1,
+        load: QueryLoad::Analysis,
+    };
+    models.iter().flat_map(|model| [(*model, 10), (*model, 100)]).map(with).collect()
+}
+
 /// Those in which learned costs are compared with probed ones: the mixes, in the elevator's order.
 pub fn learned_conditions() -> Vec<Conditions> {
     let of = |model| [(10, 1), (10, 16), (100, 1), (100, 16)].map(|load| (model, load));

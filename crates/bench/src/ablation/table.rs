@@ -159,10 +159,9 @@ impl<'a> Outcome<'a> {
     }
 
     fn block(&self, conditions: Conditions, mixes: u64) -> String {
-        let all = if conditions.load == QueryLoad::Mixes {
-            format!("{mixes} mixes s")
-        } else {
-            "scan s".to_owned()
+        let all = match conditions.load {
+            QueryLoad::Mixes => format!("{mixes} mixes s"),
+            other => format!("{} s", other.name()),
         };
         let head =
             ["read-ahead", "90 % s", &all, "reads", "MiB", "requests", "depth", "ahead %", "used %", "p99 ×"];

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use snowmelt_base::output::Stdout;
 use snowmelt_base::{say, signals, tell};
 use snowmelt_bench::ablation::{
-    Ablation, Cell, Conditions, Model, Outcome, Setting, conditions, conditions_of, settings, turned_settings,
+    Ablation, Cell, Conditions, Model, Outcome, Setting, analytic_conditions, conditions, conditions_of,
+    settings, turned_settings,
 };
 use snowmelt_bench::beliefs::picture;
 use snowmelt_bench::cold_run::Plan;
@@ -418,10 +419,13 @@ fn ablate(args: &BsbmRunArgs, db: &Path, load: ClientLoad, stop: &AtomicBool) ->
 
 /// The conditions with these models; with all if none is named.
 fn conditions_on(models: &[Model]) -> Vec<Conditions> {
-    match models {
+    let all = match models {
         [] => conditions(),
         models => models.iter().flat_map(|model| conditions_of(*model)).collect(),
-    }
+    };
+    let mut known: Vec<Model> = all.iter().map(|conditions| conditions.model).collect();
+    known.dedup();
+    all.into_iter().chain(analytic_conditions(&known)).collect()
 }
 
 /// Program, system and processors.
