@@ -239,6 +239,23 @@ pub(crate) enum Node {
 }
 
 impl Node {
+    /// What its rows come from: the first node below that is more than a change of them.
+    pub fn source(&self) -> &Node {
+        let mut node = self;
+        while let Node::Filter { inner, .. }
+        | Node::Extend { inner, .. }
+        | Node::Group { inner, .. }
+        | Node::Distinct(inner)
+        | Node::Reduced(inner)
+        | Node::Sort { inner, .. }
+        | Node::Slice { inner, .. }
+        | Node::Project { inner, .. } = node
+        {
+            node = inner;
+        }
+        node
+    }
+
     /// Its direct parts.
     pub fn parts(&self) -> Vec<&Node> {
         match self {

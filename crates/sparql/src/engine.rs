@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use oxsdatatypes::DateTime;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowmelt_database::meters::Activity;
 use snowmelt_database::{Account, Reservation, WaitFor, WaitSign};
@@ -56,7 +56,7 @@ use crate::bounds::{
 };
 use crate::error::QueryError;
 use crate::exec::source::GraphSource;
-use crate::exec::{BatchSizes, Profile, Run, RunningQuery, SharedScans, Watch};
+use crate::exec::{BatchSizes, Profile, Run, RunningQuery, SharedScans, THREAD_WORK, Watch};
 use crate::functions::CustomFunctions;
 use crate::remote::{QuerySlot, RemoteEndpoints, RemoteWait};
 use crate::text::prefixes::KeptPrefixes;
@@ -112,6 +112,8 @@ pub struct QueryOptions {
     pub batch_rows: Option<usize>,
     /// Threads it may use; 0: as many as there are cores.
     pub threads: usize,
+    /// Work expected of a thread for which it is started; default 5 ms.
+    pub thread_work: Option<Duration>,
     /// Whether the costs of its plan include reads.
     pub costs: PlanCosts,
     /// Rows of a join beyond the expected ones after which its plan is given up, and the query
@@ -536,8 +538,10 @@ impl QueryEngine {
             consts,
             is_plain,
             batch: batches.rows,
-            batches: Arc::new(batches.held),
+            batches: Arc::new(Mutex::new(batches.held)),
+            left_over: Arc::default(),
             threads: cores.saturating_sub(active.others).max(1),
+            thread_work: options.thread_work.unwrap_or(THREAD_WORK),
             active: Arc::new(active),
             watch: Arc::new(Watch::new(&plan, !is_volatile, options.surprise_rows)),
             // reading the clock and calendar costs time

@@ -45,11 +45,11 @@ mod watched;
 use crate::error::QueryError;
 
 pub use batch::Batch;
-pub(crate) use build::build;
+pub(crate) use build::{build, build_input};
 pub(crate) use distinct::Distinct;
 #[cfg(test)]
 pub(crate) use parallel::PANIC;
-pub(crate) use parallel::build_input;
+pub(crate) use parallel::THREAD_WORK;
 pub(crate) use profile::{Counters, Profile};
 pub(crate) use run::{BatchSizes, Run, RunningQuery};
 pub(crate) use shared::{SharedNote, SharedScans};
@@ -64,6 +64,11 @@ pub(crate) trait Operator: Send {
 
     /// Begins again with a new seed.
     fn reset(&mut self, seed: &Batch);
+
+    /// Whether its rows are some of those of a scan, in the index's order.
+    fn is_in_order(&self) -> bool {
+        false
+    }
 }
 
 pub(crate) type Boxed = Box<dyn Operator>;

@@ -19,6 +19,7 @@ mod lower;
 mod memo;
 mod order;
 mod path;
+mod problem;
 mod sample;
 mod star;
 mod tried;
@@ -26,7 +27,7 @@ mod walked;
 
 use snowmelt_graph::{AnyIndex, CompareOp, Index, TermId};
 
-use crate::algebra::{Algebra, Const, Expression, Var, VarSet};
+use crate::algebra::{Algebra, Const, Expression, Node, Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;
 use crate::plan::{Cost, GraphScope, Learned, Plan, Reads};
@@ -34,7 +35,7 @@ use crate::plan::{Cost, GraphScope, Learned, Plan, Reads};
 use device_time::Reach;
 use memo::{Estimates, Nodes};
 
-pub(crate) use estimate::Estimate;
+pub(crate) use estimate::{Estimate, OfVariable};
 
 /// Questions of the optimiser about the data. The constants are those of the query that the plan is
 /// made for first.
@@ -205,6 +206,7 @@ pub(crate) fn plan(
         copies_differ,
         looks: tried::LOOKS,
         learned: &learned,
+        all_joined: estimate::joined(algebra.root.source()),
         limits,
     };
     let mut root = planner.root(output)?;
@@ -237,6 +239,8 @@ struct Planner<'a> {
     looks: usize,
     /// rows of joins that were met
     learned: &'a Learned,
+    /// the nodes of the join that nothing else is joined with
+    all_joined: &'a [Node],
     /// when to stop
     limits: &'a Limits,
 }

@@ -56,6 +56,15 @@ pub(crate) struct PlanNode {
 
 impl PlanNode {
     /// The column of a variable.
+    /// Whether it does what another does, as far as the operators and their columns tell.
+    pub fn works_as(&self, other: &Self) -> bool {
+        let (mine, theirs) = (children(&self.op), children(&other.op));
+        std::mem::discriminant(&self.op) == std::mem::discriminant(&other.op)
+            && self.vars == other.vars
+            && mine.len() == theirs.len()
+            && mine.iter().zip(theirs).all(|(a, b)| a.works_as(b))
+    }
+
     pub fn col(&self, v: Var) -> Option<u16> {
         self.vars.iter().position(|x| *x == v).map(|i| i as u16)
     }

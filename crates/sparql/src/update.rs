@@ -58,6 +58,10 @@ pub struct UpdateOptions {
     pub threads: usize,
     /// Rows of a batch; default: adaptive.
     pub batch_rows: Option<usize>,
+    /// Rows of a join that surprise, as [`crate::QueryOptions::surprise_rows`].
+    pub surprise_rows: Option<u64>,
+    /// Work of a thread, as [`crate::QueryOptions::thread_work`].
+    pub thread_work: Option<Duration>,
     /// Graphs merged into the default graph of WHERE; not together with USING or WITH in the
     /// text.
     pub using_graphs: Vec<String>,

@@ -2,10 +2,11 @@
 //! plan that knows. Its answers are those of any other plan.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use snowmelt_database::{Account, OpenOptions};
 use snowmelt_graph::GraphDatabase;
-use snowmelt_sparql::{QueryEngine, QueryOptions, UpdateOptions};
+use snowmelt_sparql::{QueryEngine, QueryError, QueryOptions, UpdateOptions};
 
 /// Subjects of `<e:p>`, and of `<e:q>`, with the one object that many share.
 const ALIKE: usize = 1000;
@@ -91,13 +92,70 @@ fn its_answer_is_that_of_another_plan() {
 #[test]
 fn rows_that_were_given_are_not_given_again() {
     let (_dir, engine) = engine();
-    let query = "SELECT ?a ?b { ?a <e:p> ?x . ?b <e:q> ?x }";
+    let query = "SELECT ?a ?b { ?a <e:p> ?x . ?b <e:q> ?x . ?a <e:p> ?y }";
     let all = rows(&engine, query, 1);
     assert_eq!(all.len(), ALIKE * ALIKE + ALIKE);
     assert_eq!(given_up(&engine, query, 1).0, 0);
     let mut distinct = all;
     distinct.dedup();
     assert_eq!(distinct.len(), ALIKE * ALIKE + ALIKE);
+}
+
+/// A join that is all there is has as many rows in any order.
+#[test]
+fn nothing_is_begun_anew_for_nothing() {
+    let (_dir, engine) = engine();
+    let query = "SELECT (COUNT(*) AS ?n) { ?a <e:p> ?x . ?b <e:q> ?x FILTER(STR(?a) != STR(?b)) }";
+    assert_eq!(given_up(&engine, query, 1), (0, (ALIKE * ALIKE + ALIKE) as u64));
+}
+
+/// All that was read is told, also what threads of the plan before read.
+#[test]
+fn all_activity_is_told() {
+    for threads in [1, 4] {
+        let (_dir, engine) = engine();
+        let account = Account::alone();
+        let options = QueryOptions {
+            account: Some(account.clone()),
+            threads,
+            thread_work: Some(Duration::ZERO),
+            ..options(1)
+        };
+        let query = format!("{QUERY} ORDER BY ?a");
+        let outcome = engine.analysis(&query, &options).unwrap().outcome.unwrap();
+        assert!(outcome.given_up > 0, "{threads} threads");
+        assert_eq!(outcome.activity.fork > 0, threads > 1, "{threads} threads");
+        let (told, read) = (outcome.activity, account.activity());
+        assert_eq!((told.rnd, told.seq), (read.rnd, read.seq), "{threads} threads");
+    }
+}
+
+/// The memory of a plan that is given up is free before the next one takes its own.
+#[test]
+fn a_plan_that_is_given_up_gives_its_memory_back() {
+    let (_dir, engine) = engine();
+    for columns in [4000, 6000, 8000] {
+        let names: String = (0..columns).map(|i| format!(" ?v{i}")).collect();
+        let values: String = (0..columns).map(|i| format!(" {i}")).collect();
+        let with = |select: &str| {
+            format!("SELECT * {{ {{ {select} }} UNION {{ VALUES ({names}) {{ ({values}) }} }} }}")
+        };
+        let run = |text: &str| {
+            let options = QueryOptions { memory: Some(16 << 20), ..options(1) };
+            let mut rows = 0;
+            engine.query(text, &options)?.for_each(|_| rows += 1)?;
+            Ok::<_, QueryError>(rows)
+        };
+        // NOW keeps the first plan
+        let first = run(&with(
+            "SELECT ?a ?b ?c { { SELECT * { ?a <e:p> ?x . ?b <e:q> ?x . ?a <e:s> ?c } ORDER BY ?c } BIND(NOW() AS ?now) }",
+        ));
+        let again = run(&with(
+            "SELECT ?a ?b ?c { { SELECT * { ?a <e:p> ?x . ?b <e:q> ?x . ?a <e:s> ?c } ORDER BY ?c } }",
+        ));
+        println!("{columns} columns: {first:?}, {again:?}");
+        assert_eq!(first.is_ok(), again.is_ok(), "{columns} columns: {first:?}, {again:?}");
+    }
 }
 
 /// A function that may give something else the second time is called once for each row.

@@ -211,12 +211,15 @@ fn only_what_conditions_leave_is_read() {
         let tag = ["en", "de", "fr"][i % 3];
         data.push_str(&format!("<e:x{i}> <e:number> {} ; <e:text> \"some text {i}\"@{tag} . ", i % 1000));
     }
-    data.push_str("<e:x1> <e:text> [] .");
+    data.push_str("<e:x1> <e:text> [] . _:b <e:of> <e:x1> .");
     let (_dir, engine) = engine(&data);
     // text, its count, most rows read
     let cases = [
         ("?s ?p ?o FILTER(isLiteral(?o))", 60_000, 100),
         ("?s ?p ?o FILTER(isBlank(?o))", 1, 100),
+        ("?s ?p ?o FILTER(isBlank(?s))", 1, 100),
+        ("?s ?p ?o FILTER(!isBlank(?s))", 60_001, 100),
+        ("?s <e:number> ?o FILTER(isIRI(?s))", 30_000, 100),
         ("?s ?p ?o FILTER(isNumeric(?o))", 30_000, 100),
         ("?s <e:text> ?o FILTER(LANG(?o) = \"de\")", 10_000, 100),
         ("?s <e:text> ?o FILTER(langMatches(LANG(?o), \"EN\"))", 10_000, 100),

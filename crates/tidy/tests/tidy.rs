@@ -30,12 +30,9 @@ const CIRCLES: &[KnownCircle] = &[
     known("python", &["database", "transaction"], "a database begins transactions; both tell changes alike"),
     known("snowmelt", &["database", "options"], "options open a database, and a database names its options"),
     known("snowmelt", &["prepared", "transaction"], "a transaction prepares what is run in it"),
-    known("sparql::exec", &["build", "parallel"], "a forked thread builds its own operators"),
     known("sparql::exec", &["profile", "run", "shared"], "operators are given the run, which counts them"),
     known("sparql::exec::path", &["closure", "walk"], "a closure walks steps, which may hold closures"),
     known("sparql::expr", &["members", "node"], "a node has members, which are nodes"),
-    known("sparql::optimise", &["greedy", "order"], "the search falls back on the greedy one"),
-    known("sparql::optimise::lower", &["correlated", "nested"], "a correlated side holds nested ones"),
     known("syntax::tree", &["expr", "pattern"], "EXISTS holds a pattern, and patterns hold expressions"),
 ];
 

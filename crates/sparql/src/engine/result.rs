@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use snowmelt_database::meters::Activity;
 use snowmelt_graph::{Namespaces, Term, TermId, TermRef};
 
@@ -201,11 +202,12 @@ impl Making {
         let plan = self.template.plan(&request, source, Some(learned), limits)?;
         let batches = BatchSizes::of(self.batch_rows, &plan, &run.memory)?;
         Ok(RunningQuery {
-            watch: Arc::new(Watch::new(&plan, true, self.surprise_rows)),
+            // the same work would be the same surprise
+            watch: Arc::new(Watch::new(&plan, !plan.root.works_as(&query.plan.root), self.surprise_rows)),
             locals: Arc::new(LocalTerms::held_by(run.memory.held())),
             plan,
             batch: batches.rows,
-            batches: Arc::new(batches.held),
+            batches: Arc::new(Mutex::new(batches.held)),
             threads: if batches.is_wide { 1 } else { query.threads },
             ..RunningQuery::clone(query)
         })
@@ -309,6 +311,7 @@ impl QueryResult {
         self.root = None;
         let Self { run, making, .. } = self;
         run.check()?;
+        run.let_go();
         let query = making.again(run, surprise)?;
         run.begin_anew(query);
         let root = making.operators(run)?;

@@ -397,7 +397,7 @@ fn operators_spill_and_give_the_same() {
     for query in [
         "SELECT ?o { ?s <e:v> ?o } ORDER BY DESC(?o)",
         "SELECT DISTINCT ?s { ?s <e:v> ?o }",
-        "SELECT ?s (COUNT(*) AS ?c) { ?s <e:v> ?o } GROUP BY ?s",
+        "SELECT ?q (COUNT(*) AS ?c) { ?s <e:v> ?o . ?s <e:v> ?q } GROUP BY ?q",
         "SELECT ?s ?m ?n { { SELECT DISTINCT ?s ?m { ?s <e:v> ?m } } { SELECT DISTINCT ?s ?n { ?s <e:v> ?n } } }",
     ] {
         let before = spilled(&f.engine);
@@ -412,6 +412,11 @@ fn operators_spill_and_give_the_same() {
         }
         assert!(a == b && a.len() >= 40_000, "{query}: {} and {} rows", a.len(), b.len());
     }
+    // groups that come one after the other are given out before there are many
+    let before = spilled(&f.engine);
+    let query = "SELECT ?s (COUNT(DISTINCT ?o) AS ?c) { ?s <e:v> ?o } GROUP BY ?s";
+    let [a, b] = [&tight, &ample].map(|options| rows(&f.engine, query, options).unwrap());
+    assert!(a == b && a.len() == 40_022 && spilled(&f.engine) == before, "{} and {} rows", a.len(), b.len());
     let none = QueryOptions { memory: Some(1000), ..QueryOptions::default() };
     let product = "SELECT ?s { ?s <e:v> ?o . ?a <e:v> ?b } LIMIT 1";
     assert!(matches!(rows(&f.engine, product, &none), Err(QueryError::Memory { .. })));
@@ -496,6 +501,32 @@ fn groups_of_parts_are_grouped_again() {
         one.sort();
         two.sort();
         assert_eq!(one, two, "{query}");
+    }
+}
+
+/// What is cut by a value is worked on to its end in each part: any aggregates of groups that the
+/// value is a key of, different rows that have it, the number of its values.
+#[test]
+fn parts_by_value_are_apart() {
+    let f = forkable();
+    let with =
+        |threads| QueryOptions { threads, thread_work: Some(Duration::ZERO), ..QueryOptions::default() };
+    for query in [
+        "SELECT ?a (AVG(STRLEN(STR(?o))) AS ?x) (COUNT(DISTINCT ?o) AS ?n) { ?a <e:v> ?o } GROUP BY ?a",
+        "SELECT ?a (COUNT(DISTINCT ?o) AS ?n) (SAMPLE(CONCAT(STR(?a), '!')) AS ?t) { ?a <e:v> ?o } GROUP BY ?a",
+        "SELECT ?a ?o (COUNT(*) AS ?n) { ?a <e:v> ?o . ?b <e:v> ?o } GROUP BY ?a ?o",
+        "SELECT DISTINCT ?a ?b { ?a <e:v> ?o . ?b <e:v> ?o FILTER(?a != ?b) }",
+        "SELECT (COUNT(DISTINCT ?a) AS ?n) { ?a ?p ?o }",
+        "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?a <e:v> ?o FILTER(?o != <e:o7>) }",
+    ] {
+        let [mut one, mut two] = [1, 2].map(|threads| rows(&f.engine, query, &with(threads)).unwrap());
+        one.sort();
+        two.sort();
+        assert!(!one.is_empty() && one == two, "{query}: {} and {} rows", one.len(), two.len());
+        let mut result = f.engine.query(query, &with(2)).unwrap();
+        while result.next_batch().unwrap().is_some() {}
+        let forks = result.activity().fork;
+        assert_eq!(forks, 2, "{query}\n{}", f.engine.explain(query, &with(2)).unwrap());
     }
 }
 

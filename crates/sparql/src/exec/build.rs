@@ -1,6 +1,8 @@
 //! From plan to operators: constants resolved, expressions compiled. Nothing is read from the
 //! indexes here.
 
+use std::collections::BTreeSet;
+
 use snowmelt_graph::AnyIndex;
 
 use super::access::{Key, ResolvedVisit};
@@ -15,7 +17,7 @@ use super::hash::HashJoin;
 use super::leaf::{ContextRows, Given, GraphNames, values};
 use super::lookup::LookupJoin;
 use super::nested::{Nested, Pace};
-use super::parallel::{build_input, build_pipeline, fork_group};
+use super::parallel::{Cut, cut_by, fork};
 use super::path::PathJoin;
 use super::profile::Profiled;
 use super::repeat::Repeat;
@@ -34,12 +36,15 @@ use crate::plan::{Copies, Op, PlanNode, Src, children};
 
 /// Makes a plan runnable for one query.
 pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let mut operator = match &node.op {
-        Op::Group { input, .. } if is_grouped_twice(node) => match fork_group(node, run)? {
-            Some(parts) => group_again(node, parts, run)?,
-            None => operator(node, vec![build_pipeline(input, run)?], run)?,
+    let mut operator = match fork_apart(node, run)? {
+        Some(parts) => parts,
+        None => match &node.op {
+            Op::Group { input, .. } if is_grouped_twice(node) => match fork_group(node, run)? {
+                Some(parts) => group_again(node, parts, run)?,
+                None => operator(node, vec![build_pipeline(input, run)?], run)?,
+            },
+            _ => operator(node, inputs(node, run)?, run)?,
         },
-        _ => operator(node, inputs(node, run)?, run)?,
     };
     if cfg!(debug_assertions) {
         operator = Box::new(Checked { inner: operator, id: node.id, columns: node.vars.len() });
@@ -48,8 +53,66 @@ pub(crate) fn build(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     Ok(if run.profile.is_some() { Box::new(Profiled::new(operator, node.id)) } else { operator })
 }
 
+/// The pipeline as an input, or as the root of a plan whose rows come in any order: forked where
+/// that is worth it, its scan shared where much has to be read.
+pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    match fork(node, node, run, (Cut::Anyhow, build_part))? {
+        Some(forked) => Ok(forked),
+        None => build_pipeline(node, run),
+    }
+}
+
+/// A group whose input is a pipeline: forked together with it where each part can be grouped on its
+/// own, to far fewer rows, which are then grouped once more. `None`: it is not forked.
+fn fork_group(node: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
+    let Op::Group { input, .. } = &node.op else { unreachable!("{:?} is no group", node.op) };
+    fork(node, input, run, (Cut::Anyhow, build_part))
+}
+
+/// A pipeline that is not forked, but whose scan may be shared.
+fn build_pipeline(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let pipeline = build(node, run)?;
+    assert!(run.part.is_none(), "the first scan takes the part");
+    Ok(pipeline)
+}
+
+/// A part of forked work that has all rows of its groups.
+fn build_apart(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let inputs = children(&node.op).into_iter().map(|input| build(input, run)).collect::<Result<_>>()?;
+    operator(node, inputs, run)
+}
+
+/// An operator whose parts have nothing to do with each other if its pipeline is cut by a value:
+/// groups of that value and others, different rows that have it, numbers of its values. Forked
+/// together with the pipeline. `None`: it is not forked.
+#[inline(never)]
+fn fork_apart(node: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
+    let (input, keys) = match &node.op {
+        Op::Group { input, keys, .. } => (input, Some(keys)),
+        Op::Distinct { input, optional: false } | Op::CountValues { input } => (input, None),
+        _ => return Ok(None),
+    };
+    let column = cut_by(input).and_then(|value| input.col(value));
+    let is_whole = column.is_some_and(|column| keys.is_none_or(|keys| keys.contains(&column)));
+    if !is_whole {
+        return Ok(None);
+    }
+    let parts = fork(node, input, run, (Cut::ByValue, build_apart))?;
+    match (parts, &node.op) {
+        (Some(parts), Op::CountValues { .. }) => added_up(node, parts, run).map(Some),
+        (parts, _) => Ok(parts),
+    }
+}
+
+/// The sum of the numbers of parts.
+fn added_up(node: &PlanNode, parts: Boxed, run: &mut Run) -> Result<Boxed> {
+    let argument = Some(run.compile(&Expression::Var(node.vars[0]), &node.vars)?);
+    let sum = GroupColumn { function: GroupFunction::Sum, is_distinct: false, argument };
+    Ok(Box::new(Group::new(parts, Vec::new(), vec![sum], false)))
+}
+
 /// A part of forked work: of a group, the groups of the part alone.
-pub(super) fn build_part(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+fn build_part(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
     match &node.op {
         Op::Group { input, .. } => {
             let input = build(input, run)?;
@@ -305,10 +368,30 @@ fn group(op: &Op, input: Boxed, run: &mut Run) -> Result<Group> {
     };
     let aggregates = group_columns(aggregates, of, run)?;
     Ok(Group {
+        is_in_order: input.is_in_order() && leads(of, keys),
         visible: columns(visible),
         weights: columns(weights),
         ..Group::new(input, columns(keys), aggregates, *stored)
     })
+}
+
+/// Whether some columns are the first that vary in the index which a node's rows are read from.
+fn leads(node: &PlanNode, columns: &[u16]) -> bool {
+    let mut at = node;
+    let access = loop {
+        match &at.op {
+            Op::Filter { input, .. } | Op::Extend { input, .. } | Op::Project { input, .. } => at = input,
+            Op::Scan { access } if access.bounds.is_none() => break access,
+            _ => return false,
+        }
+    };
+    let place = |column: &u16| {
+        let read = at.vars.iter().position(|v| *v == node.vars[usize::from(*column)])?;
+        access.new.get(read).copied()
+    };
+    let places: Option<BTreeSet<u8>> = columns.iter().map(place).collect();
+    let leads = |places: BTreeSet<u8>| !places.is_empty() && places.into_iter().eq(0..columns.len() as u8);
+    places.is_some_and(leads)
 }
 
 /// Aggregates with their arguments over the columns of an input.

@@ -29,4 +29,8 @@ impl Operator for Checked {
         seed.check();
         self.inner.reset(seed);
     }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
+    }
 }

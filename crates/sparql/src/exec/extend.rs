@@ -36,6 +36,10 @@ impl Operator for Filter {
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
     }
+
+    fn is_in_order(&self) -> bool {
+        self.input.is_in_order()
+    }
 }
 
 /// One more column, computed.
@@ -64,6 +68,10 @@ impl Operator for Extend {
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
     }
+
+    fn is_in_order(&self) -> bool {
+        self.input.is_in_order()
+    }
 }
 
 /// Columns in another order, some unbound.
@@ -80,6 +88,10 @@ impl Operator for Project {
 
     fn reset(&mut self, seed: &Batch) {
         self.input.reset(seed);
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.input.is_in_order()
     }
 }
 

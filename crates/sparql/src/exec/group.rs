@@ -29,6 +29,8 @@ pub(super) struct Group {
     pub stored: bool,
     /// of a part of the input: without rows there is no group
     pub is_partial: bool,
+    /// the rows of a group follow each other
+    pub is_in_order: bool,
     pub state: GroupStage,
     pub queue: Queue,
 }
@@ -44,6 +46,8 @@ pub(super) struct GroupColumn {
 pub(super) enum GroupStage {
     #[default]
     Begin,
+    /// of rows in order: the group that the next row may belong to
+    Open(Groups),
     Files(Partitions),
     Done,
 }
@@ -51,13 +55,19 @@ pub(super) enum GroupStage {
 /// Groups in memory.
 pub(super) struct Groups {
     keys: Vec<Vec<TermId>>,
+    count: usize,
+    /// of groups whose rows come in any order
     hashes: Vec<u64>,
     table: HashTable<u32>,
+    is_in_order: bool,
     pub aggregates: Vec<Aggregate>,
 }
 
 /// The number of rows whose group is not there, and is not to be made.
 pub(super) const HOMELESS: u32 = u32::MAX;
+
+/// Groups of rows in order, and bytes of them, that are given out together.
+const GIVEN: (usize, usize) = (4096, 256 << 10);
 
 impl Group {
     /// A group of rows that each stand for themselves.
@@ -70,13 +80,14 @@ impl Group {
             aggregates,
             stored,
             is_partial: false,
+            is_in_order: false,
             state: GroupStage::Begin,
             queue: Queue::default(),
         }
     }
 
     pub fn groups(&self, run: &Run) -> Groups {
-        Groups::new(self.keys.len(), self.states(run))
+        Groups { is_in_order: self.is_in_order, ..Groups::new(self.keys.len(), self.states(run)) }
     }
 
     /// Its aggregates, without a group.
@@ -113,7 +124,7 @@ impl Group {
         let weights = if self.weights.is_empty() { None } else { Some(products(&batch, &self.weights)?) };
         let weights = weights.as_deref();
         for (aggregate, column) in groups.aggregates.iter_mut().zip(&self.aggregates) {
-            aggregate.resize(groups.hashes.len());
+            aggregate.resize(groups.count);
             if aggregate.counts_distinct_rows() {
                 let visible: Vec<Vec<TermId>> = self.visible.iter().map(|c| batch.cols[*c].clone()).collect();
                 aggregate.update_rows(&mut run.terms, &mut run.source.session, &numbers, visible)?;
@@ -172,6 +183,42 @@ impl Group {
         Ok(())
     }
 
+    /// Groups of rows in order: those that are complete are given out before more rows are read.
+    fn run_in_order(&mut self, run: &mut Run) -> Result<()> {
+        let mut groups = match std::mem::take(&mut self.state) {
+            GroupStage::Open(groups) => groups,
+            _ => self.groups(run),
+        };
+        let mut held = run.memory.held();
+        while let Some(batch) = self.input.next(run)? {
+            run.check()?;
+            let last = self.last_group(&batch);
+            let is_full = groups.len() + last >= GIVEN.0 || groups.bytes() >= GIVEN.1;
+            if last == 0 || !is_full {
+                self.take(&mut groups, batch, None, run)?;
+                held.set(groups.bytes(), "group")?;
+                continue;
+            }
+            self.take(&mut groups, batch.slice(0..last), None, run)?;
+            held.set(groups.bytes(), "group")?;
+            self.finish(groups, held, run)?;
+            let mut open = self.groups(run);
+            self.take(&mut open, batch.slice(last..batch.rows), None, run)?;
+            self.state = GroupStage::Open(open);
+            return Ok(());
+        }
+        self.finish(groups, held, run)?;
+        self.state = GroupStage::Done;
+        Ok(())
+    }
+
+    /// The row of a batch in order that its last group begins with.
+    fn last_group(&self, batch: &Batch) -> usize {
+        let columns = columns(batch, &self.keys);
+        let is_first = |row: &usize| columns.iter().any(|column| column[*row] != column[*row - 1]);
+        (1..batch.rows).rev().find(is_first).unwrap_or(0)
+    }
+
     fn run_file(&mut self, run: &mut Run) -> Result<()> {
         let GroupStage::Files(files) = &mut self.state else { return Ok(()) };
         let Some(mut file) = files.next() else {
@@ -207,16 +254,23 @@ pub(super) fn products(batch: &Batch, weights: &[usize]) -> Result<Vec<u64>> {
 impl Groups {
     /// Without a group.
     pub fn new(keys: usize, aggregates: Vec<Aggregate>) -> Self {
-        Self { keys: vec![Vec::new(); keys], hashes: Vec::new(), table: HashTable::new(), aggregates }
+        Self {
+            keys: vec![Vec::new(); keys],
+            count: 0,
+            hashes: Vec::new(),
+            table: HashTable::new(),
+            is_in_order: false,
+            aggregates,
+        }
     }
 
     pub fn len(&self) -> usize {
-        self.hashes.len()
+        self.count
     }
 
     /// The keys, then the results of the aggregates.
     pub fn into_batch(self, stored: bool, run: &mut Run) -> Result<Batch> {
-        let rows = self.hashes.len();
+        let rows = self.count;
         let mut cols = self.keys;
         for aggregate in self.aggregates {
             run.check()?;
@@ -233,7 +287,8 @@ impl Groups {
 
     /// The one group of an aggregation without keys, there even without rows.
     pub fn one(&mut self) {
-        assert!(self.hashes.is_empty(), "without keys there is one group");
+        assert!(self.count == 0, "without keys there is one group");
+        self.count = 1;
         self.hashes.push(hash_row(&[], 0));
         self.table.insert_unique(self.hashes[0], 0, |_| 0);
         self.aggregates.iter_mut().for_each(|a| a.resize(1));
@@ -241,8 +296,11 @@ impl Groups {
 
     /// The group of each row; new groups are made only where `open`.
     pub fn number(&mut self, batch: &Batch, by: &[usize], open: bool) -> Vec<u32> {
-        let Groups { keys, hashes, table, .. } = self;
+        let Groups { keys, count, hashes, table, .. } = self;
         let mine = columns(batch, by);
+        if self.is_in_order {
+            return in_order(keys, count, &mine);
+        }
         let mut numbers = Vec::with_capacity(batch.rows);
         let mut last = HOMELESS;
         for row in 0..batch.rows {
@@ -256,7 +314,8 @@ impl Groups {
             last = match table.find(hash, known) {
                 Some(g) => *g,
                 None if open => {
-                    let g = hashes.len() as u32;
+                    let g = *count as u32;
+                    *count += 1;
                     keys.iter_mut().zip(&mine).for_each(|(to, from)| to.push(from[row]));
                     hashes.push(hash);
                     table.insert_unique(hash, g, |g| hashes[*g as usize]);
@@ -277,6 +336,24 @@ impl Groups {
     }
 }
 
+/// The group of each row where the rows of a group follow each other, maybe over several batches.
+fn in_order(keys: &mut [Vec<TermId>], count: &mut usize, mine: &[&[TermId]]) -> Vec<u32> {
+    let rows = mine.first().map_or(0, |column| column.len());
+    let mut numbers = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let is_known = match row {
+            0 => *count > 0 && keys.iter().zip(mine).all(|(known, new)| known[*count - 1] == new[0]),
+            _ => mine.iter().all(|column| column[row] == column[row - 1]),
+        };
+        if !is_known {
+            *count += 1;
+            keys.iter_mut().zip(mine).for_each(|(to, from)| to.push(from[row]));
+        }
+        numbers.push(*count as u32 - 1);
+    }
+    numbers
+}
+
 impl Operator for Group {
     fn next(&mut self, run: &mut Run) -> Result<Option<Batch>> {
         loop {
@@ -284,7 +361,8 @@ impl Operator for Group {
                 return Ok(Some(batch));
             }
             match self.state {
-                GroupStage::Begin => self.run_input(run)?,
+                GroupStage::Begin | GroupStage::Open(_) if self.is_in_order => self.run_in_order(run)?,
+                GroupStage::Begin | GroupStage::Open(_) => self.run_input(run)?,
                 GroupStage::Files(_) => self.run_file(run)?,
                 GroupStage::Done => return Ok(None),
             }

@@ -4,7 +4,7 @@
 //! Only where rows may come in any order: below operators that take their whole
 //! input anyway (group, sort, distinct, the build side of a hash join), and at the root. Only
 //! for pipelines of scans, look-ups and operators row by row, and only if the plan expects
-//! [`LEAST_MICROSECONDS`] of work for each thread; time that a device needs for look-ups counts
+//! [`THREAD_WORK`] of work for each thread; time that a device needs for look-ups counts
 //! as work, because the threads wait for it together. Where much of the scan has to be read,
 //! the parts are pieces of one stream ([`SharedScan`]). A thread has its own session and terms;
 //! local terms are the query's. Batches come back through a bounded channel. An error of one
@@ -14,14 +14,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use snowmelt_database::meters::Activity;
 use snowmelt_graph::{AnyIndex, TermId};
 
-use super::build::build_part;
 use super::run::Part;
 use super::shared::SharedScan;
-use super::{Boxed, Operator, Profile, Result, Run, build};
+use super::{Boxed, Operator, Profile, Result, Run};
+use crate::algebra::Var;
 use crate::bounds::{Held, with_room};
 use crate::error::QueryError;
 use crate::exec::Batch;
@@ -29,7 +30,10 @@ use crate::plan::{Access, Op, Plan, PlanNode, Src};
 use snowmelt_query::{Receiver, Sender, channel};
 
 /// Expected work for which a thread is worth starting.
-const LEAST_MICROSECONDS: f64 = 5000.0;
+pub(crate) const THREAD_WORK: Duration = Duration::from_millis(5);
+
+/// Expected microseconds of a right side that each thread may build on its own.
+const RIGHT_SIDE: f64 = 1000.0;
 
 /// Parts per thread, so that unequal parts even out.
 const PARTS: usize = 4;
@@ -43,55 +47,56 @@ thread_local! {
     pub(crate) static PANIC: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-type Parts = Arc<Mutex<VecDeque<Part>>>;
+/// Makes a node runnable for a part.
+pub(super) type BuildPart = fn(&PlanNode, &mut Run) -> Result<Boxed>;
+
+/// How the scan of a pipeline is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    Anyhow,
+    /// all rows with one value of the column after its key are in one part
+    ByValue,
+}
+
+/// Work that threads share.
+struct Job {
+    plan: Arc<Plan>,
+    node: usize,
+    build_part: BuildPart,
+    parts: Mutex<VecDeque<Part>>,
+    /// activity of threads that have ended, until it is taken in
+    activity: Mutex<Activity>,
+}
 
 /// A message of a thread.
 enum Message {
     Batch(Batch),
-    End(Activity, Option<Profile>),
+    End(Option<Profile>),
     Failed(QueryError),
 }
 
 pub(super) struct Parallel {
-    parts: Parts,
-    plan: Arc<Plan>,
-    node: usize,
+    job: Arc<Job>,
     threads: usize,
     /// what the threads need beside what their operators hold
     #[expect(dead_code, reason = "held for its drop")]
     held: Held,
     stop: Arc<AtomicBool>,
+    /// the query's, for activity that no next call takes in
+    left_over: Arc<parking_lot::Mutex<Activity>>,
     running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
     /// all rows were given out
     is_ended: bool,
 }
 
-/// The pipeline as an input, or as the root of a plan whose rows come in any order: forked where
-/// that is worth it, its scan shared where much has to be read.
-pub(crate) fn build_input(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    match fork(node, node, run)? {
-        Some(forked) => Ok(forked),
-        None => build_pipeline(node, run),
-    }
-}
-
-/// A group whose input is a pipeline: forked together with it where each part can be grouped on its
-/// own, to far fewer rows, which are then grouped once more. `None`: it is not forked.
-pub(super) fn fork_group(node: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
-    let Op::Group { input, .. } = &node.op else { unreachable!("{:?} is no group", node.op) };
-    fork(node, input, run)
-}
-
-/// A pipeline that is not forked, but whose scan may be shared.
-pub(super) fn build_pipeline(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
-    let pipeline = build(node, run)?;
-    assert!(run.part.is_none(), "the first scan takes the part");
-    Ok(pipeline)
-}
-
 /// A node with a pipeline, itself or its input, in several threads, if that is worth it. If not,
 /// the pipeline's scan may have a part to take.
-fn fork(node: &PlanNode, pipeline: &PlanNode, run: &mut Run) -> Result<Option<Boxed>> {
+pub(super) fn fork(
+    node: &PlanNode,
+    pipeline: &PlanNode,
+    run: &mut Run,
+    (cut, build_part): (Cut, BuildPart),
+) -> Result<Option<Boxed>> {
     // the context is this thread's
     let can_fork = node.contexts.is_empty() && !run.is_forked;
     let scan = if can_fork { first_scan(pipeline) } else { None };
@@ -99,8 +104,9 @@ fn fork(node: &PlanNode, pipeline: &PlanNode, run: &mut Run) -> Result<Option<Bo
     let Some(key) = constant_key(access, run) else { return Ok(None) };
     // look-ups of several threads wait for the device together; the one stream of a scan is no
     // faster for more readers
+    let least_us = (run.query.thread_work.as_secs_f64() * 1e6).max(f64::MIN_POSITIVE);
     let work = node.cost.cpu + (node.cost.io - scan.cost.io).max(0.0);
-    let mut threads = run.query.threads.min((work / LEAST_MICROSECONDS) as usize);
+    let mut threads = run.query.threads.min((work / least_us) as usize);
     // a thread has terms and batches of its own
     let mut held = run.memory.held();
     let each = run.memory.worker_bytes() / 2;
@@ -108,10 +114,11 @@ fn fork(node: &PlanNode, pipeline: &PlanNode, run: &mut Run) -> Result<Option<Bo
         threads -= 1;
     }
     // a shared scan reads all
-    let shared = if access.leaps() || access.bounds.is_some() {
-        None
-    } else {
-        SharedScan::begin(access.index, &key, run)?
+    let shared = match access {
+        access if access.leaps() || access.bounds.is_some() => None,
+        _ if cut == Cut::Anyhow => SharedScan::begin(access.index, &key, run)?,
+        _ if SharedScan::is_worth(access.index, &key, run)? => return Ok(None),
+        _ => None,
     };
     let parts = match shared {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
@@ -120,19 +127,24 @@ fn fork(node: &PlanNode, pipeline: &PlanNode, run: &mut Run) -> Result<Option<Bo
             run.part = Some(Part::Pieces(shared));
             None
         }
-        None if threads > 1 => cut(access.index, &key, threads * PARTS, run)?,
+        None if threads > 1 => ranges(access.index, &key, threads * PARTS, run)?,
         None => None,
     };
     let Some(parts) = parts else { return Ok(None) };
     assert!(!parts.is_empty(), "a forked pipeline has parts");
     assert!(threads <= run.query.threads, "a query forks to no more threads than it may");
     Ok(Some(Box::new(Parallel {
-        parts: Arc::new(Mutex::new(parts)),
-        plan: run.query.plan.clone(),
-        node: node.id,
+        job: Arc::new(Job {
+            plan: run.query.plan.clone(),
+            node: node.id,
+            build_part,
+            parts: Mutex::new(parts),
+            activity: Mutex::default(),
+        }),
         threads,
         held,
         stop: Arc::default(),
+        left_over: run.query.left_over.clone(),
         running: None,
         is_ended: false,
     })))
@@ -154,9 +166,15 @@ fn first_scan(node: &PlanNode) -> Option<(&PlanNode, &Access)> {
         | Op::Distinct { input, optional: true } => first_scan(input),
         Op::Nested { left, right, .. } if is_light(right) => first_scan(left),
         // the build side is built by each thread
-        Op::Hash { left, right, .. } if right.cost.cpu < LEAST_MICROSECONDS / 5.0 => first_scan(left),
+        Op::Hash { left, right, .. } if right.cost.cpu < RIGHT_SIDE => first_scan(left),
         _ => None,
     }
+}
+
+/// The variable of the column that the scan of a pipeline is cut by.
+pub(super) fn cut_by(pipeline: &PlanNode) -> Option<Var> {
+    let (scan, access) = first_scan(pipeline)?;
+    access.new.iter().position(|column| *column == 0).map(|at| scan.vars[at])
 }
 
 /// The ids of a scan's key; `None`: one is not in the data, and nothing is found.
@@ -177,7 +195,7 @@ fn is_light(node: &PlanNode) -> bool {
         Op::Service { .. } => false,
         Op::Group { .. } | Op::GroupWithout { .. } => false,
         Op::Sort { .. } | Op::Distinct { optional: false, .. } | Op::Slice { .. } => false,
-        Op::Hash { right, .. } => right.cost.cpu < LEAST_MICROSECONDS / 5.0,
+        Op::Hash { right, .. } => right.cost.cpu < RIGHT_SIDE,
         _ => true,
     };
     light
@@ -187,7 +205,7 @@ fn is_light(node: &PlanNode) -> bool {
 }
 
 /// Cuts the column after a scan's key into ranges of about equally many rows, by exact counts.
-fn cut(index: AnyIndex, key: &[TermId], parts: usize, run: &mut Run) -> Result<Option<VecDeque<Part>>> {
+fn ranges(index: AnyIndex, key: &[TermId], parts: usize, run: &mut Run) -> Result<Option<VecDeque<Part>>> {
     let total = run.source.count(index, key, None)?;
     let mut ranges = VecDeque::with_capacity(parts);
     let mut from = 0u64;
@@ -229,7 +247,7 @@ impl Parallel {
         for (sender, ticket) in senders.into_iter().zip(clock.reserve(self.threads)) {
             let own = run.fork(self.stop.clone());
             let stop = self.stop.clone();
-            let (plan, node, parts) = (self.plan.clone(), self.node, self.parts.clone());
+            let job = self.job.clone();
             #[cfg(test)]
             let is_planted = PANIC.get();
             let body = move || {
@@ -238,7 +256,7 @@ impl Parallel {
                 let _taking_part = ticket.enter();
                 // gone before the thread leaves the time it takes part in
                 let sender = sender;
-                let done = with_room(plan.room, || work(&plan, node, &parts, own(), &sender));
+                let done = with_room(job.plan.room, || job.work(own(), &sender));
                 if let Err(error) = done {
                     // the first error is the query's: the others only follow from it
                     let stopped = stop.swap(true, Ordering::Relaxed);
@@ -257,7 +275,7 @@ impl Parallel {
         let forked = handles.len();
         run.source.session.count_forks(forked);
         if let Some(profile) = &mut run.profile {
-            profile.operators[self.node].threads = forked;
+            profile.operators[self.job.node].threads = forked;
         }
         Ok(())
     }
@@ -278,25 +296,47 @@ impl Parallel {
     }
 }
 
-/// One thread: part after part until there are none.
-fn work(plan: &Plan, node: usize, parts: &Parts, mut run: Run, sender: &Sender<Message>) -> Result<()> {
-    assert!(run.is_forked, "a part is worked on by a forked worker");
-    let node = find(&plan.root, node).expect("the node is of this plan");
-    loop {
-        let Some(part) = parts.lock().expect("no holder panics").pop_front() else { break };
-        run.part = Some(part);
-        let mut pipeline = build_part(node, &mut run)?;
-        assert!(run.part.is_none(), "the first scan takes the part");
-        while let Some(batch) = pipeline.next(&mut run)? {
-            if sender.send(Message::Batch(batch)).is_err() {
-                return Ok(());
+impl Job {
+    /// One thread: part after part until there are none.
+    fn work(&self, mut run: Run, sender: &Sender<Message>) -> Result<()> {
+        let done = self.parts_of(&mut run, sender);
+        *self.activity.lock().expect("no holder panics") += run.source.session.activity();
+        if done? == Ended::Whole {
+            // the operator is gone: then its counters are, too
+            drop(sender.send(Message::End(run.profile.take())));
+        }
+        Ok(())
+    }
+
+    fn parts_of(&self, run: &mut Run, sender: &Sender<Message>) -> Result<Ended> {
+        assert!(run.is_forked, "a part is worked on by a forked worker");
+        let node = find(&self.plan.root, self.node).expect("the node is of this plan");
+        loop {
+            let Some(part) = self.parts.lock().expect("no holder panics").pop_front() else { break };
+            run.part = Some(part);
+            let mut pipeline = (self.build_part)(node, run)?;
+            assert!(run.part.is_none(), "the first scan takes the part");
+            while let Some(batch) = pipeline.next(run)? {
+                if sender.send(Message::Batch(batch)).is_err() {
+                    return Ok(Ended::Early);
+                }
             }
         }
+        Ok(Ended::Whole)
     }
-    let activity = run.source.session.activity();
-    // the operator is gone: then its counters are, too
-    drop(sender.send(Message::End(activity, run.profile.take())));
-    Ok(())
+
+    /// The activity of threads that have ended since it was asked for.
+    fn ended(&self) -> Activity {
+        std::mem::take(&mut *self.activity.lock().expect("no holder panics"))
+    }
+}
+
+/// How a thread ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Whole,
+    /// the operator wants no more
+    Early,
 }
 
 fn find(node: &PlanNode, id: usize) -> Option<&PlanNode> {
@@ -323,8 +363,8 @@ impl Operator for Parallel {
                     batch.check();
                     return Ok(Some(batch));
                 }
-                Some(Message::End(activity, profile)) => {
-                    run.forked += activity;
+                Some(Message::End(profile)) => {
+                    run.forked += self.job.ended();
                     if let (Some(all), Some(profile)) = (&mut run.profile, profile) {
                         all.add(&profile);
                     }
@@ -348,5 +388,6 @@ impl Operator for Parallel {
 impl Drop for Parallel {
     fn drop(&mut self) {
         self.join();
+        *self.left_over.lock() += self.job.ended();
     }
 }

@@ -121,4 +121,8 @@ impl Operator for Profiled {
         self.stage = Stage::New;
         self.inner.reset(seed);
     }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
+    }
 }

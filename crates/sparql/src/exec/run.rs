@@ -5,8 +5,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use oxsdatatypes::DateTime;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use snowmelt_database::Account;
 use snowmelt_database::meters::Activity;
@@ -147,6 +149,8 @@ pub(crate) struct RunningQuery {
     pub batch: BatchRows,
     /// threads it may use
     pub threads: usize,
+    /// expected of each
+    pub thread_work: Duration,
     pub now: DateTime,
     /// of the program
     pub functions: Arc<CustomFunctions>,
@@ -170,8 +174,9 @@ pub(crate) struct RunningQuery {
     pub shared_scans: Arc<SharedScans>,
     /// and what it has learned about the order of texts
     pub ranks: Arc<TextRanks>,
-    #[expect(dead_code, reason = "held for its drop")]
-    pub batches: Arc<Held>,
+    pub batches: Arc<Mutex<Held>>,
+    /// activity of forked workers whose operator was gone before it took it in
+    pub left_over: Arc<Mutex<Activity>>,
     /// its place among the queries under way
     pub active: Arc<Active>,
     /// its joins, until it gives rows
@@ -207,7 +212,7 @@ pub(crate) struct Run {
     pub is_forked: bool,
     /// the part of the first scan that is to be read: a forked worker's, or a shared scan
     pub part: Option<Part>,
-    /// activity of the workers that were forked from it
+    /// activity of the workers that were forked from it, as far as their operator took it in
     pub forked: Activity,
     /// what right sides are being evaluated for, by their row numbers' variables
     pub contexts: FxHashMap<Var, Batch>,
@@ -237,13 +242,20 @@ impl Run {
         Self::new(query, source, limits, memory, cache, 0)
     }
 
-    /// Begins another plan of its query: of the one before nothing is left.
-    pub fn begin_anew(&mut self, query: RunningQuery) {
-        self.terms = terms(&query, &self.limits, &self.memory, cache_bytes(&self.memory), 0);
-        self.patterns = Patterns::new(query.kept_patterns.clone(), self.memory.held());
+    /// Gives back the memory of a plan that was given up. Nothing of it runs any more.
+    pub fn let_go(&mut self) {
         self.contexts.clear();
         self.constant_keys.clear();
         self.part = None;
+        self.patterns = Patterns::new(self.query.kept_patterns.clone(), self.memory.held());
+        self.query.locals.clear();
+        self.query.batches.lock().clear();
+        self.terms = terms(&self.query, &self.limits, &self.memory, cache_bytes(&self.memory), 0);
+    }
+
+    /// Begins another plan of its query, after [`Run::let_go`].
+    pub fn begin_anew(&mut self, query: RunningQuery) {
+        self.terms = terms(&query, &self.limits, &self.memory, cache_bytes(&self.memory), 0);
         self.profile = self.profile.take().map(|_| Profile::new(query.plan.nodes));
         self.query = Arc::new(query);
     }
@@ -305,6 +317,7 @@ impl Run {
     pub fn activity(&self) -> Activity {
         let mut activity = self.source.session.activity();
         activity += self.forked;
+        activity += *self.query.left_over.lock();
         activity
     }
 

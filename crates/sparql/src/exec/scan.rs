@@ -354,4 +354,8 @@ impl Operator for IndexScan {
         self.last = None;
         self.is_over = false;
     }
+
+    fn is_in_order(&self) -> bool {
+        self.shared.is_none()
+    }
 }

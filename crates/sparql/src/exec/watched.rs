@@ -38,4 +38,8 @@ impl Operator for Watched {
     fn reset(&mut self, seed: &Batch) {
         self.inner.reset(seed);
     }
+
+    fn is_in_order(&self) -> bool {
+        self.inner.is_in_order()
+    }
 }

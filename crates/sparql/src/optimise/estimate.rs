@@ -24,12 +24,28 @@ use crate::error::QueryError;
 use crate::plan::JoinKey;
 use crate::plan::ranged::compare_op;
 
-/// Expected rows, and for each variable its distinct values and their domain.
+/// The values of a variable that are expected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfVariable {
+    pub var: Var,
+    pub distinct: f64,
+    /// distinct values without the constants that stand beside the variable
+    pub domain: f64,
+}
+
+impl OfVariable {
+    /// Each of a number of values is in the domain, and no other is.
+    pub fn whole(var: Var, distinct: f64) -> Self {
+        Self { var, distinct, domain: distinct }
+    }
+}
+
+/// Expected rows, and the values of each variable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Estimate {
     pub rows: f64,
     /// by variable, ascending
-    pub vars: Vec<(Var, f64, f64)>,
+    pub vars: Vec<OfVariable>,
     /// some of the rows, where they were looked at
     pub sample: Option<Rc<Sample>>,
 }
@@ -44,13 +60,16 @@ impl Estimate {
         Self { rows, ..Self::default() }
     }
 
-    /// Distinct values and their domain.
-    pub(super) fn find(&self, v: Var) -> Option<&(Var, f64, f64)> {
-        self.vars.binary_search_by_key(&v, |x| x.0).ok().map(|i| &self.vars[i])
+    fn position(&self, v: Var) -> Result<usize, usize> {
+        self.vars.binary_search_by_key(&v, |of| of.var)
+    }
+
+    pub(super) fn find(&self, v: Var) -> Option<&OfVariable> {
+        self.position(v).ok().map(|i| &self.vars[i])
     }
 
     pub fn distinct(&self, v: Var) -> f64 {
-        self.clamped(self.find(v).map_or(self.rows, |x| x.1))
+        self.clamped(self.find(v).map_or(self.rows, |of| of.distinct))
     }
 
     fn clamped(&self, distinct: f64) -> f64 {
@@ -58,9 +77,21 @@ impl Estimate {
     }
 
     pub(super) fn set(&mut self, v: Var, distinct: f64, domain: f64) {
-        match self.vars.binary_search_by_key(&v, |x| x.0) {
-            Ok(i) => self.vars[i] = (v, self.vars[i].1.min(distinct), self.vars[i].2.max(domain)),
-            Err(i) => self.vars.insert(i, (v, distinct, domain)),
+        match self.position(v) {
+            Ok(i) => {
+                let of = &mut self.vars[i];
+                (of.distinct, of.domain) = (of.distinct.min(distinct), of.domain.max(domain));
+            }
+            Err(i) => self.vars.insert(i, OfVariable { var: v, distinct, domain }),
+        }
+    }
+
+    /// The variables of another estimate that this one does not have.
+    pub(super) fn also_of(&mut self, other: &Self) {
+        for v in &other.vars {
+            if let Err(i) = self.position(v.var) {
+                self.vars.insert(i, *v);
+            }
         }
     }
 
@@ -86,7 +117,7 @@ impl Estimate {
     pub(super) fn set_computed(&mut self, v: Var, expr: &Expression) {
         let distinct = self.distinct_values(expr);
         let domain = match expr {
-            Expression::Var(of) => self.find(*of).map_or(distinct, |x| x.2),
+            Expression::Var(of) => self.find(*of).map_or(distinct, |of| of.domain),
             // of texts that are made few are equal to those of another side
             Expression::Key(_) => distinct * distinct.sqrt(),
             _ => distinct,
@@ -102,16 +133,16 @@ impl Estimate {
     }
 
     /// The distinct values and the domain of a variable that two inputs share.
-    fn shared(&self, x: &(Var, f64, f64), other: &Self, y: &(Var, f64, f64)) -> (f64, f64) {
-        let distinct = self.clamped(x.1).max(other.clamped(y.1));
-        (distinct, x.2.max(y.2).max(distinct))
+    fn shared(&self, x: &OfVariable, other: &Self, y: &OfVariable) -> (f64, f64) {
+        let distinct = self.clamped(x.distinct).max(other.clamped(y.distinct));
+        (distinct, x.domain.max(y.domain).max(distinct))
     }
 
     /// The rows of the natural join; quick where the other has few variables.
     pub fn join_rows(&self, other: &Self) -> f64 {
         let mut selectivities = Vec::new();
         for y in &other.vars {
-            if let Some(x) = self.find(y.0) {
+            if let Some(x) = self.find(y.var) {
                 let (distinct, domain) = self.shared(x, other, y);
                 selectivities.push(1.0 / (distinct * domain).sqrt());
             }
@@ -133,12 +164,13 @@ impl Estimate {
         let (mut a, mut b) = (self.vars.iter().peekable(), other.vars.iter().peekable());
         loop {
             match (a.peek(), b.peek()) {
-                (Some(x), Some(y)) if x.0 == y.0 => {
-                    vars.push((x.0, x.1.min(y.1), self.shared(x, other, y).1));
+                (Some(x), Some(y)) if x.var == y.var => {
+                    let (distinct, domain) = (x.distinct.min(y.distinct), self.shared(x, other, y).1);
+                    vars.push(OfVariable { var: x.var, distinct, domain });
                     a.next();
                     b.next();
                 }
-                (Some(x), Some(y)) if x.0 < y.0 => {
+                (Some(x), Some(y)) if x.var < y.var => {
                     vars.push(**x);
                     a.next();
                 }
@@ -153,10 +185,10 @@ impl Estimate {
                 (None, None) => break,
             }
         }
-        debug_assert!(vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
+        debug_assert!(vars.is_sorted_by(|a, b| a.var < b.var), "an estimate's variables ascend");
         let rows = self.join_rows(other);
         for v in &mut vars {
-            v.1 = v.1.min(rows.max(1.0));
+            v.distinct = v.distinct.min(rows.max(1.0));
         }
         Self { rows, vars, sample: None }
     }
@@ -182,8 +214,8 @@ impl Estimate {
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         for v in &other.vars {
-            match self.vars.binary_search_by_key(&v.0, |x| x.0) {
-                Ok(i) => self.vars[i].1 += v.1,
+            match self.position(v.var) {
+                Ok(i) => self.vars[i].distinct += v.distinct,
                 Err(i) => self.vars.insert(i, *v),
             }
         }
@@ -194,7 +226,7 @@ impl Estimate {
         let groups = self.combinations(&keys.iter().copied().collect()).max(1.0);
         let mut out = Estimate::of_rows(groups);
         for k in keys {
-            let domain = self.vars.iter().find(|x| x.0 == *k).map_or(groups, |x| x.2);
+            let domain = self.find(*k).map_or(groups, |of| of.domain);
             out.set(*k, self.distinct(*k).min(groups), domain);
         }
         for (v, of) in aggregates {
@@ -208,7 +240,8 @@ impl Estimate {
 
     /// Distinct combinations of some variables to expect.
     pub fn combinations(&self, vars: &VarSet) -> f64 {
-        let product = vars.iter().filter_map(|v| self.find(v)).fold(1.0, |a, x| a * self.clamped(x.1));
+        let product =
+            vars.iter().filter_map(|v| self.find(v)).fold(1.0, |a, of| a * self.clamped(of.distinct));
         product.min(self.rows)
     }
 }
@@ -240,7 +273,7 @@ impl<'a> Planner<'a> {
             estimate.rows = self.learned.at_least(JoinKey::of(nodes), estimate.rows);
         }
         estimate.rows = bounded(estimate.rows);
-        debug_assert!(estimate.vars.is_sorted_by(|a, b| a.0 < b.0), "an estimate's variables ascend");
+        debug_assert!(estimate.vars.is_sorted_by(|a, b| a.var < b.var), "an estimate's variables ascend");
         self.estimates.insert(node, estimate.clone());
         Ok(estimate)
     }
@@ -302,7 +335,7 @@ impl<'a> Planner<'a> {
             }
             Node::Project { inner, vars } => {
                 let mut e = self.estimate(inner)?;
-                e.vars.retain(|x| vars.contains(&x.0));
+                e.vars.retain(|of| vars.contains(&of.var));
                 e
             }
         })

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use super::Estimate;
-use super::order::Problem;
+use super::problem::Problem;
 use crate::algebra::{Var, VarSet};
 use crate::bounds::Limits;
 use crate::error::QueryError;

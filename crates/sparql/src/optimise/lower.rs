@@ -17,6 +17,7 @@
 //! | `nested` | OPTIONAL and EXISTS, run for each batch of the left side |
 //! | `service` | endpoints elsewhere |
 //! | `correlated` | right sides that are evaluated for the rows of the left |
+//! | `extreme` | EXISTS by order: the likeliest match before all |
 //! | `row` | BIND and FILTER |
 //! | `texts` | the price of texts, and the step of a join that pays it |
 //! | `without` | groups of a product without some of its pairs |
@@ -24,6 +25,7 @@
 
 mod block;
 mod correlated;
+mod extreme;
 mod fold;
 mod found;
 mod hash;

@@ -3,75 +3,17 @@
 //! Up to [`DP_ELEMENTS`] elements: dynamic programming over sets of elements, left-deep
 //! (Selinger et al., SIGMOD 1979); a step to an unconnected element is only tried when it is
 //! small or nothing else is left. Beyond: the cheapest next step each time ([`super::greedy`]).
-//! A step's cost is the cheaper of look-ups and a hash join.
 
-use snowmelt_graph::{AnyIndex, Index};
-
-use super::access::CountedPattern;
-use super::device_time::{Reach, handicap};
+use super::Estimate;
 use super::greedy::greedy;
-use super::guess::{REMOTE_ROW_US, REMOTE_TRIP_US, REMOTE_VALUE_US, REMOTE_VALUES};
-use super::path::WalkCost;
-use super::{Costs, Estimate};
+use super::problem::Problem;
 use crate::algebra::VarSet;
 use crate::bounds::Limits;
 use crate::error::QueryError;
-use crate::plan::{JoinKey, Learned};
+use crate::plan::JoinKey;
 
 /// Above this the 2ⁿ table costs more than it gains.
 const DP_ELEMENTS: usize = 10;
-
-/// An element of a join.
-#[derive(Debug)]
-pub(super) struct Element {
-    /// what tells it apart
-    pub key: u64,
-    pub scope: VarSet,
-    pub estimate: Estimate,
-    /// rows when it is read first, with the bounds its filters put on the index
-    pub rows_first: f64,
-    /// its cost on its own
-    pub own_cost: f64,
-    /// the pattern that it is, if it is one and its reads matter
-    pub pattern: Option<CountedPattern>,
-    /// the index that it is scanned in
-    pub index: AnyIndex,
-    /// visits to indexes per input row, when the bound variables are keys; `None`: it can only
-    /// stand alone
-    pub visits: Option<f64>,
-    /// of a property path
-    pub walk: Option<WalkCost>,
-    /// of one that endpoints elsewhere have a part in
-    pub remote: Option<Remote>,
-}
-
-/// An element that is answered elsewhere.
-#[derive(Debug)]
-pub(super) struct Remote {
-    /// variables that name its endpoints
-    pub needs: VarSet,
-}
-
-/// The cost of a step that cannot be made: all others come first.
-const IMPOSSIBLE: f64 = 1e100;
-
-/// A condition, by what it needs.
-#[derive(Debug)]
-pub(super) struct Condition {
-    pub vars: VarSet,
-    pub selectivity: f64,
-}
-
-pub(super) struct Problem<'a> {
-    pub start: Estimate,
-    pub bound: VarSet,
-    pub elements: &'a [Element],
-    pub conditions: &'a [Condition],
-    pub costs: Costs,
-    pub learned: &'a Learned,
-    /// of what is joined before
-    pub before: JoinKey,
-}
 
 #[derive(Clone)]
 struct JoinedSet {
@@ -115,13 +57,25 @@ impl Problem<'_> {
     fn dynamic(&self, n: usize) -> Vec<usize> {
         let mut best: Vec<Option<JoinedSet>> = vec![None; 1 << n];
         best[0] = Some(self.begin());
+        let mentioned = if self.merged.is_some() { self.mentioned(n) } else { Vec::new() };
+        let all = (1 << n) - 1;
         for set in 0..(1usize << n) {
             let Some(state) = best[set].clone() else { continue };
             for next in self.candidates(&state, set, n) {
                 let to = set | 1 << next;
                 let cost = state.cost + self.step_cost(&state, next, set);
-                if best[to].as_ref().is_none_or(|b| cost < b.cost) {
-                    best[to] = Some(self.step(&state, next, cost));
+                if best[to].as_ref().is_some_and(|b| cost >= b.cost) {
+                    continue;
+                }
+                let mut step = self.step(&state, next, cost);
+                if let Some(wanted) = self.merged
+                    && to != all
+                {
+                    let live = self.live(wanted, &mentioned[all & !to], &step.bound);
+                    step.cost += self.merge(next, &state.bound, &live, &mut step.estimate);
+                }
+                if best[to].as_ref().is_none_or(|b| step.cost < b.cost) {
+                    best[to] = Some(step);
                 }
             }
         }
@@ -134,6 +88,16 @@ impl Problem<'_> {
         }
         order.reverse();
         order
+    }
+
+    /// For each set of elements, the variables they have.
+    fn mentioned(&self, n: usize) -> Vec<VarSet> {
+        let mut sets = vec![VarSet::default()];
+        for set in 1..1usize << n {
+            let first = set.trailing_zeros() as usize;
+            sets.push(sets[set & (set - 1)].union(&self.elements[first].scope));
+        }
+        sets
     }
 
     fn candidates(&self, state: &JoinedSet, set: usize, n: usize) -> Vec<usize> {
@@ -158,56 +122,6 @@ impl Problem<'_> {
         self.next_cost(&state.estimate, e, connected.then_some(&state.bound), found)
     }
 
-    /// Rows that an element finds, before conditions: no fewer than were met.
-    pub fn found(&self, joined: JoinKey, e: usize, rows: f64) -> f64 {
-        self.learned.at_least(joined.before_conditions(self.elements[e].key), rows)
-    }
-
-    /// The cost of an element that nothing is before.
-    pub fn first_cost(&self, e: usize) -> f64 {
-        let element = &self.elements[e];
-        if let Some(Remote { needs }) = &element.remote {
-            return if needs.is_empty() { element.own_cost } else { IMPOSSIBLE };
-        }
-        match element.visits {
-            _ if element.walk.is_some() => element.own_cost,
-            Some(_) => self.costs.scan(element.rows_first, element.index).total(),
-            None => element.own_cost,
-        }
-    }
-
-    /// The cost of joining an element to what is there, to find so many rows; with what is bound
-    /// there, if it shares variables with that.
-    pub fn next_cost(&self, before: &Estimate, e: usize, bound: Option<&VarSet>, found: f64) -> f64 {
-        let (element, costs, input) = (&self.elements[e], &self.costs, before.rows);
-        if let Some(remote) = &element.remote {
-            return remote.next_cost(element, input, bound, found);
-        }
-        let apart = element.own_cost
-            + costs.hash(element.estimate.rows.min(input), element.estimate.rows.max(input), found);
-        if let Some(walk) = &element.walk {
-            let distinct = |v| bound.filter(|bound| bound.contains(v)).map(|_| before.distinct(v));
-            return walk
-                .of_rows(distinct)
-                .map_or(apart, |walked| apart.min(walked.total() + found * costs.row));
-        }
-        match (element.visits, bound) {
-            (Some(visits), Some(bound)) => {
-                let reach = self.reach(element, bound);
-                let lookup = costs.lookup(input, element.estimate.rows, found, reach).total();
-                (visits * lookup).min(apart + handicap(&costs.reads))
-            }
-            _ => apart,
-        }
-    }
-
-    /// Where the keys of look-ups into an element lie; of what is no pattern, anywhere.
-    fn reach(&self, element: &Element, bound: &VarSet) -> Reach {
-        let reads = &self.costs.reads;
-        let anywhere = || Reach { index: Index::Psog.into(), rows: reads.index(Index::Psog).rows };
-        element.pattern.as_ref().map_or_else(anywhere, |pattern| pattern.reach(bound, reads))
-    }
-
     fn step(&self, state: &JoinedSet, e: usize, cost: f64) -> JoinedSet {
         let element = &self.elements[e];
         let bound = state.bound.union(&element.scope);
@@ -224,29 +138,22 @@ impl Problem<'_> {
     }
 }
 
-impl Remote {
-    /// The cost of asking for the values of so many rows, or for all there is.
-    fn next_cost(&self, element: &Element, input: f64, bound: Option<&VarSet>, found: f64) -> f64 {
-        let is_bound = |vars: &VarSet| bound.is_some_and(|bound| vars.is_subset(bound));
-        if !is_bound(&self.needs) && !self.needs.is_empty() {
-            return IMPOSSIBLE;
-        }
-        let trips = (input / REMOTE_VALUES).ceil() * REMOTE_TRIP_US;
-        let sent = trips + input * REMOTE_VALUE_US + found * REMOTE_ROW_US;
-        if bound.is_some() { sent.min(element.own_cost) } else { element.own_cost }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use snowmelt_graph::Index;
+
     use crate::algebra::Var;
+    use crate::optimise::problem::Element;
+    use crate::optimise::{Costs, OfVariable};
+    use crate::plan::Learned;
 
     fn element(rows: f64, vars: &[(u32, f64, f64)]) -> Element {
-        let vars: Vec<_> = vars.iter().map(|v| (Var(v.0), v.1, v.2)).collect();
+        let vars: Vec<_> =
+            vars.iter().map(|&(v, distinct, domain)| OfVariable { var: Var(v), distinct, domain }).collect();
         Element {
             key: 0,
-            scope: vars.iter().map(|v| v.0).collect(),
+            scope: vars.iter().map(|of| of.var).collect(),
             estimate: Estimate { rows, vars, sample: None },
             rows_first: rows,
             own_cost: rows * 0.01,
@@ -264,6 +171,7 @@ mod tests {
             bound: VarSet::default(),
             elements,
             conditions: &[],
+            merged: None,
             costs: Costs::default(),
             learned: &Learned::default(),
             before: JoinKey::default(),

@@ -60,7 +60,7 @@ pub(crate) struct Learned(FxHashMap<JoinKey, f64>);
 
 impl Learned {
     /// Surprises that are remembered: a plan that had as many is run to its end.
-    const MOST: usize = 8;
+    const MOST: usize = 4;
 
     /// How many times as many rows are expected as had come when a join was given up: it is not
     /// known how many more would have.

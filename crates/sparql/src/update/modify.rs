@@ -125,6 +125,8 @@ impl UpdateRun<'_> {
             cancel: self.limits.cancel.clone(),
             threads: self.options.threads,
             batch_rows: self.options.batch_rows,
+            surprise_rows: self.options.surprise_rows,
+            thread_work: self.options.thread_work,
             bindings: self.options.bindings.clone(),
             view: self.options.view.clone(),
             remote: self.options.remote.clone(),

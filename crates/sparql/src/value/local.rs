@@ -107,6 +107,11 @@ pub struct LocalTerms {
 }
 
 impl LocalTerms {
+    /// Forgets all terms; none may be asked for any more.
+    pub(crate) fn clear(&self) {
+        *self.arena.write() = LocalArena::default();
+    }
+
     /// An empty arena.
     #[must_use]
     pub fn new() -> Self {

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod data;
 pub mod endpoints;
+pub mod made;
 pub mod order;
 pub mod settings;
 

@@ -30,12 +30,14 @@ pub struct Settings {
     pub batch_rows: Option<usize>,
     /// rows that surprise a plan; None: far more than expected
     pub surprise_rows: Option<u64>,
+    /// work for which a thread is forked; None: so much that it pays
+    pub thread_work: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let store = OpenOptions { memory_bytes: 256 << 20, direct: false, ..OpenOptions::default() };
-        Settings { name: "default settings", store, batch_rows: None, surprise_rows: None }
+        Settings { name: "default settings", store, batch_rows: None, surprise_rows: None, thread_work: None }
     }
 }
 
@@ -68,6 +70,7 @@ impl Settings {
             store("extents of 8 pages", &|s| s.extent_pages = 8),
             Settings { name: "batches of one row", batch_rows: Some(1), ..base.clone() },
             Settings { name: "plans given up at once", surprise_rows: Some(0), ..base.clone() },
+            Settings { name: "forks for nothing", thread_work: Some(Duration::ZERO), ..base.clone() },
             Settings {
                 batch_rows: Some(3),
                 surprise_rows: Some(1),
@@ -137,8 +140,10 @@ impl Fixture {
     pub fn on(stored: Arc<Stored>, settings: &Settings) -> Self {
         let db = GraphDatabase::open(&stored.path, &settings.store)
             .unwrap_or_else(|e| panic!("opening under {}: {e}", settings.name));
-        let Settings { batch_rows, surprise_rows, .. } = *settings;
-        let options = QueryOptions { batch_rows, surprise_rows, ..QueryOptions::default() };
+        let Settings { batch_rows, surprise_rows, thread_work, .. } = *settings;
+        let threads = if thread_work.is_some() { 3 } else { 0 };
+        let options =
+            QueryOptions { batch_rows, surprise_rows, thread_work, threads, ..QueryOptions::default() };
         Fixture { engine: QueryEngine::new(db), options, _stored: stored }
     }
 
@@ -206,6 +211,9 @@ impl Fixture {
         let options = UpdateOptions {
             base: base.map(str::to_owned),
             batch_rows: self.options.batch_rows,
+            surprise_rows: self.options.surprise_rows,
+            thread_work: self.options.thread_work,
+            threads: self.options.threads,
             remote: self.options.remote.clone(),
             ..UpdateOptions::default()
         };

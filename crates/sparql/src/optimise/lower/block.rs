@@ -158,7 +158,8 @@ impl<'a> Planner<'a> {
             }
         }
         let copies = aggregated.iter().map(demand).max().unwrap_or(Copies::Merge);
-        let before = std::mem::replace(&mut self.compared, true);
+        // arguments are values: of equal ones only keys must be equal ids
+        let before = std::mem::replace(&mut self.compared, !keys.is_empty());
         let built = self.lower(inner, None, &Want::new(reads, copies));
         self.compared = before;
         let built = built?;

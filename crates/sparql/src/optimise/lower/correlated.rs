@@ -6,11 +6,11 @@
 //! left ones.
 
 use super::leaf::expect;
-use super::nested::{Seeding, want_of_right};
+use super::nested::{Seeding, from_right, want_of_right};
 use super::{Result, Subplan, Want, seeded};
 use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, BinaryOperator, ContextVar, ExistsKind, Expression, Node, Var, VarSet};
-use crate::optimise::{Estimate, Planner};
+use crate::optimise::{Estimate, OfVariable, Planner};
 use crate::plan::{JoinKind, Op, children};
 
 impl<'a> Planner<'a> {
@@ -28,13 +28,15 @@ impl<'a> Planner<'a> {
         let mut seed_vars = left.pick(&seed);
         seed_vars.push(row);
         let mut estimate = left.estimate.clone();
-        estimate.vars.retain(|v| vars.contains(v.0));
+        estimate.vars.retain(|v| vars.contains(v.var));
         estimate.sample = None;
         estimate.rows = estimate.combinations(vars).max(1.0);
         let kind = match kind {
             ApplyKind::Left => JoinKind::Left,
             ApplyKind::Exists(kind) => JoinKind::Exists(kind),
         };
+        let compared = compared(right);
+        let right = self.extreme_first(right, row, kind, left.estimate.rows);
         let from_right = from_right(&left, right, kind, &want.vars);
         let mut right_need = from_right.clone();
         right_need.insert(row);
@@ -49,7 +51,7 @@ impl<'a> Planner<'a> {
         };
         let seeding = Seeding { seed, row: col_of_row, row_var: row, context: Some(row) };
         // of rows above which none may be, hardly more than one of each kind
-        let extremes = match (kind, compared(right)) {
+        let extremes = match (kind, compared) {
             (JoinKind::Exists(ExistsKind::Anti), Some(compared)) => {
                 Some(left.estimate.combinations(&vars.minus(&compared)).max(1.0))
             }
@@ -113,15 +115,14 @@ impl<'a> Planner<'a> {
         let Some((_, _, all)) = self.contexts.iter().rfind(|c| c.0 == row) else {
             return Estimate::unit();
         };
-        let vars_of_row = vec![(row, all.rows, all.rows)];
+        let vars_of_row = vec![OfVariable::whole(row, all.rows)];
         let mut estimate = Estimate { rows: all.rows, vars: vars_of_row, sample: None };
         for v in vars {
-            let of = all.vars.iter().find(|x| x.0 == v.of);
-            let (distinct, domain) = of.map_or((all.rows, all.rows), |x| (x.1, x.2));
-            estimate.vars.push((v.here, distinct, domain));
+            let of = all.find(v.of).copied().unwrap_or_else(|| OfVariable::whole(v.here, all.rows));
+            estimate.vars.push(OfVariable { var: v.here, ..of });
         }
-        estimate.vars.sort_unstable_by_key(|v| v.0);
-        estimate.vars.dedup_by_key(|v| v.0);
+        estimate.vars.sort_unstable_by_key(|v| v.var);
+        estimate.vars.dedup_by_key(|v| v.var);
         estimate
     }
 }
@@ -153,17 +154,6 @@ fn compared(right: &Node) -> Option<VarSet> {
     };
     let compared: VarSet = ordered.iter().flat_map(|pair| pair.iter().filter_map(of)).collect();
     (!compared.is_empty()).then_some(compared)
-}
-
-/// The variables of an OPTIONAL that come from its right side: those that the left does not
-/// have, or may leave open, where there is a match.
-pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
-    match kind {
-        JoinKind::Left => {
-            need.intersection(&right.scope().possible).minus(&left.vars().intersection(&left.certain))
-        }
-        _ => VarSet::default(),
-    }
 }
 
 /// The contexts an operator reads that come from further up.

@@ -7,7 +7,7 @@ use crate::algebra::translate::join;
 use crate::algebra::{ApplyKind, Expression, Node, Pattern, Scope, Slot, VarSet};
 use crate::optimise::access::{CountedPattern, scanned_index};
 use crate::optimise::guess::{PATH_VISITS, TWO_SIDES, UNKNOWN_PREDICATE_VISITS, UNKNOWN_VISITS, bounded};
-use crate::optimise::order::{Condition, Element, Problem, Remote};
+use crate::optimise::problem::{Condition, Element, Problem, Remote};
 use crate::optimise::{Estimate, Planner};
 use crate::plan::{Copies, Finds, JoinKey, JoinKind, Op, element};
 
@@ -23,6 +23,8 @@ struct Step<'a, 's> {
     /// what the steps after it mention
     later: &'s VarSet,
     is_last: bool,
+    /// nothing is joined with the result
+    is_all: bool,
     /// joined before it, where nothing flows in and the rows are watched
     joined: Option<JoinKey>,
 }
@@ -50,18 +52,20 @@ impl<'a> Planner<'a> {
             let node = self.made.keep(Node::Filter { inner, conditions: conditions.to_vec() });
             return self.apart(node, input, want);
         }
-        let order = self.order(nodes, conditions, input.as_ref())?;
+        let order = self.order(nodes, conditions, input.as_ref(), want)?;
         let mut open: Vec<Expression> = conditions.to_vec();
         let mut waiting = self.take_waiting(nodes, &order, &mut open, input.as_ref())?;
         // rows that are found for others are counted there
         let is_watched = nodes.len() > 1 && input.is_none() && self.contexts.is_empty();
+        // all that a query joins is as much in any order
+        let is_all = std::ptr::eq(nodes, self.all_joined);
         let mut joined = is_watched.then(JoinKey::default);
         let mut current = input;
         let later = self.mentioned_later(nodes, &order);
         assert_eq!(order.len(), nodes.len(), "all nodes of a join are ordered");
         for (number, (position, later)) in order.iter().zip(&later).enumerate() {
             let is_last = number + 1 == order.len();
-            let step = Step { node: &nodes[*position], nodes, later, is_last, joined };
+            let step = Step { node: &nodes[*position], nodes, later, is_last, is_all, joined };
             open.extend(waiting.extract_if(.., |waits| waits.0 <= number).map(|waits| waits.1));
             let asked_later = waiting.iter().fold(VarSet::default(), |all, waits| all.union(&waits.1.vars()));
             current = Some(self.join_step(&step, current, &mut open, &want.with(&asked_later))?);
@@ -129,6 +133,7 @@ impl<'a> Planner<'a> {
         nodes: &'a [Node],
         conditions: &[Expression],
         input: Option<&Subplan>,
+        want: &Want,
     ) -> Result<Vec<usize>> {
         if nodes.len() < 2 {
             return Ok((0..nodes.len()).collect());
@@ -173,6 +178,7 @@ impl<'a> Planner<'a> {
             bound: input.map(Subplan::vars).unwrap_or_default(),
             elements: &elements,
             conditions: &filters,
+            merged: (want.copies != Copies::Count).then_some(&want.vars),
             costs: self.costs,
             learned: self.learned,
             before: if input.is_some() { JoinKey::of_input() } else { JoinKey::default() },
@@ -255,9 +261,11 @@ impl<'a> Planner<'a> {
         open: &mut Vec<Expression>,
         want: &Want,
     ) -> Result<Subplan> {
-        let Step { node, nodes, later, is_last, joined } = *step;
+        let Step { node, nodes, later, is_last, is_all, joined } = *step;
+        let is_end = is_last && is_all;
         // the count of a pattern alone is exact
         let found = joined.filter(|_| current.is_some() || !matches!(node, Node::Pattern(_)));
+        let found = found.filter(|_| !(is_end && nodes.len() == 2));
         let before = current.as_ref().map(Subplan::vars).unwrap_or_default();
         let scope = node.scope();
         let after = before.union(&scope.possible);
@@ -299,7 +307,7 @@ impl<'a> Planner<'a> {
             built = self.apply_conditions(built, ready, nodes, &live)?;
         }
         let mut built = self.trim_dead(built, &live);
-        if let Some(joined) = joined {
+        if let Some(joined) = joined.filter(|_| !is_end) {
             self.watch(&mut built, joined.and(element(node)));
         }
         // a join variable that is of no use any more leaves duplicates behind

@@ -9,7 +9,7 @@ use crate::optimise::access::{CountedPattern, Visit, scanned_index, visits};
 use crate::optimise::device_time::{self, Reach};
 use crate::optimise::guess::{NAMED_GRAPHS, bounded};
 use crate::optimise::tried::Joined;
-use crate::optimise::{Estimate, Planner, PredicateStatistics};
+use crate::optimise::{Estimate, OfVariable, Planner, PredicateStatistics};
 use crate::plan::ranged::ranged;
 use crate::plan::{Access, Bounds, Copies, Finds, JoinKind, Op, PathEnd, PathGraph, Src};
 
@@ -90,8 +90,9 @@ impl<'a> Planner<'a> {
         }
         let want = &want.with(&self.reads(ready));
         let list = match (&bounds, self.folded(p, want, &VarSet::default())) {
-            (Some(_), _) => {
-                vec![whole_visit(p, Index::Posg, &VarSet::default()).expect("POSG has all columns")]
+            (Some(bounds), _) => {
+                let index = if p.s == Slot::Var(bounds.var) { Index::Psog } else { Index::Posg };
+                vec![whole_visit(p, index, &VarSet::default()).expect("it has all columns")]
             }
             (None, Some(visit)) => vec![visit],
             (None, None) => visits(p, &VarSet::default()),
@@ -188,8 +189,8 @@ impl<'a> Planner<'a> {
         Ok(CountedPattern { pattern: p.clone(), of_predicate, rows })
     }
 
-    /// The conditions on a pattern's object that a scan in object order takes as ranges: they are
-    /// taken out of those that are ready.
+    /// The conditions on a pattern's object, or else on its subject, that a scan in the order of
+    /// these takes as ranges: they are taken out of those that are ready.
     fn bounds(&mut self, p: &Pattern, want: &Want, rows: f64, ready: &mut Vec<Expression>) -> Option<Bounds> {
         let (Slot::Var(o), Slot::Var(s)) = (p.o, p.s) else { return None };
         if p.triple_term().is_some() || !are_apart(p) {
@@ -203,13 +204,15 @@ impl<'a> Planner<'a> {
         };
         // of ranges that leave little out, what counts is the order of the subjects
         let in_order = want.vars.contains(s) || ready.iter().any(|c| c.vars().contains(s));
-        let is_bound = |c: &mut Expression| {
-            let vars = c.vars();
-            let is_alone = vars.contains(o) && vars.iter().all(|v| v == o);
-            is_alone && ranged(c, o).is_some_and(|ranged| !in_order || ranged.compares(o))
-        };
-        let conditions: Vec<Expression> = ready.extract_if(.., is_bound).collect();
-        (!conditions.is_empty()).then_some(Bounds { conditions, var: o, column })
+        [o, s].into_iter().find_map(|var| {
+            let is_bound = |c: &mut Expression| {
+                let vars = c.vars();
+                let is_alone = vars.contains(var) && vars.iter().all(|v| v == var);
+                is_alone && ranged(c, var).is_some_and(|ranged| var == s || !in_order || ranged.compares(o))
+            };
+            let conditions: Vec<Expression> = ready.extract_if(.., is_bound).collect();
+            (!conditions.is_empty()).then_some(Bounds { conditions, var, column })
+        })
     }
 
     fn lookups(&mut self, p: &Pattern, current: Subplan, want: &Want, joined: Joined) -> Result<Subplan> {
@@ -296,7 +299,7 @@ impl<'a> Planner<'a> {
         // a constant is one of them or not
         let rows = if graph.is_some() { 1.0 } else { NAMED_GRAPHS };
         let mut estimate = Estimate::of_rows(rows);
-        estimate.vars.extend(vars.iter().map(|v| (*v, NAMED_GRAPHS, NAMED_GRAPHS)));
+        estimate.vars.extend(vars.iter().map(|v| OfVariable::whole(*v, NAMED_GRAPHS)));
         let certain = vars.iter().copied().collect();
         let names = self.make(Op::GraphNames { graph, of }, vars, estimate, certain, 1.0);
         match current {

@@ -3,14 +3,14 @@
 
 use snowmelt_graph::Index;
 
-use super::correlated::from_right;
 use super::found::sought;
 use super::leaf::expect;
 use super::{Result, Subplan, Want, flows};
+use crate::algebra::translate::join;
 use crate::algebra::{ExistsKind, Expression, Node, Var, VarSet};
-use crate::optimise::Planner;
 use crate::optimise::device_time::Reach;
 use crate::optimise::guess::HAS_MATCH;
+use crate::optimise::{OfVariable, Planner};
 use crate::plan::{Copies, JoinKind, Op};
 
 /// Running the right side for a batch costs so many times the look-ups that it cannot do
@@ -35,6 +35,17 @@ pub(super) fn want_of_right(vars: VarSet, kind: JoinKind, above: &Want) -> Want 
     Want::new(vars, copies)
 }
 
+/// The variables of an OPTIONAL that come from its right side: those that the left does not
+/// have, or may leave open, where there is a match.
+pub(super) fn from_right(left: &Subplan, right: &Node, kind: JoinKind, need: &VarSet) -> VarSet {
+    match kind {
+        JoinKind::Left => {
+            need.intersection(&right.scope().possible).minus(&left.vars().intersection(&left.certain))
+        }
+        _ => VarSet::default(),
+    }
+}
+
 impl<'a> Planner<'a> {
     /// Runs `right` once per batch of `left`.
     fn nested(
@@ -53,8 +64,8 @@ impl<'a> Planner<'a> {
         let mut certain = left.certain.intersection(&seed_vars.iter().copied().collect());
         certain.insert(row_var);
         let mut estimate = left.estimate.clone();
-        estimate.vars.retain(|v| seed_vars.contains(&v.0));
-        estimate.vars.push((row_var, estimate.rows, estimate.rows));
+        estimate.vars.retain(|v| seed_vars.contains(&v.var));
+        estimate.vars.push(OfVariable::whole(row_var, estimate.rows));
         let leaf = self.make(Op::Seed, seed_vars, estimate, certain, 0.0);
         let from_right = from_right(&left, right, kind, &want.vars);
         let mut right_need = from_right.clone();
@@ -107,12 +118,7 @@ impl<'a> Planner<'a> {
             JoinKind::Left => {
                 estimate.sample = None;
                 estimate.rows = estimate.rows.max(right.estimate.rows);
-                for v in &right.estimate.vars {
-                    if estimate.vars.binary_search_by_key(&v.0, |x| x.0).is_err() {
-                        let at = estimate.vars.partition_point(|x| x.0 < v.0);
-                        estimate.vars.insert(at, *v);
-                    }
-                }
+                estimate.also_of(&right.estimate);
             }
             JoinKind::Exists(ExistsKind::Mark(v)) => {
                 vars.push(v);
@@ -177,6 +183,42 @@ impl<'a> Planner<'a> {
         self.nested(left, right, conditions, JoinKind::Left, &reads, want)
     }
 
+    /// A semi-join with each of some parts, that of the fewest rows first.
+    fn exists_each(&mut self, mut left: Subplan, parts: Vec<&'a Node>, want: &Want) -> Result<Subplan> {
+        let mut ordered = Vec::with_capacity(parts.len());
+        for part in parts {
+            ordered.push((self.estimate(part)?.rows, part));
+        }
+        ordered.sort_by(|a, b| b.0.total_cmp(&a.0));
+        while let Some((_, part)) = ordered.pop() {
+            let later =
+                ordered.iter().fold(VarSet::default(), |all, (_, part)| all.union(&part.scope().possible));
+            let reads = part.scope().possible;
+            left = self.exists(left, part, &[], ExistsKind::Semi, &reads, &want.with(&later))?;
+        }
+        Ok(left)
+    }
+
+    /// The parts of a join that have nothing in common but what is known; `None`: it is one.
+    fn independent_parts(&mut self, node: &'a Node, known: &VarSet) -> Option<Vec<&'a Node>> {
+        let Node::Join(nodes) = node else { return None };
+        let mut parts: Vec<(VarSet, Vec<&'a Node>)> = Vec::new();
+        for node in nodes {
+            let mut open = node.scope().possible.minus(known);
+            let mut members = vec![node];
+            for (vars, of_part) in parts.extract_if(.., |part| part.0.intersects(&open)).collect::<Vec<_>>() {
+                open = open.union(&vars);
+                members.splice(0..0, of_part);
+            }
+            parts.push((open, members));
+        }
+        let whole = |(_, members): (VarSet, Vec<&'a Node>)| match members[..] {
+            [one] => one,
+            _ => self.made.keep(join(members.into_iter().cloned().collect())),
+        };
+        (parts.len() > 1).then(|| parts.into_iter().map(whole).collect())
+    }
+
     /// A semi-, anti- or marking join: one pass over the right side where that is cheaper than
     /// a visit for each row.
     pub(super) fn exists(
@@ -188,6 +230,12 @@ impl<'a> Planner<'a> {
         reads: &VarSet,
         want: &Want,
     ) -> Result<Subplan> {
+        if kind == ExistsKind::Semi
+            && conditions.is_empty()
+            && let Some(parts) = self.independent_parts(right, &left.certain)
+        {
+            return self.exists_each(left, parts, want);
+        }
         let shared = left.vars().intersection(reads);
         let expected = self.existing(&left.estimate, right, conditions, kind)?;
         let pattern = sought(&left, right, conditions);

@@ -9,15 +9,15 @@ use super::{Copies, Result, Subplan, Want, seeded};
 use crate::algebra::{Node, Service, Slot, VarSet};
 use crate::error::QueryError;
 use crate::optimise::guess::{REMOTE_ROW_US, REMOTE_ROWS, REMOTE_TRIP_US, REMOTE_VALUE_US, REMOTE_VALUES};
-use crate::optimise::{Estimate, Planner};
+use crate::optimise::{Estimate, OfVariable, Planner};
 use crate::plan::{Cost, Op, SentValue, Src};
 
 impl<'a> Planner<'a> {
     /// Rows of an endpoint that is asked for all it has.
     pub(in crate::optimise) fn service_estimate(&self, service: &Service) -> Estimate {
         let rows = service.most.map_or(REMOTE_ROWS, |most| most as f64);
-        let mut vars: Vec<_> = service.scope().possible.iter().map(|v| (v, rows, rows)).collect();
-        vars.sort_unstable_by_key(|v| v.0);
+        let mut vars: Vec<_> = service.scope().possible.iter().map(|v| OfVariable::whole(v, rows)).collect();
+        vars.sort_unstable_by_key(|v| v.var);
         Estimate { rows, vars, sample: None }
     }
 
