@@ -20,6 +20,7 @@
 #   ROUNDS     rounds of each family [6]; an engine has fewer once it took PATIENCE seconds for one [60]
 #   TIMEOUT    seconds after which there is no answer [60]
 #   MEMORY, RIVAL_MEMORY, LOAD_MEMORY   Snowmelt's [256MiB], of engines that have a setting [8GiB], while loading [4GiB]
+#   COLD       1: Snowmelt's server is also killed and started anew before each family, without a warm list, for the time of its first answer
 #   OUT        the path of the table and the figures, without .md and .json [in DATA]
 #
 # SNOWMELT, DATA as in common.sh. An engine's data is loaded once: remove DATA/families-DATASET/ENGINE to have it loaded anew.

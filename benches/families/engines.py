@@ -4,6 +4,7 @@ How an engine is started and loaded is said by its file in crates/engines/src/ad
 laboratory uses, too. Fluree and DuckDB are asked otherwise: by their workers, without HTTP between.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -210,6 +211,11 @@ class Engine:
         """A new process in place of one that is busy or dead."""
         self.process.kill()
         self.start()
+
+    def forget_warm_list(self):
+        """Has the next start know nothing of what the one before has read."""
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(self.fill(self.adapter["data"]), "warm"))
 
     def asked(self, family):
         """What it is asked in a family's place: itself, or None."""

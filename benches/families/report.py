@@ -114,23 +114,25 @@ def line(entry, ours):
 def table(results):
     about = results["about"]
     names = [e["name"] for e in about["engines"]]
+    has_cold = any("cold_ms" in f for entry in results["families"] for f in entry.get("engines", {}).values())
     out = [
         "%s: %s, %s" % (about["dataset"], about["machine"], about["date"]), "",
         *("* %s (%s): loaded in %.1f s, %.0f MB" % (e["title"], e["version"], e["seconds"], e["bytes"] / 1e6)
           for e in about["engines"]), "",
         "Milliseconds, the best of %d rounds; fewer are in brackets. CPU, memory and cores are ours." % about["rounds"], "",
-        "| family | %s | best other ÷ ours | CPU ms | MiB | cores | same answers |"
-        % " | ".join(e["title"] for e in about["engines"]),
-        "|---|%s---|---|---|---|---|" % ("---|" * len(names)),
+        "| family | %s | best other ÷ ours | CPU ms | MiB | cores |%s same answers |"
+        % (" | ".join(e["title"] for e in about["engines"]), " cold ms |" if has_cold else ""),
+        "|---|%s---|---|---|---|---|" % ("---|" * (len(names) + has_cold)),
     ]
     for outcome in outcomes(results):
         ratio = outcome.ratio()
         used = outcome.ours in outcome.times
-        out.append("| %s | %s | %s | %s | %.0f | %s | %s |" % (
+        cold = " %s |" % short(outcome.figures[outcome.ours].get("cold_ms")) if has_cold else ""
+        out.append("| %s | %s | %s | %s | %.0f | %s |%s %s |" % (
             outcome.name, " | ".join(outcome.shown(n, about["rounds"]) for n in names),
             ("" if ratio is None else "%.2f" % ratio) + (" **lost**" if outcome.lost() else ""),
             short(outcome.of_best("cpu_ms")) if used else "", outcome.figures[outcome.ours]["peak_bytes"] / MIB,
-            "%.2f" % outcome.cores() if used else "", outcome.same()))
+            "%.2f" % outcome.cores() if used else "", cold, outcome.same()))
     return "\n".join([*out, "", *summary(results), "", *details(results)]) + "\n"
 
 

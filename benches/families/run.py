@@ -31,6 +31,7 @@ class Settings:
         self.timeout = float(environment("TIMEOUT", "60"))
         self.patience = float(environment("PATIENCE", "60"))
         self.only = environment("ONLY", "*")
+        self.cold = environment("COLD", "") == "1"
         self.out = environment("OUT", os.path.join(folder, "families"))
         self.engines = environment("ENGINES", "snowmelt,fluree,oxigraph").split(",")
         self.values = {
@@ -108,12 +109,26 @@ def compare(figures, rows, any_rows):
     figures.update(told, example=sorted(rows, key=str)[:3])
 
 
+def cold(engine, text, settings):
+    """Milliseconds of the first answer of a new process that has read nothing yet."""
+    engine.process.kill()
+    engine.forget_warm_list()
+    engine.start()
+    try:
+        return round(engine.ask(text, settings.timeout)[0], 4)
+    except (wire.TooLate, wire.Refused, OSError):
+        engine.again()
+        return None
+
+
 def measure(family, known, there, settings):
     """Figures of one family, by engine."""
     there = [engine for engine in there if engine.asked(family)]
     texts = {engine.name: engine.asked(family).filled(known) for engine in there}
     figures = {engine.name: {"wall_ms": [], "cpu_ms": []} for engine in there}
     asked = list(there)
+    if settings.cold:
+        figures[there[0].name]["cold_ms"] = cold(there[0], texts[there[0].name], settings)
     for engine in there:
         engine.process.forget_peak()
     for turn in range(settings.rounds):

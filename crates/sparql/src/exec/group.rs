@@ -361,8 +361,10 @@ impl Operator for Group {
                 return Ok(Some(batch));
             }
             match self.state {
-                GroupStage::Begin | GroupStage::Open(_) if self.is_in_order => self.run_in_order(run)?,
-                GroupStage::Begin | GroupStage::Open(_) => self.run_input(run)?,
+                GroupStage::Begin | GroupStage::Open(_) => match self.is_in_order {
+                    true => self.run_in_order(run)?,
+                    false => self.run_input(run)?,
+                },
                 GroupStage::Files(_) => self.run_file(run)?,
                 GroupStage::Done => return Ok(None),
             }

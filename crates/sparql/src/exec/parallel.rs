@@ -11,11 +11,12 @@
 //! thread, or dropping the operator, stops all.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use snowmelt_database::meters::Activity;
 use snowmelt_graph::{AnyIndex, TermId};
 
@@ -83,7 +84,7 @@ pub(super) struct Parallel {
     held: Held,
     stop: Arc<AtomicBool>,
     /// the query's, for activity that no next call takes in
-    left_over: Arc<parking_lot::Mutex<Activity>>,
+    left_over: Arc<Mutex<Activity>>,
     running: Option<(Receiver<Message>, Vec<JoinHandle<()>>)>,
     /// all rows were given out
     is_ended: bool,
@@ -300,7 +301,7 @@ impl Job {
     /// One thread: part after part until there are none.
     fn work(&self, mut run: Run, sender: &Sender<Message>) -> Result<()> {
         let done = self.parts_of(&mut run, sender);
-        *self.activity.lock().expect("no holder panics") += run.source.session.activity();
+        *self.activity.lock() += run.source.session.activity();
         if done? == Ended::Whole {
             // the operator is gone: then its counters are, too
             drop(sender.send(Message::End(run.profile.take())));
@@ -312,7 +313,7 @@ impl Job {
         assert!(run.is_forked, "a part is worked on by a forked worker");
         let node = find(&self.plan.root, self.node).expect("the node is of this plan");
         loop {
-            let Some(part) = self.parts.lock().expect("no holder panics").pop_front() else { break };
+            let Some(part) = self.parts.lock().pop_front() else { break };
             run.part = Some(part);
             let mut pipeline = (self.build_part)(node, run)?;
             assert!(run.part.is_none(), "the first scan takes the part");
@@ -327,7 +328,7 @@ impl Job {
 
     /// The activity of threads that have ended since it was asked for.
     fn ended(&self) -> Activity {
-        std::mem::take(&mut *self.activity.lock().expect("no holder panics"))
+        std::mem::take(&mut *self.activity.lock())
     }
 }
 
