@@ -116,8 +116,9 @@ fn planned_beats_demand_for_analytic_queries() {
     let outcome = Outcome::new(&cells);
     for conditions in conditions {
         let times = ratio(&outcome, conditions, "none", "auto -warm-list");
-        println!("{conditions}: {times:.1} ×");
-        assert!(times >= 2.0, "{conditions}: only {times:.1} ×");
+        // with a small pool most pages of so little data are read twice
+        let least = if conditions.pool_percent == 100 { 2.0 } else { 1.2 };
+        assert!(times >= least, "{conditions}: only {times:.1} × instead of {least} ×");
     }
 }
 

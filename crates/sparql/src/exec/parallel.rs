@@ -102,6 +102,10 @@ pub(super) fn fork(
     let can_fork = node.contexts.is_empty() && !run.is_forked;
     let scan = if can_fork { first_scan(pipeline) } else { None };
     let Some((scan, access)) = scan else { return Ok(None) };
+    // where pages have to be read, the pipeline is forked alone: its scan may be shared
+    if cut == Cut::ByValue && node.cost.io > 0.0 {
+        return Ok(None);
+    }
     let Some(key) = constant_key(access, run) else { return Ok(None) };
     // look-ups of several threads wait for the device together; the one stream of a scan is no
     // faster for more readers
@@ -118,7 +122,6 @@ pub(super) fn fork(
     let shared = match access {
         access if access.leaps() || access.bounds.is_some() => None,
         _ if cut == Cut::Anyhow => SharedScan::begin(access.index, &key, run)?,
-        _ if SharedScan::is_worth(access.index, &key, run)? => return Ok(None),
         _ => None,
     };
     let parts = match shared {

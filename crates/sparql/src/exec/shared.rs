@@ -100,21 +100,18 @@ impl SharedScan {
         self.index == index && of_one && self.pieces.place().is_some()
     }
 
-    /// Whether enough of the rows under a prefix are not in memory for a shared scan.
-    pub fn is_worth(index: AnyIndex, prefix: &[TermId], run: &mut Run) -> Result<bool> {
+    /// A shared scan of the rows under a prefix, if there are enough of them that are not in
+    /// memory.
+    pub fn begin(index: AnyIndex, prefix: &[TermId], run: &mut Run) -> Result<Option<Arc<SharedScan>>> {
         let session = &run.source.session;
         let (pages, resident) = session.residency(index);
         if 10 * resident >= 9 * pages {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(tree) = session.state().any_index(index) else { return Ok(false) };
+        let Some(tree) = session.state().any_index(index) else { return Ok(None) };
         let rows_per_leaf = tree.rows() as f64 / tree.leaves().max(1) as f64;
-        Ok(run.source.count(index, prefix, None)? as f64 >= LEAST_LEAVES * rows_per_leaf)
-    }
-
-    /// A shared scan of the rows under a prefix, if it is worth it.
-    pub fn begin(index: AnyIndex, prefix: &[TermId], run: &mut Run) -> Result<Option<Arc<SharedScan>>> {
-        if !Self::is_worth(index, prefix, run)? {
+        let rows = run.source.count(index, prefix, None)? as f64;
+        if rows < LEAST_LEAVES * rows_per_leaf {
             return Ok(None);
         }
         let scans = run.query.shared_scans.clone();

@@ -173,12 +173,14 @@ impl<'a> Planner<'a> {
                 remote,
             });
         }
+        // where pages have to be read, fewer rows later are no better than fewer reads now
+        let is_merged = want.copies != Copies::Count && self.costs.reads.times().is_none();
         let problem = Problem {
             start: input.map_or_else(Estimate::unit, |i| i.estimate.clone()),
             bound: input.map(Subplan::vars).unwrap_or_default(),
             elements: &elements,
             conditions: &filters,
-            merged: (want.copies != Copies::Count).then_some(&want.vars),
+            merged: is_merged.then_some(&want.vars),
             costs: self.costs,
             learned: self.learned,
             before: if input.is_some() { JoinKey::of_input() } else { JoinKey::default() },
