@@ -239,7 +239,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// What its rows come from: the first node below that is more than a change of them.
+    /// The source of its rows: the first node below that is more than a change of them.
     pub fn source(&self) -> &Node {
         let mut node = self;
         while let Node::Filter { inner, .. }

@@ -1,7 +1,7 @@
-//! The work that plans of analytical queries do: rows that operators put out, look-ups, rows of the
-//! indexes, each bounded where a worse plan does many times that. Where the language has a way to ask
-//! the question so that the good plan is out of reach, it is asked that way, too, and must break a
-//! bound.
+//! The work that plans of analytical queries do: rows that operators put out, look-ups, rows of
+//! the indexes, each bounded where a worse plan does many times that. Where the language has a way
+//! to ask the question so that the good plan is out of reach, it is asked that way, too, and must
+//! break a bound.
 
 mod support;
 

@@ -504,7 +504,7 @@ fn groups_of_parts_are_grouped_again() {
     }
 }
 
-/// What is cut by a value is worked on to its end in each part: any aggregates of groups that the
+/// Work that is cut by a value is done to its end in each part: any aggregates of groups that the
 /// value is a key of, different rows that have it, the number of its values.
 #[test]
 fn parts_by_value_are_apart() {

@@ -60,7 +60,7 @@ pub(super) enum Cut {
 }
 
 /// Work that threads share.
-struct Job {
+struct ForkedWork {
     plan: Arc<Plan>,
     node: usize,
     build_part: BuildPart,
@@ -77,7 +77,7 @@ enum Message {
 }
 
 pub(super) struct Parallel {
-    job: Arc<Job>,
+    work: Arc<ForkedWork>,
     threads: usize,
     /// what the threads need beside what their operators hold
     #[expect(dead_code, reason = "held for its drop")]
@@ -138,7 +138,7 @@ pub(super) fn fork(
     assert!(!parts.is_empty(), "a forked pipeline has parts");
     assert!(threads <= run.query.threads, "a query forks to no more threads than it may");
     Ok(Some(Box::new(Parallel {
-        job: Arc::new(Job {
+        work: Arc::new(ForkedWork {
             plan: run.query.plan.clone(),
             node: node.id,
             build_part,
@@ -251,7 +251,7 @@ impl Parallel {
         for (sender, ticket) in senders.into_iter().zip(clock.reserve(self.threads)) {
             let own = run.fork(self.stop.clone());
             let stop = self.stop.clone();
-            let job = self.job.clone();
+            let work = self.work.clone();
             #[cfg(test)]
             let is_planted = PANIC.get();
             let body = move || {
@@ -260,7 +260,7 @@ impl Parallel {
                 let _taking_part = ticket.enter();
                 // gone before the thread leaves the time it takes part in
                 let sender = sender;
-                let done = with_room(job.plan.room, || job.work(own(), &sender));
+                let done = with_room(work.plan.room, || work.run(own(), &sender));
                 if let Err(error) = done {
                     // the first error is the query's: the others only follow from it
                     let stopped = stop.swap(true, Ordering::Relaxed);
@@ -279,7 +279,7 @@ impl Parallel {
         let forked = handles.len();
         run.source.session.count_forks(forked);
         if let Some(profile) = &mut run.profile {
-            profile.operators[self.job.node].threads = forked;
+            profile.operators[self.work.node].threads = forked;
         }
         Ok(())
     }
@@ -300,9 +300,9 @@ impl Parallel {
     }
 }
 
-impl Job {
+impl ForkedWork {
     /// One thread: part after part until there are none.
-    fn work(&self, mut run: Run, sender: &Sender<Message>) -> Result<()> {
+    fn run(&self, mut run: Run, sender: &Sender<Message>) -> Result<()> {
         let done = self.parts_of(&mut run, sender);
         *self.activity.lock() += run.source.session.activity();
         if done? == Ended::Whole {
@@ -368,7 +368,7 @@ impl Operator for Parallel {
                     return Ok(Some(batch));
                 }
                 Some(Message::End(profile)) => {
-                    run.forked += self.job.ended();
+                    run.forked += self.work.ended();
                     if let (Some(all), Some(profile)) = (&mut run.profile, profile) {
                         all.add(&profile);
                     }
@@ -392,6 +392,6 @@ impl Operator for Parallel {
 impl Drop for Parallel {
     fn drop(&mut self) {
         self.join();
-        *self.left_over.lock() += self.job.ended();
+        *self.left_over.lock() += self.work.ended();
     }
 }

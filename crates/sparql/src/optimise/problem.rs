@@ -1,4 +1,4 @@
-//! What joins are ordered by: the elements of one, and the cost of each as the next step.
+//! Costs that joins are ordered by: the elements of one, and the cost of each as the next step.
 //!
 //! A step's cost is the cheaper of look-ups and a hash join.
 

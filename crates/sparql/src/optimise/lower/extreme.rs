@@ -12,8 +12,8 @@ use crate::plan::JoinKind;
 const FEW_ROWS: f64 = 16.0;
 
 impl<'a> Planner<'a> {
-    /// A right side that has its first row in the order of the comparison before all of them; itself
-    /// where there is no such order.
+    /// A right side that has its first row in the order of the comparison before all of them;
+    /// itself where there is no such order.
     pub(super) fn extreme_first(
         &mut self,
         right: &'a Node,
