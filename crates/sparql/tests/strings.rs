@@ -1,24 +1,19 @@
 //! Strings in plans: equalities of computed texts join, lists are sets, and conditions on texts are
 //! asked where they cost least. What is worked on is counted, by rows and by look-ups.
 
+mod support;
+
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
-use snowmelt_database::OpenOptions;
-use snowmelt_graph::load::{LoadOptions, Source, load};
-use snowmelt_graph::{CompactOptions, CompactTerms, GraphDatabase};
+use snowmelt_graph::{CompactOptions, CompactTerms};
 use snowmelt_sparql::{QueryEngine, QueryOptions, UpdateOptions};
+use support::made::Made;
 
 const PEOPLE: usize = 3000;
 
-struct Fixture {
-    engine: QueryEngine,
-    _dir: tempfile::TempDir,
-}
-
 /// People with names in two languages and friends, places with names of theirs, long notes.
-fn fixture() -> Fixture {
+fn fixture() -> Made {
     let mut text = String::new();
     for i in 0..PEOPLE {
         let tag = if i % 2 == 0 { "" } else { "@en" };
@@ -36,21 +31,10 @@ fn fixture() -> Fixture {
             text += &format!("<e:place{i}> <e:title> \"the NAME of number {i}\" .\n");
         }
     }
-    loaded(text)
+    Made::of(text)
 }
 
-fn loaded(text: String) -> Fixture {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("db");
-    let store = OpenOptions { memory_bytes: 64 << 20, direct: false, ..OpenOptions::default() };
-    let options = LoadOptions { store: store.clone(), threads: 1, ..LoadOptions::default() };
-    let source =
-        Source::Reader { name: "test".into(), read: Box::new(std::io::Cursor::new(text.into_bytes())) };
-    load(&path, vec![source], &options, &(), &AtomicBool::new(false)).unwrap();
-    Fixture { engine: QueryEngine::new(GraphDatabase::open(&path, &store).unwrap()), _dir: dir }
-}
-
-impl Fixture {
+impl Made {
     fn rows(&self, query: &str) -> Vec<String> {
         rows_of(&self.engine, query)
     }
@@ -122,7 +106,7 @@ fn parts_of_a_join_keep_their_own_conditions() {
 }
 
 /// Look-ups of a query, in indexes and in the dictionary.
-fn looked_up(f: &Fixture, query: &str) -> u64 {
+fn looked_up(f: &Made, query: &str) -> u64 {
     let plan = f.engine.analysis(query, &QueryOptions::default()).unwrap();
     plan.outcome.expect("it was run").activity.rnd
 }
@@ -167,7 +151,7 @@ fn the_greatest_of_long_texts_is_found_in_little_memory() {
 }
 
 /// Places in the plan of the condition on texts and of the first look-up, the root being 0.
-fn condition_and_lookup(f: &Fixture, query: &str) -> (usize, usize) {
+fn condition_and_lookup(f: &Made, query: &str) -> (usize, usize) {
     let plan = f.engine.explanation(query, &QueryOptions::default()).unwrap();
     let place = |is_it: &dyn Fn(&str, &str) -> bool| {
         let found = plan.steps.iter().position(|step| is_it(&step.operator, &step.detail));
@@ -215,7 +199,7 @@ fn conditions_on_many_texts_cost_more_than_on_numbers() {
 }
 
 /// Texts of several kinds in no order, some of them long, with common beginnings.
-fn unordered() -> Fixture {
+fn unordered() -> Made {
     let mut state = 7_u64;
     let mut random = move |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -231,7 +215,7 @@ fn unordered() -> Fixture {
         text += &format!("<e:s{i}> <e:kind> <e:k{}> .\n", random(7));
         text += &format!("<e:s{i}> <e:link> <e:{words}{i}> .\n", words = words.replace(' ', "/"));
     }
-    loaded(text)
+    Made::of(text)
 }
 
 /// Questions about the order of texts.

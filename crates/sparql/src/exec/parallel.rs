@@ -119,11 +119,8 @@ pub(super) fn fork(
         threads -= 1;
     }
     // a shared scan reads all
-    let shared = match access {
-        access if access.leaps() || access.bounds.is_some() => None,
-        _ if cut == Cut::Anyhow => SharedScan::begin(access.index, &key, run)?,
-        _ => None,
-    };
+    let may_share = cut == Cut::Anyhow && !access.leaps() && access.bounds.is_none();
+    let shared = if may_share { SharedScan::begin(access.index, &key, run)? } else { None };
     let parts = match shared {
         Some(shared) if threads > 1 => Some(std::iter::repeat_n(Part::Pieces(shared), threads).collect()),
         Some(shared) => {
