@@ -25,8 +25,8 @@ impl Made {
         Self { engine: QueryEngine::new(GraphDatabase::open(&path, &store).unwrap()), _folder: folder }
     }
 
-    /// Runs a query in one thread, and counts; once before that, so that the counts do not depend on
-    /// what the start has read by then.
+    /// Runs a query in one thread, and counts; once before that, so that the counts do not depend
+    /// on what the start has read by then.
     pub fn work(&self, text: &str) -> Work {
         let options = QueryOptions { threads: 1, ..QueryOptions::default() };
         self.engine.analysis(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
