@@ -23,6 +23,7 @@
 //! | `config`       | the settings of a queue                                                                |
 //! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
 //! | `shared_scan`  | scans of many readers that share what they read                                        |
+//! | `objects`      | the seam [`Objects`] to object stores, and stores in memory and in folders             |
 //! | `measure`      | the probe of a device, and steady loads on one file                                    |
 //!
 //! Two seams serve tests and demonstrations: the device and the clock. Since everything waits
@@ -41,6 +42,7 @@ mod learn;
 mod measure;
 mod memory;
 mod notice;
+mod objects;
 mod queue;
 mod shared_scan;
 mod system;
@@ -86,6 +88,9 @@ pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
+pub use objects::{
+    Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask,
+};
 pub use queue::counters::{ClassCounters, DeviceCounters};
 pub use queue::device_request::{DeviceRequest, Pending, Progress};
 pub use queue::order::elevator::Elevator;
