@@ -11,6 +11,7 @@ pub mod lab;
 pub mod load;
 pub mod prefix;
 pub mod probe;
+pub mod publish;
 pub mod query;
 pub mod restore;
 pub mod serve;

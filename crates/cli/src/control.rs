@@ -18,6 +18,7 @@ use snowmelt_store::{StoreConfig, StoreError};
 use crate::foreign;
 use snowmelt_base::signals;
 use snowmelt_switches::open::open_to_read;
+use snowmelt_switches::published;
 
 /// A database as a command finds it.
 pub enum Found {
@@ -29,7 +30,10 @@ pub enum Found {
 
 /// Opens a database, or finds the server that has it open.
 pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
-    found(path, GraphDatabase::open(path, config))
+    if let Some(address) = published::address(path) {
+        bail!("{address} is a published database: it is read, and changed where its writer is");
+    }
+    found(path, GraphDatabase::open(path, config).map_err(Into::into))
 }
 
 /// Opens a database to read it, or finds the server that has it open.
@@ -37,8 +41,10 @@ pub fn find_to_read(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> 
     found(path, open_to_read(path, config))
 }
 
-fn found(path: &Path, opened: Result<Arc<GraphDatabase>, GraphError>) -> anyhow::Result<Found> {
-    let locked = matches!(opened, Err(GraphError::Store(StoreError::Locked { .. })));
+fn found(path: &Path, opened: anyhow::Result<Arc<GraphDatabase>>) -> anyhow::Result<Found> {
+    let is_lock =
+        |e: &anyhow::Error| matches!(e.downcast_ref(), Some(GraphError::Store(StoreError::Locked { .. })));
+    let locked = opened.as_ref().is_err_and(is_lock);
     match (opened, locked) {
         (Err(error), true) if path.join(FILE_NAME).exists() => {
             let why = || format!("{error}; it was asked over {FILE_NAME} and does not answer");

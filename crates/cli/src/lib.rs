@@ -18,8 +18,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use snowmelt_switches::program;
 
 use commands::{
-    backup, check, compact, config, demo, doctor, dump, lab, load, prefix, probe, query, restore, serve,
-    stats, token, update,
+    backup, check, compact, config, demo, doctor, dump, lab, load, prefix, probe, publish, query, restore,
+    serve, stats, token, update,
 };
 
 const NAME: &str = "snowmelt";
@@ -64,6 +64,8 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Make a database from a backup
     Restore(restore::RestoreArgs),
+    /// Publish a database to an object store, where other machines open it at once
+    Publish(publish::PublishArgs),
     /// Reclaim terms without quads and give free space at the end of the files back
     Compact(compact::CompactArgs),
     /// Write all quads as RDF
@@ -105,6 +107,7 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
         Command::Check(args) => check::run(args),
         Command::Backup(args) => backup::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Publish(args) => publish::run(args),
         Command::Compact(args) => compact::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Prefix(args) => prefix::run(args),

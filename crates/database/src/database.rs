@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use snowmelt_store::{
-    Account, Activity, Clock, JournalStats, MemoryBudget, MeterScope, NoSuchMeter, PageTimes, RecoveryTrace,
-    Report, Snapshot, Store, StoreError, TempSpace, WaitTally,
+    Account, Activity, Clock, JournalStats, MemoryBudget, MeterScope, NoSuchMeter, Objects, PageTimes,
+    Published, RecoveryTrace, Report, Snapshot, Store, StoreError, TempSpace, WaitTally,
 };
 
 /// How to open a database: the store's settings.
@@ -26,6 +26,15 @@ impl Database {
     /// There is none, or a process has it open.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         Ok(Self { store: Store::open(path, options.clone())? })
+    }
+
+    /// Opens the newest state that is published in an object store, for reading.
+    ///
+    /// # Errors
+    /// Nothing is published there, or it cannot be read.
+    pub fn open_published(objects: Arc<dyn Objects>, options: &OpenOptions) -> Result<Self> {
+        let published = Published::find(objects, &options.seams.clock)?;
+        Ok(Self { store: published.open(options.clone())? })
     }
 
     /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path`

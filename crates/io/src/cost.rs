@@ -120,6 +120,17 @@ impl CostModel {
         }
     }
 
+    /// An object store over the network: 30 ms to the first byte, 3000 requests and 125 MB a second.
+    pub const fn object_store() -> CostModel {
+        CostModel {
+            latency_ns: 30_000_000,
+            ns_per_request: 333_333,
+            bytes_per_s: 125_000_000,
+            depth: 128,
+            law: Law::Sum,
+        }
+    }
+
     /// An NVMe drive.
     pub const fn nvme() -> CostModel {
         CostModel {

@@ -62,6 +62,9 @@ pub enum IoErrorKind {
         /// Alignment of buffers, in bytes.
         memory: usize,
     },
+    /// An object store did not give the bytes, in words.
+    #[error("{0}")]
+    Remote(String),
     /// A description (device model, profile, path) that cannot be used, in words.
     #[error("{0}")]
     Invalid(String),

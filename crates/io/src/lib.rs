@@ -89,7 +89,7 @@ pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
 pub use objects::{
-    Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask,
+    Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask, ask_all,
 };
 pub use queue::counters::{ClassCounters, DeviceCounters};
 pub use queue::device_request::{DeviceRequest, Pending, Progress};

@@ -236,16 +236,32 @@ impl fmt::Display for Version {
 /// # Errors
 /// The request fails.
 pub fn ask(objects: &dyn Objects, clock: &Clock, ask: Ask) -> Result<Answer, ObjectError> {
-    let answered = Arc::new((Mutex::new(None), EventCount::named(clock, "an object store")));
-    let told = answered.clone();
-    let _ongoing = objects.begin(
-        ask,
-        Box::new(move |answer| {
-            *told.0.lock() = Some(answer);
-            told.1.notify_all();
-        }),
-    );
-    answered.1.wait_until(|| answered.0.lock().is_some());
-    let answer = answered.0.lock().take();
-    answer.expect("the answer was waited for")
+    ask_all(objects, clock, vec![ask]).pop().expect("an answer to each request")
+}
+
+/// Asks for all of them at once, and waits in `clock`'s time for the answers, which come in the
+/// order of the requests.
+pub fn ask_all(objects: &dyn Objects, clock: &Clock, asks: Vec<Ask>) -> Vec<Result<Answer, ObjectError>> {
+    struct Answers {
+        list: Mutex<(usize, Vec<Option<Result<Answer, ObjectError>>>)>,
+        come: EventCount,
+    }
+    let asked = asks.len();
+    let list = Mutex::new((0, (0..asked).map(|_| None).collect()));
+    let answers = Arc::new(Answers { list, come: EventCount::named(clock, "an object store") });
+    let begin = |(i, ask): (usize, Ask)| {
+        let answers = answers.clone();
+        let done = move |answer| {
+            let mut list = answers.list.lock();
+            list.0 += 1;
+            list.1[i] = Some(answer);
+            drop(list);
+            answers.come.notify_all();
+        };
+        objects.begin(ask, Box::new(done))
+    };
+    let _ongoing: Vec<Ongoing> = asks.into_iter().enumerate().map(begin).collect();
+    answers.come.wait_until(|| answers.list.lock().0 == asked);
+    let list = std::mem::take(&mut answers.list.lock().1);
+    list.into_iter().map(|answer| answer.expect("each answer was waited for")).collect()
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use snowmelt_io::IoError;
+use snowmelt_io::{IoError, ObjectError};
 
 use crate::format::lineage::StateName;
 use crate::page::{Damage, PageId};
@@ -169,6 +169,20 @@ pub enum StoreError {
         /// The history of the database, in words.
         database: String,
     },
+    /// A request to an object store failed.
+    #[error("{cause}")]
+    Object {
+        /// The failure, which names store and object.
+        cause: Arc<ObjectError>,
+    },
+    /// A published database cannot be used, or not be published to.
+    #[error("{store}: {why}")]
+    Published {
+        /// The address of the object store.
+        store: Arc<str>,
+        /// Why not, in words.
+        why: String,
+    },
     /// A file is shorter than the database says.
     #[error("{}: the file has {found} bytes, the database needs {expected}: it was truncated; restore it from a copy", .path.display())]
     Truncated {
@@ -272,6 +286,12 @@ pub enum StoreError {
         /// The failure.
         cause: Arc<StoreError>,
     },
+}
+
+impl From<ObjectError> for StoreError {
+    fn from(cause: ObjectError) -> StoreError {
+        StoreError::Object { cause: Arc::new(cause) }
+    }
 }
 
 /// How a file of an open database lost its name.

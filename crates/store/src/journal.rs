@@ -574,6 +574,15 @@ impl Journal {
         files.used.range(first..).map(|(n, f)| if open && *n == number { position } else { f.bytes }).sum()
     }
 
+    /// The files from `first` on that have something durable, with their numbers and its end.
+    pub fn durable_files(&self, first: u64) -> Vec<(u64, Arc<JournalFile>, u64)> {
+        let place = self.synced_place();
+        let files = self.files.lock();
+        let durable = files.used.iter().filter(|(n, _)| (first..=place.file).contains(*n));
+        let end = |n: u64, file: &JournalFile| if n == place.file { place.offset } else { file.bytes };
+        durable.map(|(n, file)| (*n, file.clone(), end(*n, file))).collect()
+    }
+
     /// The unpacked payload of the record at a place.
     pub fn payload(&self, loc: Loc) -> Result<Arc<[u8]>> {
         /// Records kept unpacked.

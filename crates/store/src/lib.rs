@@ -22,6 +22,7 @@
 //! | `access`     | what trees read and write through: reader, transaction, bulk build          |
 //! | `tree`       | tuples and strings                                                          |
 //! | `whole`      | a database as a whole: copy, check, eviction from the page cache            |
+//! | `publish`    | databases in object stores: published by one writer, opened by many readers |
 //! | `report`     | all meters at one moment, and how they are shown                            |
 //!
 //! A folder holds what changes together and hides its inside: the format of a page can be read and
@@ -49,6 +50,7 @@ pub mod measure;
 mod memory;
 pub mod page;
 mod pool;
+mod publish;
 mod read;
 mod recovery;
 mod report;
@@ -83,6 +85,8 @@ pub use page::{BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageBuf, PageId, Pa
 pub use pool::rule::Rule;
 pub use pool::shared::{FrameStats, SharedFrames};
 pub use pool::{LEAST_FRAMES, PageRef};
+pub use publish::reader::Published;
+pub use publish::writer::{PublishProgress, Publisher};
 pub use read::account::Account;
 pub use read::activity::{Activity, Short};
 pub use read::priority::Priority;
@@ -108,7 +112,7 @@ pub use settings::config::{
 pub use settings::first_uses::{FirstUse, FirstUses};
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
-pub use snowmelt_io::{Clock, EventCount, Folder, notice};
+pub use snowmelt_io::{Clock, EventCount, Folder, Objects, notice};
 pub use store::background::IDLE_NS;
 pub use store::making::{LOAD_DIR, is_vacant};
 pub use store::open::NewStore;

@@ -13,6 +13,7 @@
 //! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
 //! | `open`   | memory, journal and I/O of every command that opens a database        |
+//! | `published` | addresses of published databases                                  |
 //! | `advice` | errors with the switch that changes a limit                           |
 //! | `program` | reads a command line, says why a command failed                     |
 
@@ -27,6 +28,7 @@ pub mod meters;
 pub mod names;
 pub mod open;
 pub mod program;
+pub mod published;
 pub mod service;
 pub mod texts;
 pub mod topics;

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use snowmelt_database::OpenOptions;
+use snowmelt_database::{Database, OpenOptions};
 use snowmelt_graph::{GraphDatabase, GraphError};
 use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError, is_vacant};
 
 use crate::create::CreateArgs;
 use crate::device::StripeDevices;
 use crate::io::IoArgs;
+use crate::published;
 use snowmelt_base::{size, tell};
 
 /// Switches of memory and I/O.
@@ -80,11 +81,15 @@ impl OpenArgs {
 
 /// Opens a database without writing anything, unless its journal is too long for the memory:
 /// then it is opened as for writing.
-pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<GraphDatabase>, GraphError> {
+pub fn open_to_read(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
+    if let Some(address) = published::address(path) {
+        let database = Database::open_published(published::objects(address)?, options)?;
+        return Ok(GraphDatabase::new(Arc::new(database))?);
+    }
     let reading = OpenOptions { mode: Mode::ReadOnly, ..options.clone() };
     match GraphDatabase::open(path, &reading) {
-        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => GraphDatabase::open(path, options),
-        opened => opened,
+        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => Ok(GraphDatabase::open(path, options)?),
+        opened => Ok(opened?),
     }
 }
 

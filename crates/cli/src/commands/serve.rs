@@ -22,7 +22,8 @@ use snowmelt_server::{Cors, Folder, QueryStyle, Served, ServerConfig, ServerLimi
 use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
-use snowmelt_switches::open::{OpenArgs, open, open_or_create};
+use snowmelt_switches::open::{OpenArgs, open, open_or_create, open_to_read};
+use snowmelt_switches::published;
 use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::TextArgs;
 
@@ -30,7 +31,8 @@ use snowmelt_switches::texts::TextArgs;
 #[derive(clap::Args)]
 pub struct ServeArgs {
     /// The database directory; a missing or empty one becomes a new database. One with databases
-    /// in it serves each of them below its name
+    /// in it serves each of them below its name. Or the address of a published database, as
+    /// s3://BUCKET/PREFIX
     db: Option<PathBuf>,
     /// The same, for a configuration file
     #[arg(long, value_name = "DIR", conflicts_with = "db")]
@@ -280,12 +282,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// Runs the command.
-pub fn run(args: ServeArgs) -> anyhow::Result<()> {
+pub fn run(mut args: ServeArgs) -> anyhow::Result<()> {
     let stop = signals::stop_flag()?;
     let deadline = args.shutdown_deadline.0;
     let Some(dir) = args.db.clone().or(args.data.clone()) else {
         anyhow::bail!("which database? name its directory, or put data = \"DIR\" into the configuration");
     };
+    args.read_only |= published::address(&dir).is_some();
     let is_folder = args.datasets.datasets || holds_databases(&dir);
     let served = if is_folder { Served::Many(folder(&args, &dir)?) } else { Served::One(one(&args, &dir)?) };
     let tls = match (&args.tls_cert, &args.tls_key) {
@@ -361,6 +364,7 @@ fn options(args: &ServeArgs) -> StoreConfig {
 fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<QueryEngine>> {
     let options = options(args);
     let database = match args.read_only {
+        true if published::address(dir).is_some() => open_to_read(dir, &options)?,
         true => open(dir, &options)?,
         false => open_or_create(dir, &args.create, &options)?,
     };

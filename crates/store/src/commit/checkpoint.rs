@@ -33,8 +33,10 @@ use crate::commit::Commits;
 use crate::commit::pace::{Batch, Pace, SpaceLeft};
 use crate::error::{Result, StoreError};
 use crate::history::rebuild::rebuild;
+use crate::history::snapshot::Snapshot;
 use crate::history::state::State;
 use crate::history::versions::Seen;
+use crate::journal::FilePin;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
 use crate::settings::config::{Checkpoints, Plant};
@@ -67,6 +69,16 @@ pub(crate) struct Checkpointer {
     last_bytes: AtomicU64,
     /// Extents that still rested when it ended.
     last_resting: AtomicU64,
+    /// The state that it wrote, which the super-block names.
+    last_state: Mutex<Option<Arc<State>>>,
+}
+
+/// The state that the super-block names, held: no later version of a page is written to its stripe
+/// while the snapshot lives, and the journal that a recovery from it reads is kept.
+pub(crate) struct HeldCheckpoint {
+    pub block: SuperBlock,
+    pub snapshot: Snapshot,
+    _pin: FilePin,
 }
 
 struct Running {
@@ -119,6 +131,7 @@ impl Checkpointer {
             last_ns: AtomicU64::new(0),
             last_bytes: AtomicU64::new(0),
             last_resting: AtomicU64::new(0),
+            last_state: Mutex::default(),
         }
     }
 
@@ -213,6 +226,22 @@ impl Commits {
                 return Ok(is_over && durable >= self.states.visible().txn);
             }
         }
+    }
+
+    /// Holds the state that the super-block names. `None` while a checkpoint is under way, and when
+    /// commits came after it before this opening has made one.
+    pub fn hold_checkpoint(&self) -> Option<HeldCheckpoint> {
+        let running = self.checkpointer.running.lock();
+        if running.is_some() {
+            return None;
+        }
+        let block = self.block.lock().clone();
+        let known = self.checkpointer.last_state.lock().clone().unwrap_or_else(|| self.states.visible());
+        if known.txn != block.txn {
+            return None;
+        }
+        let snapshot = self.snapshots.take(self.config.seams.clock.now_ns(), || known);
+        Some(HeldCheckpoint { _pin: self.journal.pin(block.journal), block, snapshot })
     }
 
     fn is_due(&self, begin: Begin) -> bool {
@@ -529,6 +558,7 @@ impl Commits {
         self.checkpointer.last_bytes.store(r.bytes, Ordering::Relaxed);
         let resting = self.fetch.core.space.read().rest_count();
         self.checkpointer.last_resting.store(resting, Ordering::Relaxed);
+        *self.checkpointer.last_state.lock() = Some(r.state.clone());
         self.journal.meters.checkpointed();
         self.fetch.core.count_pages();
         Ok(())

@@ -132,6 +132,12 @@ impl Lineage {
         StateName { lineage: self.spans.last().expect("at least one").number, txn }
     }
 
+    /// The name of the state of an earlier transaction, as far back as openings are remembered.
+    pub fn name_of_past(&self, txn: u64) -> StateName {
+        let span = self.spans.iter().rev().find(|span| span.from <= txn);
+        StateName { lineage: span.unwrap_or(&self.spans[0]).number, txn }
+    }
+
     /// How `other` stands to the state of transaction `txn`, which has this lineage.
     pub fn relation(&self, txn: u64, other: StateName) -> Relation {
         let made_by = self.spans.iter().rev().find(|span| span.from <= other.txn);

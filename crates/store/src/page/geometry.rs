@@ -68,6 +68,11 @@ impl Geometry {
         place
     }
 
+    /// The extent that lies at a place.
+    pub fn extent_at(&self, place: Place) -> ExtentId {
+        place.offset / self.extent_bytes() * self.stripes as u64 + place.stripe as u64
+    }
+
     /// Bytes the file of `stripe` has when the database has `extents` extents.
     pub fn stripe_bytes(&self, stripe: usize, extents: u64) -> u64 {
         let (stripe, n) = (stripe as u64, self.stripes as u64);

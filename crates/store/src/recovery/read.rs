@@ -7,7 +7,7 @@ use std::thread::ScopedJoinHandle;
 use super::damaged;
 use super::part::Payload;
 use super::replay::Replay;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::journal::file::JournalFile;
 use crate::journal::record::{self, Head};
 use crate::journal::scan::{self, Found, Needed};
@@ -30,7 +30,7 @@ pub(super) fn read_journal(
         let mut bytes = spare.try_recv().unwrap_or_default();
         record::unpack_into(head, stored, &mut bytes)
             .ok_or_else(|| damaged(dir.path(), head.file, offset, "the record cannot be unpacked"))?;
-        Ok(Arc::new(Payload { bytes, give_back: give_back.clone() }))
+        Ok::<_, StoreError>(Arc::new(Payload { bytes, give_back: give_back.clone() }))
     };
     if let [replay] = shares {
         return scan::scan(dir, config, needed, &mut |head, file, offset, stored| {

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, RwLock};
-use snowmelt_io::{AlignedBuf, Clock, Haste, WriteCost};
+use snowmelt_io::{AlignedBuf, Clock, Haste, IoError, WriteCost};
 use twox_hash::XxHash3_64;
 
 use crate::error::{Result, StoreError};
 use crate::files::resolve;
-use crate::files::stripes::{Devices, Stripes};
+use crate::files::stripes::Stripes;
 use crate::format::catalog::{self, Catalog};
 use crate::format::cursor::Cursor;
-use crate::page::geometry::{ExtentId, Geometry};
+use crate::page::geometry::{ExtentId, Geometry, Place};
 use crate::page::{self, BODY_BYTES, Damage, HEADER_BYTES, PAGE_BYTES, PageId, TreeId};
 use crate::space::Space;
 use crate::space::extent::Extent;
@@ -36,18 +36,21 @@ pub(crate) struct Meta {
     pub state: MetaState,
 }
 
+/// Fills bytes from a place on the stripes.
+pub(crate) type ReadPlace<'a> = dyn Fn(Place, &mut [u8]) -> std::result::Result<(), IoError> + 'a;
+
 /// Reads and checks the meta run and the extent map.
 pub(crate) fn read_meta(
     dir: &Path,
     block: &SuperBlock,
     geometry: Geometry,
-    devices: &Devices,
+    read: &ReadPlace<'_>,
 ) -> Result<Meta> {
     let Some(run) = block.meta else {
         let catalog = Catalog { next_tree: 1, ..Default::default() };
         return Ok(Meta { catalog, extents: Vec::new(), state: MetaState::default() });
     };
-    let reader = MetaReader { dir, block, geometry, devices };
+    let reader = MetaReader { dir, block, geometry, read };
     let bytes = reader.pages(run.first, run.bytes)?;
     if XxHash3_64::oneshot(&bytes) != run.checksum {
         return Err(reader.stale(run.first, "the meta run is not the one that the super-block names"));
@@ -74,7 +77,7 @@ struct MetaReader<'a> {
     dir: &'a Path,
     block: &'a SuperBlock,
     geometry: Geometry,
-    devices: &'a Devices,
+    read: &'a ReadPlace<'a>,
 }
 
 impl MetaReader<'_> {
@@ -110,7 +113,7 @@ impl MetaReader<'_> {
         while at.0 < end {
             let to = geometry.page(geometry.extent_of(at) + 1, 0).0.min(end);
             let part = &mut buf[..(to - at.0) as usize * PAGE_BYTES];
-            let read = self.devices.read(geometry.place(at), part);
+            let read = (self.read)(geometry.place(at), part);
             read.map_err(StoreError::device(&self.file(at), "read the meta run"))?;
             for (page, id) in part.chunks_exact(PAGE_BYTES).zip((at.0..to).map(PageId)) {
                 page::verify(page, id, TreeId::META).map_err(|why| self.damaged(id, why))?;

@@ -241,7 +241,8 @@ impl Store {
         let watch = Watch::new(folder.clone(), placed, devices.take_placed());
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         devices.check_lengths(geometry, block.extents)?;
-        let Meta { catalog, extents, state: mut meta } = read_meta(dir, &block, geometry, &devices)?;
+        let Meta { catalog, extents, state: mut meta } =
+            read_meta(dir, &block, geometry, &|place, buf| devices.read(place, buf))?;
         let checkpoint = CheckpointState { txn: block.txn, geometry, catalog, extents };
         let mut found = recover(&folder, &config, &block, checkpoint, &devices)?;
         meta.adopt_extents(&mut found.extents, geometry);

@@ -1,0 +1,131 @@
+//! A stripe of a published database: a device whose bytes are in objects.
+//!
+//! A page is in the opener, or in the object of its extent behind the pages in use before it, or in
+//! use by no tree: then it reads as zeros. A read of several pages takes one request for each extent
+//! it touches, all at the same time.
+
+use std::io::IoSliceMut;
+use std::ops::Range;
+use std::sync::Arc;
+
+use snowmelt_io::{
+    Alignment, Answer, Ask, Clock, CostModel, IoError, IoErrorKind, ObjectError, Objects, Operation,
+    ReadDevice, ask_all,
+};
+
+use crate::page::geometry::{Geometry, Place};
+use crate::page::{PAGE_BYTES, PageId};
+use crate::publish::opener::{ExtentObject, Opener};
+
+/// See the head of the file.
+pub(crate) struct PublishedStripe {
+    pub name: Arc<str>,
+    pub stripe: usize,
+    pub geometry: Geometry,
+    pub opener: Arc<Opener>,
+    pub objects: Arc<dyn Objects>,
+    pub clock: Clock,
+}
+
+/// Pages of one object that a read needs, and where they go.
+struct Wanted<'a> {
+    object: &'a ExtentObject,
+    /// Places in the object, in pages.
+    ranks: Range<u32>,
+    /// For each page: its place in the object and the number of the page in the read.
+    pages: Vec<(u32, usize)>,
+}
+
+impl PublishedStripe {
+    fn failed(&self, offset: u64, len: usize, kind: IoErrorKind) -> IoError {
+        IoError { device: self.name.clone(), operation: Operation::Read, offset, len: len as u64, kind }
+    }
+
+    /// Fills the pages from `offset` on, as far as no object is needed; returns what is.
+    fn fill_known(&self, pages: &mut [&mut [u8]], offset: u64) -> Vec<Wanted<'_>> {
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        for (n, bytes) in pages.iter_mut().enumerate() {
+            let place = Place { stripe: self.stripe, offset: offset + (n * PAGE_BYTES) as u64 };
+            let extent = self.geometry.extent_at(place);
+            let index = (place.offset % self.geometry.extent_bytes() / PAGE_BYTES as u64) as u32;
+            if let Some(page) = self.opener.pages.get(&PageId(self.geometry.page(extent, index).0)) {
+                bytes.copy_from_slice(page);
+                continue;
+            }
+            let Some(object) = self.opener.extents.get(&extent).filter(|object| object.has(index)) else {
+                bytes.fill(0);
+                continue;
+            };
+            let rank = object.rank(index);
+            match wanted.last_mut().filter(|last| std::ptr::eq(last.object, object)) {
+                Some(last) => {
+                    last.ranks.end = rank + 1;
+                    last.pages.push((rank, n));
+                }
+                None => wanted.push(Wanted { object, ranks: rank..rank + 1, pages: vec![(rank, n)] }),
+            }
+        }
+        wanted
+    }
+
+    fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
+        let page_bytes = PAGE_BYTES as u64;
+        let ask = |wanted: &Wanted<'_>| {
+            let Range { start, end } = wanted.ranks;
+            let range = u64::from(start) * page_bytes..u64::from(end) * page_bytes;
+            let range = (range.start > 0 || range.end < wanted.object.bytes()).then_some(range);
+            Ask::Get { key: wanted.object.name.key().into(), range }
+        };
+        let answers = ask_all(&*self.objects, &self.clock, wanted.iter().map(ask).collect());
+        let bytes = |answer| match answer {
+            Ok(Answer::Got { bytes, .. }) => Ok(bytes),
+            Ok(_) => unreachable!("a get is answered with bytes"),
+            Err(e) => Err(e),
+        };
+        answers.into_iter().map(bytes).collect()
+    }
+}
+
+impl ReadDevice for PublishedStripe {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn len(&self) -> Result<u64, IoError> {
+        let extents = self.opener.extents.keys().next_back().map_or(0, |last| last + 1);
+        Ok(self.geometry.stripe_bytes(self.stripe, extents.max(self.opener.block.extents)))
+    }
+
+    fn read_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), IoError> {
+        let len = bufs.iter().map(|buf| buf.len()).sum();
+        let is_aligned = |n: usize| n.is_multiple_of(PAGE_BYTES);
+        if !is_aligned(offset as usize) || !bufs.iter().all(|buf| is_aligned(buf.len())) {
+            let Alignment { offset: unit, memory } = self.alignment();
+            return Err(self.failed(offset, len, IoErrorKind::Unaligned { offset: unit, memory }));
+        }
+        let mut pages: Vec<&mut [u8]> =
+            bufs.iter_mut().flat_map(|buf| buf.chunks_exact_mut(PAGE_BYTES)).collect();
+        let wanted = self.fill_known(&mut pages, offset);
+        let fetched = self.fetch(&wanted);
+        let fetched = fetched.map_err(|e| self.failed(offset, len, IoErrorKind::Remote(e.to_string())))?;
+        for (wanted, bytes) in wanted.iter().zip(fetched) {
+            for (rank, n) in &wanted.pages {
+                let at = (rank - wanted.ranks.start) as usize * PAGE_BYTES;
+                let Some(from) = bytes.get(at..at + PAGE_BYTES) else {
+                    let kind = IoErrorKind::Short { got: bytes.len() as u64 };
+                    return Err(self.failed(offset, len, kind));
+                };
+                pages[*n].copy_from_slice(from);
+            }
+        }
+        Ok(())
+    }
+
+    fn alignment(&self) -> Alignment {
+        Alignment { memory: 1, offset: PAGE_BYTES }
+    }
+
+    fn cost(&self) -> CostModel {
+        CostModel::object_store()
+    }
+}
