@@ -88,6 +88,8 @@ pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
+pub use objects::folder::FolderObjects;
+pub use objects::memory::MemoryObjects;
 pub use objects::{
     Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask, ask_all,
 };

@@ -11,6 +11,11 @@
 //! | delete of a key, whether it is there or not | nothing |
 //! | list of the keys that begin with a prefix | keys, lengths, times; at most so many, ascending |
 
+pub(crate) mod bounds;
+pub(crate) mod folder;
+pub(crate) mod memory;
+pub(crate) mod reply;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -211,6 +216,13 @@ pub enum ObjectErrorKind {
     /// An address or setting that cannot be used, in words.
     #[error("{0}")]
     Invalid(String),
+}
+
+impl ObjectError {
+    /// The failure of `ask` at the store called `store`.
+    pub fn new(store: &Arc<str>, ask: &Ask, kind: ObjectErrorKind) -> ObjectError {
+        ObjectError { store: store.clone(), ask: ask.name(), key: ask.key().clone(), kind }
+    }
 }
 
 impl ObjectErrorKind {

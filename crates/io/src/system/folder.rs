@@ -74,14 +74,22 @@ impl Folder {
         open_at(self.handle.as_fd(), name, flags)
     }
 
+    /// Opens a folder in it; not one that a link leads to.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn open_folder(&self, name: &Path) -> io::Result<Folder> {
+        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
+        Ok(Folder { path: self.path.join(name), handle })
+    }
+
     /// Makes a folder in it, its owner's alone, and opens that.
     ///
     /// # Errors
     /// Something has the name; those of the system.
     pub fn make_folder(&self, name: &Path) -> io::Result<Folder> {
         rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)?;
-        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        Ok(Folder { path: self.path.join(name), handle })
+        self.open_folder(name)
     }
 
     /// The file that has this name now; `None`: none has.
@@ -134,8 +142,7 @@ impl Folder {
             Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {}
             Err(e) => return Err(e.into()),
         }
-        let handle = self.open_file(name, OFlags::DIRECTORY | OFlags::NOFOLLOW)?;
-        let inside = Folder { path: self.path.join(name), handle };
+        let inside = self.open_folder(name)?;
         inside.names()?.iter().try_for_each(|name| inside.remove(Path::new(name)))?;
         Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
     }
@@ -161,6 +168,14 @@ impl Folder {
     /// Those of the system.
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.handle, from, &self.handle, to)?)
+    }
+
+    /// Moves a file in it to another folder, where it may replace one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn move_to(&self, from: &Path, other: &Folder, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.handle, from, &other.handle, to)?)
     }
 
     /// Makes the names in it durable.

@@ -1,0 +1,6 @@
+//! Object stores: in memory and in folders against a model, failing and slow ones, and the layer
+//! that is patient with them.
+
+mod calls;
+mod folder;
+mod model;
