@@ -5,8 +5,6 @@
 mod change;
 #[path = "support/cuts_model.rs"]
 mod model;
-#[path = "support/objects.rs"]
-mod objects;
 mod support;
 
 use std::collections::BTreeMap;
@@ -15,10 +13,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::{Model, NUMBER, number_in};
-use objects::MemoryObjects;
 use parking_lot::Mutex;
 use snowmelt_io::{
-    Answer, Ask, Clock, Done, ObjectError, ObjectErrorKind, Objects, Ongoing, PowerDisk, PutIf, ask,
+    Answer, Ask, Clock, Done, MemoryObjects, ObjectError, ObjectErrorKind, Objects, Ongoing, PowerDisk,
+    PutIf, ask,
 };
 use snowmelt_store::{PublishProgress, Published, Publisher, Store, StoreError};
 use support::{Random, seed, tiny};
@@ -128,9 +126,10 @@ fn a_reader_sees_a_committed_state_whole() {
             let mut publisher = Publisher::begin(written.store().clone(), objects.clone()).unwrap();
             // Commits and checkpoints go on meanwhile.
             let told = |_| {
-                if written.random.below(3) == 0 {
-                    written.commit();
-                    written.store().step();
+                match written.random.below(6) {
+                    0 | 1 => written.commit(),
+                    2 => drop(written.store().checkpoint().unwrap()),
+                    _ => {}
                 }
                 ControlFlow::Continue(())
             };

@@ -36,7 +36,6 @@ use crate::history::rebuild::rebuild;
 use crate::history::snapshot::Snapshot;
 use crate::history::state::State;
 use crate::history::versions::Seen;
-use crate::journal::FilePin;
 use crate::page::{self, PAGE_BYTES, PageBuf, PageId, header};
 use crate::pool::Thrown;
 use crate::settings::config::{Checkpoints, Plant};
@@ -73,12 +72,11 @@ pub(crate) struct Checkpointer {
     last_state: Mutex<Option<Arc<State>>>,
 }
 
-/// The state that the super-block names, held: no later version of a page is written to its stripe
-/// while the snapshot lives, and the journal that a recovery from it reads is kept.
+/// The state that the super-block names, held: while the snapshot lives no later version of a page is
+/// written to its stripe, so no later checkpoint ends, and the journal since is kept.
 pub(crate) struct HeldCheckpoint {
     pub block: SuperBlock,
     pub snapshot: Snapshot,
-    _pin: FilePin,
 }
 
 struct Running {
@@ -241,7 +239,7 @@ impl Commits {
             return None;
         }
         let snapshot = self.snapshots.take(self.config.seams.clock.now_ns(), || known);
-        Some(HeldCheckpoint { _pin: self.journal.pin(block.journal), block, snapshot })
+        Some(HeldCheckpoint { block, snapshot })
     }
 
     fn is_due(&self, begin: Begin) -> bool {
