@@ -24,6 +24,7 @@
 //! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
 //! | `shared_scan`  | scans of many readers that share what they read                                        |
 //! | `objects`      | the seam [`Objects`] to object stores, and stores in memory and in folders             |
+//! | `extent_cache` | objects on the local disk, shared by the processes of a machine                        |
 //! | `measure`      | the probe of a device, and steady loads on one file                                    |
 //!
 //! Two seams serve tests and demonstrations: the device and the clock. Since everything waits
@@ -36,6 +37,7 @@ mod device;
 mod device_queue;
 mod engine;
 mod error;
+mod extent_cache;
 mod hints;
 mod latency;
 mod learn;
@@ -71,6 +73,9 @@ pub use device::{Alignment, Device, ReadDevice};
 pub use device_queue::DeviceQueue;
 pub use engine::{NotStarted, ServedQueue, ServingThread, StartEngine, Started, StartedThread, Turn};
 pub use error::{IoError, IoErrorKind, Operation};
+pub use extent_cache::{
+    CacheCounters, CacheError, CachedBytes, EXTENT_SLOT_BYTES, ExtentCache, MachineTotals,
+};
 pub use hints::caps::ReadCaps;
 pub use hints::disk::DiskIdentity;
 pub use hints::kept::{KeptModel, NotKept};

@@ -4,6 +4,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod block_device;
+pub(crate) mod byte_lock;
 pub(crate) mod folder;
 pub(crate) mod kernel_files;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
