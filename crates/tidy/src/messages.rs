@@ -6,8 +6,9 @@
 use crate::lexer::Lexed;
 
 /// Crates below the programs.
-pub const LIBRARIES: [&str; 11] = [
+pub const LIBRARIES: [&str; 12] = [
     "base",
+    "cloud",
     "database",
     "federation",
     "graph",

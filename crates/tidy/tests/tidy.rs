@@ -41,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("bsbm", &[]),
     ("io", &["base"]),
+    ("cloud", &["base", "io"]),
     ("io-experiments", &["io"]),
     ("jsonld", &["base"]),
     ("rdfxml", &["base"]),
