@@ -1,6 +1,7 @@
-//! Object stores: in memory and in folders against a model, failing and slow ones, and the layer
-//! that is patient with them.
+//! Object stores: in memory and in folders against a model, failing and slow ones.
 
 mod calls;
+mod faulty;
 mod folder;
 mod model;
+mod timed;
