@@ -23,7 +23,7 @@
 //! | `config`       | the settings of a queue                                                                |
 //! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
 //! | `shared_scan`  | scans of many readers that share what they read                                        |
-//! | `objects`      | the seam [`Objects`] to object stores; in memory, in folders, slow and faulty ones   |
+//! | `objects`      | the seam [`Objects`] to object stores; in memory, in folders, slow, faulty and patient |
 //! | `measure`      | the probe of a device, and steady loads on one file                                    |
 //!
 //! Two seams serve tests and demonstrations: the device and the clock. Since everything waits
@@ -91,6 +91,7 @@ pub use notice::{notice, set_notice};
 pub use objects::faulty::{FaultyObjects, ObjectFault, ObjectFaultKind, ObjectFaultRates};
 pub use objects::folder::FolderObjects;
 pub use objects::memory::MemoryObjects;
+pub use objects::patient::{ObjectCounters, Patience, PatientObjects};
 pub use objects::timed::{ObjectTimes, TimedObjects};
 pub use objects::{
     Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask,

@@ -15,6 +15,7 @@ pub(crate) mod bounds;
 pub(crate) mod faulty;
 pub(crate) mod folder;
 pub(crate) mod memory;
+pub(crate) mod patient;
 pub(crate) mod reply;
 pub(crate) mod timed;
 
