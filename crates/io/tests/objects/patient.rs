@@ -180,41 +180,93 @@ fn a_put_that_did_not_happen_is_not_taken_for_one_that_did() {
     assert_eq!(counted(&layers.patient).failures, 2);
 }
 
-/// Does something before the `n`th request to a store.
+/// Acts before each request to a store, by its number, and may answer in its place with an error.
 struct Before<F> {
     inner: Arc<dyn Objects>,
-    n: u32,
     asked: AtomicU32,
     act: F,
 }
 
-impl<F: Fn() + Send + Sync> Objects for Before<F> {
+impl<F: Fn(u32) -> Option<ObjectErrorKind> + Send + Sync> Objects for Before<F> {
     fn name(&self) -> &Arc<str> {
         self.inner.name()
     }
 
     fn begin(&self, ask: Ask, done: Done) -> Ongoing {
-        if self.asked.fetch_add(1, Ordering::Relaxed) == self.n {
-            (self.act)();
+        match (self.act)(self.asked.fetch_add(1, Ordering::Relaxed)) {
+            None => self.inner.begin(ask, done),
+            Some(kind) => {
+                done(Err(ObjectError::new(self.name(), &ask, kind)));
+                Ongoing::over()
+            }
         }
-        self.inner.begin(ask, done)
     }
+}
+
+/// The answer to a put of `own` where there was no object, and the object then. Before each
+/// attempt, `act` may put bytes in the way, and have it fail.
+fn put_amid(
+    act: impl Fn(u32) -> (Option<&'static str>, Option<ObjectErrorKind>) + Send + Sync + 'static,
+) -> (Result<Version, ObjectErrorKind>, (Vec<u8>, Version)) {
+    let clock = Clock::virtual_time(1);
+    let _here = clock.enter();
+    let memory = Arc::new(MemoryObjects::new("memory"));
+    let (truth, other_clock) = (memory.clone(), clock.clone());
+    let act = move |n| {
+        let (put, error) = act(n);
+        let calls = Calls(&*truth, &other_clock);
+        put.into_iter().for_each(|bytes| drop(calls.put("a", bytes.as_bytes(), PutIf::Always).unwrap()));
+        error
+    };
+    let before: Arc<dyn Objects> = Arc::new(Before { inner: memory.clone(), asked: AtomicU32::new(0), act });
+    let patient = PatientObjects::new(before, &clock, Patience::default()).unwrap();
+    let answer = Calls(&patient, &clock).put("a", b"own", PutIf::Absent);
+    let there = Calls(&*memory, &clock).get("a", None).unwrap();
+    (answer, (there.bytes, there.version))
+}
+
+fn unavailable() -> Option<ObjectErrorKind> {
+    Some(ObjectErrorKind::Unavailable("for a moment".into()))
 }
 
 #[test]
 fn another_writer_is_noticed_behind_a_lost_answer() {
-    let clock = Clock::virtual_time(1);
-    let _here = clock.enter();
-    let memory = Arc::new(MemoryObjects::new("memory"));
-    let rates = ObjectFaultRates { failed_put: ALWAYS, ..none() };
-    let faulty = Arc::new(FaultyObjects::new(memory.clone(), rates, 1));
-    let (truth, other_clock) = (memory.clone(), clock.clone());
-    let act = move || drop(Calls(&*truth, &other_clock).put("a", b"other", PutIf::Always).unwrap());
-    let before = Before { inner: faulty, n: 1, asked: AtomicU32::new(0), act };
-    let patient = PatientObjects::new(Arc::new(before), &clock, Patience::default()).unwrap();
     // The first attempt fails; before the get that looks for it, another writer puts its own.
-    assert_eq!(Calls(&patient, &clock).put("a", b"own", PutIf::Absent), Err(ObjectErrorKind::Changed));
-    assert_eq!(Calls(&*memory, &clock).get("a", None).unwrap().bytes, b"other");
+    let (answer, (bytes, _)) = put_amid(|n| match n {
+        0 => (None, unavailable()),
+        1 => (Some("other"), None),
+        _ => (None, None),
+    });
+    assert_eq!((answer, bytes), (Err(ObjectErrorKind::Changed), b"other".to_vec()));
+}
+
+#[test]
+fn a_put_that_happens_late_is_found() {
+    // The first attempt fails, and is not there yet when it is looked for. It happens before the
+    // second attempt, which is refused because of it.
+    let (answer, (bytes, version)) = put_amid(|n| match n {
+        0 => (None, unavailable()),
+        2 => (Some("own"), None),
+        _ => (None, None),
+    });
+    assert_eq!((answer, bytes), (Ok(version), b"own".to_vec()));
+    // Or the second one is too much for the store, and the third would be refused.
+    let (answer, (bytes, version)) = put_amid(|n| match n {
+        0 => (None, unavailable()),
+        2 => (Some("own"), Some(ObjectErrorKind::TooOften)),
+        _ => (None, None),
+    });
+    assert_eq!((answer, bytes), (Ok(version), b"own".to_vec()));
+}
+
+#[test]
+fn a_put_whose_fate_cannot_be_read_stays_unknown() {
+    // Objects may be written and not read: the answer is the first failure, not the refusal.
+    let (answer, _) = put_amid(|n| match n {
+        0 => (Some("own"), unavailable()),
+        _ => (None, Some(ObjectErrorKind::Refused("no reading".into()))),
+    });
+    assert_eq!(answer.err(), unavailable());
 }
 
 #[test]
@@ -355,4 +407,34 @@ fn hedges_cut_the_tail() {
     assert_eq!(with.bytes_in, 4000 * 5000);
     assert!((28 * MS..33 * MS).contains(&with.get_times.p50_ns));
     assert!((80e3..200e3).contains(&with.bytes_per_s()), "5 kB in 43 ms: {}", with.bytes_per_s());
+}
+
+#[test]
+fn a_hedge_that_fails_leaves_the_first_attempt_to_answer() {
+    const FIRST: u32 = 31;
+    let clock = Clock::virtual_time(1);
+    let _here = clock.enter();
+    let same = Duration::from_millis(10);
+    let times = ObjectTimes { p50: same, p99: same, ..ObjectTimes::default() };
+    let timed = TimedObjects::new(Arc::new(MemoryObjects::new("memory")), times, &clock, 1);
+    let faulty = Arc::new(FaultyObjects::new(Arc::new(timed), none(), 1));
+    let below = faulty.clone();
+    // The first attempt is never answered, and its hedge fails at once.
+    let act = move |n| {
+        let silent = if n == FIRST { ALWAYS } else { 0 };
+        below.set_rates(ObjectFaultRates { silent, ..none() });
+        unavailable().filter(|_| n == FIRST + 1)
+    };
+    let before = Before { inner: faulty, asked: AtomicU32::new(0), act };
+    let patience = Patience { hedged: 1.0, ..Patience::default() };
+    let patient = PatientObjects::new(Arc::new(before), &clock, patience).unwrap();
+    let calls = Calls(&patient, &clock);
+    calls.put("a", b"1", PutIf::Always).unwrap();
+    (1..FIRST).for_each(|_| drop(calls.get("a", None).unwrap()));
+    let (began_ns, before) = (clock.now_ns(), counted(&patient));
+    assert_eq!(calls.get("a", None).unwrap().bytes, b"1");
+    let (took_ms, after) = ((clock.now_ns() - began_ns) / MS, counted(&patient));
+    // The attempt has its 10 s; after a pause comes another one.
+    assert!((10_010..10_250).contains(&took_ms), "{took_ms}");
+    assert_eq!((after.attempts - before.attempts, after.hedges, after.retries), (3, 1, 1));
 }

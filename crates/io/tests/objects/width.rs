@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use snowmelt_io::*;
 
+use crate::calls::Calls;
 use crate::patient::Layers;
 
 const MS: u64 = 1_000_000;
@@ -18,6 +19,15 @@ struct Noted {
     keys: Mutex<Vec<Arc<str>>>,
     now: Arc<AtomicU32>,
     most: AtomicU32,
+}
+
+/// A request, outstanding until it is answered or given up.
+struct Counted(Arc<AtomicU32>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Noted {
@@ -35,9 +45,9 @@ impl Objects for Noted {
         self.keys.lock().unwrap().push(ask.key().clone());
         let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
-        let outstanding = self.now.clone();
+        let outstanding = Counted(self.now.clone());
         let heard = move |answer| {
-            outstanding.fetch_sub(1, Ordering::Relaxed);
+            drop(outstanding);
             done(answer);
         };
         self.inner.begin(ask, Box::new(heard))
@@ -75,6 +85,26 @@ fn requests_go_in_order_and_no_more_than_the_width_at_once() {
     let in_order: Vec<Arc<str>> = (0..500).map(|i| i.to_string().into()).collect();
     assert_eq!(*noted.keys.lock().unwrap(), in_order);
     drop(handles);
+}
+
+#[test]
+fn hedges_count_as_outstanding() {
+    for (width, most) in [(1, 1), (2, 2)] {
+        let clock = Clock::virtual_time(1);
+        let _here = clock.enter();
+        let memory = Arc::new(MemoryObjects::new("memory"));
+        let timed = Arc::new(TimedObjects::new(memory, ObjectTimes::default(), &clock, test_seed(72)));
+        let noted = Arc::new(Noted::new(timed));
+        let patience = Patience { width, hedged: 1.0, ..Patience::default() };
+        let patient = PatientObjects::new(noted.clone(), &clock, patience).unwrap();
+        // Missing objects are no slow answers; so there is one.
+        Calls(&patient, &clock).put("0", b"0", PutIf::Always).unwrap();
+        for _ in 0..200 {
+            assert_eq!(Calls(&patient, &clock).get("0", None).unwrap().bytes, b"0");
+        }
+        assert_eq!(noted.most.load(Ordering::Relaxed), most);
+        assert_eq!(patient.counters().hedges > 0, width > 1);
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ mod tests {
         (0..1000).for_each(|i| times.add(Some(100), i % 100 + 1));
         assert!((93..=97).contains(&times.slow_ns(Some(4096)).unwrap()));
         assert_eq!(times.slow_ns(Some(4097)), None);
-        (0..50).for_each(|_| times.add_unanswered(Some(100), 50));
+        (0..LATEST).for_each(|_| times.add_unanswered(Some(100), 50));
         assert!((93..=97).contains(&times.slow_ns(Some(100)).unwrap()));
         (0..50).for_each(|_| times.add_unanswered(Some(100), 99));
         assert_eq!(times.slow_ns(Some(100)), Some(99));
