@@ -23,7 +23,7 @@
 //! | `config`       | the settings of a queue                                                                |
 //! | `device_queue` | the front door: opens a queue with its engine, takes requests                          |
 //! | `shared_scan`  | scans of many readers that share what they read                                        |
-//! | `objects`      | the seam [`Objects`] to object stores, and stores in memory and in folders             |
+//! | `objects`      | the seam [`Objects`] to object stores; in memory, in folders, slow, faulty and patient |
 //! | `extent_cache` | objects on the local disk, shared by the processes of a machine                        |
 //! | `measure`      | the probe of a device, and steady loads on one file                                    |
 //!
@@ -93,8 +93,11 @@ pub use memory::buffer::{AlignedBuf, BUFFER_ALIGN, RawBuf};
 pub use memory::heap::{HeapWatch, bound_heap, trim_heap};
 pub use memory::mapping::{HUGE_BYTES, Huge, Mapping};
 pub use notice::{notice, set_notice};
+pub use objects::faulty::{FaultyObjects, ObjectFault, ObjectFaultKind, ObjectFaultRates};
 pub use objects::folder::FolderObjects;
 pub use objects::memory::MemoryObjects;
+pub use objects::patient::{ObjectCounters, Patience, PatientObjects};
+pub use objects::timed::{ObjectTimes, TimedObjects};
 pub use objects::{
     Answer, Ask, Done, Listed, ObjectError, ObjectErrorKind, Objects, Ongoing, PutIf, Version, ask, ask_all,
 };

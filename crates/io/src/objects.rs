@@ -12,9 +12,12 @@
 //! | list of the keys that begin with a prefix | keys, lengths, times; at most so many, ascending |
 
 pub(crate) mod bounds;
+pub(crate) mod faulty;
 pub(crate) mod folder;
 pub(crate) mod memory;
+pub(crate) mod patient;
 pub(crate) mod reply;
+pub(crate) mod timed;
 
 use std::fmt;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The answer that a caller waits for: given once, or given up with its handle.
 //!
-//! Invariant: of the answer and the giving up, the first takes the caller's closure. So it is called
-//! at most once, and not once it was given up, unless the answer had begun to be given before.
+//! Invariant: of the answer and the giving up, the first takes the caller's closure. So it is
+//! called at most once, and not after the giving up, unless the answer had begun to be given.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::time::clock::Clock;
-use crate::time::virtual_time::{Patience, WaitingFor};
+use crate::time::virtual_time::{WaitPatience, WaitingFor};
 
 /// Waiters and notifiers meet here. The only way anything in the engine blocks.
 pub struct EventCount {
@@ -70,7 +70,7 @@ impl EventCount {
         self.as_waiter(&mut condition, |this, condition| match this.clock.virtual_clock() {
             Some(v) => {
                 let until_ns = v.now_ns().saturating_add(most.as_nanos() as u64);
-                let awaited = WaitingFor { patience: Patience::Endless, ..this.awaited(v.now_ns()) };
+                let awaited = WaitingFor { patience: WaitPatience::Endless, ..this.awaited(v.now_ns()) };
                 v.wait(&awaited, Some(until_ns), condition);
             }
             None => this.wait_real(Some(most), Some(Instant::now() + most), condition),
@@ -99,7 +99,7 @@ impl EventCount {
     }
 
     fn awaited(&self, since_ns: u64) -> WaitingFor {
-        WaitingFor { event_count: self.id, what: self.what, since_ns, patience: Patience::OfTheClock }
+        WaitingFor { event_count: self.id, what: self.what, since_ns, patience: WaitPatience::OfTheClock }
     }
 
     fn wait_real(

@@ -69,12 +69,12 @@ pub(crate) struct WaitingFor {
     pub event_count: u64,
     pub what: &'static str,
     pub since_ns: u64,
-    pub patience: Patience,
+    pub patience: WaitPatience,
 }
 
 /// How long a wait may take.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitPatience {
     /// As long as a watched clock says.
     OfTheClock,
     /// For ever: for work that need not come.
@@ -526,7 +526,8 @@ impl VirtualState {
         let Some(patience_ns) = self.patience_ns else { return false };
         let waiting = self.clients.iter().filter(|c| c.status != Status::Free);
         waiting.filter_map(|c| c.awaited.as_ref()).any(|awaited| {
-            awaited.patience == Patience::OfTheClock && now_ns.saturating_sub(awaited.since_ns) > patience_ns
+            awaited.patience == WaitPatience::OfTheClock
+                && now_ns.saturating_sub(awaited.since_ns) > patience_ns
         })
     }
 

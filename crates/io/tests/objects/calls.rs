@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use snowmelt_io::*;
 
+#[derive(Debug)]
 pub struct Object {
     pub bytes: Vec<u8>,
     pub len: u64,

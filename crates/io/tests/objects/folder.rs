@@ -70,6 +70,7 @@ fn leftovers_are_not_listed_and_go_when_they_are_old() {
         file.set_modified(SystemTime::now() - Duration::from_secs(days * 24 * 3600)).unwrap();
     }
     calls.put("a", b"x", PutIf::Always).unwrap();
+    assert_eq!(calls.put("a", b"y", PutIf::Absent), Err(ObjectErrorKind::Changed));
     assert_eq!(calls.keys("", 9).unwrap(), ["a"]);
     let left = std::fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().file_name());
     let mut left: Vec<_> = left.collect();
@@ -140,7 +141,9 @@ fn of_two_puts_on_a_condition_one_wins() {
             let (start, won) = (&start, &won);
             let folder = FolderObjects::open(dir.path()).unwrap();
             scope.spawn(move || {
-                let n = race(&folder, who, ROUNDS, || drop(start.wait()));
+                let n = race(&folder, who, ROUNDS, || {
+                    start.wait();
+                });
                 won.fetch_add(n as u32, Ordering::Relaxed);
             });
         }

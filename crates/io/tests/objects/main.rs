@@ -2,5 +2,9 @@
 //! that is patient with them.
 
 mod calls;
+mod faulty;
 mod folder;
 mod model;
+mod patient;
+mod timed;
+mod width;

@@ -120,8 +120,8 @@ fn memory_behaves_as_a_map() {
 #[test]
 fn a_folder_behaves_as_a_map() {
     let seed = test_seed(32);
-    for round in 0..3 {
+    for round in 0..2 {
         let dir = tempfile::tempdir().unwrap();
-        behaves_as_a_map(&FolderObjects::open(dir.path()).unwrap(), 500, seed + round);
+        behaves_as_a_map(&FolderObjects::open(dir.path()).unwrap(), 300, seed + round);
     }
 }

@@ -33,7 +33,7 @@ impl KeyPath<'_> {
     pub(super) fn new(key: &str) -> Result<KeyPath<'_>, ObjectErrorKind> {
         let is_bad = |part: &&str| matches!(*part, "" | "." | "..") || part.contains('\0');
         let mut parts: Vec<&str> = key.split('/').collect();
-        if key.len() > MOST_KEY_BYTES || parts.iter().any(|part| is_bad(part)) || parts[0] == OWN {
+        if key.len() > MOST_KEY_BYTES || parts.iter().any(is_bad) || parts[0] == OWN {
             return Err(ObjectErrorKind::Invalid(format!("no file of a folder can have the key {key:?}")));
         }
         let file = Path::new(parts.pop().expect("what is split has a part"));
