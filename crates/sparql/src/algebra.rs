@@ -392,6 +392,17 @@ impl Algebra {
         found
     }
 
+    /// A variable that is never bound.
+    pub fn never(&mut self) -> Var {
+        let name = names::Internal::Never.name();
+        let known = self.names.iter().position(|other| *other == name);
+        let place = known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        Var(place as u32)
+    }
+
     /// Whether some condition or value needs texts of the dictionary.
     pub fn needs_texts(&self) -> bool {
         let expressions = self.root.all().into_iter().flat_map(Node::expressions);

@@ -144,7 +144,13 @@ impl Rewriter<'_> {
             }
             Node::Union(nodes) if self.copies + nodes.len() * conditions.len() <= MOST_COPIES => {
                 self.copies += nodes.len() * conditions.len();
-                Node::Union(nodes.into_iter().map(|n| self.sink(conditions.clone(), n)).collect())
+                let scopes: Vec<VarSet> = nodes.iter().map(|n| n.scope().possible).collect();
+                let of_all = scopes.iter().fold(VarSet::default(), |all, scope| all.union(scope));
+                let branches = nodes.into_iter().zip(scopes).map(|(n, scope)| {
+                    let conditions = self.without(conditions.clone(), &of_all.minus(&scope));
+                    self.sink(conditions, n)
+                });
+                Node::Union(branches.collect())
             }
             Node::Distinct(inner) => Node::Distinct(Box::new(self.sink(conditions, *inner))),
             Node::Sort { inner, keys } => Node::Sort { inner: Box::new(self.sink(conditions, *inner)), keys },
@@ -185,6 +191,18 @@ impl Rewriter<'_> {
         }
     }
 
+    /// Conditions in a branch that binds none of these variables. There they are never bound, also
+    /// where rows with values of them flow into the branch.
+    fn without(&mut self, mut conditions: Vec<Expression>, absent: &VarSet) -> Vec<Expression> {
+        for condition in &mut conditions {
+            if condition.vars().intersects(absent) {
+                let never = self.algebra.never();
+                condition.rename(&|v| if absent.contains(v) { never } else { v });
+            }
+        }
+        conditions
+    }
+
     fn split(
         &self,
         conditions: Vec<Expression>,
@@ -215,8 +233,14 @@ impl Rewriter<'_> {
             .split(conditions, |vars, _| !vars.intersection(&of_right.possible).is_subset(&of_left.certain));
         let mut stay = stay;
         let left = self.sink(go, left);
+        // An anti-join asks its conditions of the right side alone. They may mean a value of the
+        // left that the right leaves open.
+        let in_doubt = of_right.possible.minus(&of_right.certain).intersection(&of_left.possible);
+        let is_sure = !on.iter().any(|c| c.vars().intersects(&in_doubt));
         // what is not bound is known not to have matched
-        if let Some(i) = stay.iter().position(|c| not_bound(c).is_some_and(|v| only_right.contains(v))) {
+        if is_sure
+            && let Some(i) = stay.iter().position(|c| not_bound(c).is_some_and(|v| only_right.contains(v)))
+        {
             stay.remove(i);
             let anti = Node::Exists {
                 left: Box::new(left),

@@ -6,6 +6,7 @@
 mod support;
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use snowmelt_sparql::QueryOptions;
 use support::made::{Made, Work};
@@ -388,4 +389,53 @@ fn the_first_of_everything_takes_no_room() {
     let mut rows = 0;
     made.engine.query(text, &options).unwrap().for_each(|_| rows += 1).unwrap();
     assert_eq!(rows, 5);
+}
+
+/// A right side that is run for each batch of the left one may have parts that do not depend on
+/// it. They are run again all the same, and so not in threads.
+#[test]
+fn parts_that_run_again_are_not_forked() {
+    let made = Made::of(shop());
+    let groups = [
+        "SELECT (COUNT(*) AS ?n) { ?r <e:of> ?x }",
+        "SELECT (COUNT(DISTINCT ?x) AS ?n) { ?r <e:of> ?x }",
+        "SELECT (COUNT(*) AS ?n) { ?x <e:is> ?x . ?k <e:name> \"kind 3\" }",
+        "SELECT ?x (COUNT(*) AS ?n) { ?r <e:of> ?x } GROUP BY ?x HAVING (COUNT(*) > 1)",
+        "SELECT DISTINCT ?x { ?r <e:of> ?x FILTER(STRLEN(STR(?x)) > 3) }",
+        "SELECT ?up (COUNT(*) AS ?n) { ?x <e:is> ?up . ?y <e:is> ?z } GROUP BY ?up",
+    ];
+    for group in groups {
+        for query in [
+            format!("SELECT * {{ ?k <e:sub> ?up LATERAL {{ {group} }} }}"),
+            format!("SELECT * {{ ?k <e:sub> ?up LATERAL {{ {{ {group} }} FILTER(?k != <e:k3>) }} }}"),
+            format!("SELECT * {{ ?k <e:sub> ?up LATERAL {{ ?k <e:name> ?name {{ {group} }} }} }}"),
+            format!("SELECT * {{ ?k <e:sub> ?up LATERAL {{ ?up <e:sub> ?top LATERAL {{ {group} }} }} }}"),
+            format!(
+                "SELECT * {{ ?k <e:sub> ?up LATERAL {{ ?up <e:sub> ?top LATERAL {{ {{ {group} }} ?x <e:is> ?k }} }} }}"
+            ),
+            // of the right side only that there is a row is wanted, which is asked of a union
+            format!(
+                "SELECT (COUNT(DISTINCT *) AS ?all) {{ ?k <e:sub> ?up . ?m <e:country> <e:c1> LATERAL {{ {{ {group} }} \
+                 {{ ?q <e:special> <e:no> . ?up <e:sub>? ?q }} UNION {{ ?up <e:name> ?name FILTER EXISTS {{ ?m <e:country> ?up }} }} }} }}"
+            ),
+            format!("SELECT * {{ ?k <e:sub> ?up FILTER EXISTS {{ {{ {group} }} FILTER(?k != <e:k3>) }} }}"),
+            format!("SELECT * {{ ?k <e:sub> ?up OPTIONAL {{ {{ {group} }} FILTER(?k != <e:k3>) }} }}"),
+            format!(
+                "SELECT * {{ ?k <e:sub> ?up LATERAL {{ {{ {group} }} UNION {{ ?k <e:name> ?name }} }} }}"
+            ),
+        ] {
+            let answer = |threads, thread_work| {
+                let options =
+                    QueryOptions { threads, thread_work, batch_rows: Some(7), ..QueryOptions::default() };
+                let mut rows = Vec::new();
+                let found = made.engine.query(&query, &options).unwrap();
+                found.for_each(|row| rows.push(format!("{row:?}"))).unwrap();
+                rows.sort();
+                rows
+            };
+            let alone = answer(1, None);
+            assert!(!alone.is_empty(), "{query}");
+            assert_eq!(answer(3, Some(Duration::ZERO)), alone, "{query}");
+        }
+    }
 }

@@ -168,8 +168,23 @@ fn inputs(node: &PlanNode, run: &mut Run) -> Result<Vec<Boxed>> {
         Op::Group { input, .. } | Op::Sort { input, .. } | Op::Distinct { input, optional: false } => {
             Ok(vec![build_input(input, run)?])
         }
+        Op::Nested { left, right, .. } => Ok(vec![build(left, run)?, build_repeated(right, run)?]),
+        Op::Union { input: Some(input), branches } => {
+            let input = build(input, run)?;
+            let branches = branches.iter().map(|(branch, _)| build_repeated(branch, run));
+            std::iter::once(Ok(input)).chain(branches).collect()
+        }
         other => children(other).into_iter().map(|child| build(child, run)).collect(),
     }
+}
+
+/// An input that is reset and run again for each batch of another one, whether it depends on that
+/// batch or not.
+fn build_repeated(node: &PlanNode, run: &mut Run) -> Result<Boxed> {
+    let is_repeated = std::mem::replace(&mut run.is_repeated, true);
+    let built = build(node, run);
+    run.is_repeated = is_repeated;
+    built
 }
 
 /// An operator on its inputs.

@@ -99,7 +99,7 @@ pub(super) fn fork(
     (cut, build_part): (Cut, BuildPart),
 ) -> Result<Option<Boxed>> {
     // the context is this thread's
-    let can_fork = node.contexts.is_empty() && !run.is_forked;
+    let can_fork = node.contexts.is_empty() && !run.is_forked && !run.is_repeated;
     let scan = if can_fork { first_scan(pipeline) } else { None };
     let Some((scan, access)) = scan else { return Ok(None) };
     // where pages have to be read, the pipeline is forked alone: its scan may be shared
@@ -382,7 +382,7 @@ impl Operator for Parallel {
     }
 
     fn reset(&mut self, _: &Batch) {
-        unreachable!("a forked pipeline has no seed");
+        unreachable!("what is reset is not forked");
     }
 }
 

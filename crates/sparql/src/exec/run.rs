@@ -210,6 +210,8 @@ pub(crate) struct Run {
     pub memory: MemoryShare,
     /// a forked worker forks to none
     pub is_forked: bool,
+    /// what is built now will be reset and run again: it is neither forked nor shared
+    pub is_repeated: bool,
     /// the part of the first scan that is to be read: a forked worker's, or a shared scan
     pub part: Option<Part>,
     /// activity of the workers that were forked from it, as far as their operator took it in
@@ -278,6 +280,7 @@ impl Run {
             limits,
             memory,
             is_forked: false,
+            is_repeated: false,
             part: None,
             forked: Activity::default(),
             contexts: FxHashMap::default(),

@@ -188,6 +188,7 @@ impl Fixture {
     }
 
     fn answer_of(&self, query: &str, options: &QueryOptions) -> Result<Answer, QueryError> {
+        let _named = NamedPanic { engine: &self.engine, query, options };
         let result = self.engine.query(query, options)?;
         let format = match result.kind() {
             QueryKind::Graph => ResultFormat::NTriples,
@@ -251,5 +252,21 @@ impl Fixture {
         let mut bytes = Vec::new();
         self.engine.query(query, &options)?.write(format, &mut bytes)?;
         Ok(String::from_utf8(bytes).expect("results are UTF-8"))
+    }
+}
+
+/// Tells query and plan when it ends in a panic: a seed of a long run may be far from it.
+struct NamedPanic<'a> {
+    engine: &'a QueryEngine,
+    query: &'a str,
+    options: &'a QueryOptions,
+}
+
+impl Drop for NamedPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let plan = self.engine.explanation(self.query, self.options).map(|plan| plan.to_string());
+            eprintln!("the panic is of the query:\n{}\n{}", self.query, plan.unwrap_or_default());
+        }
     }
 }
