@@ -17,7 +17,7 @@ use snowmelt_store::{StoreConfig, StoreError};
 
 use crate::foreign;
 use snowmelt_base::signals;
-use snowmelt_switches::open::open_to_read;
+use snowmelt_switches::open::OpenArgs;
 use snowmelt_switches::published;
 
 /// A database as a command finds it.
@@ -33,12 +33,13 @@ pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
     if let Some(address) = published::address(path) {
         bail!("{address} is a published database: it is read, and changed where its writer is");
     }
-    found(path, GraphDatabase::open(path, config).map_err(Into::into))
+    let opened = GraphDatabase::open(path, config).with_context(|| format!("cannot open {}", path.display()));
+    found(path, opened)
 }
 
 /// Opens a database to read it, or finds the server that has it open.
-pub fn find_to_read(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
-    found(path, open_to_read(path, config))
+pub fn find_to_read(path: &Path, open: &OpenArgs) -> anyhow::Result<Found> {
+    found(path, open.open_to_read(path))
 }
 
 fn found(path: &Path, opened: anyhow::Result<Arc<GraphDatabase>>) -> anyhow::Result<Found> {
@@ -50,7 +51,7 @@ fn found(path: &Path, opened: anyhow::Result<Arc<GraphDatabase>>) -> anyhow::Res
             let why = || format!("{error}; it was asked over {FILE_NAME} and does not answer");
             Client::connect(path).map(Found::Served).with_context(why)
         }
-        (opened, _) => Ok(Found::Open(opened.with_context(|| format!("cannot open {}", path.display()))?)),
+        (opened, _) => Ok(Found::Open(opened?)),
     }
 }
 

@@ -178,3 +178,37 @@ impl Drop for ReadOnlyServer {
         let _ = self.child.wait();
     }
 }
+
+/// Publishes a database to a folder; readers open it, with and without a cache, and it is not
+/// changed there.
+#[test]
+fn a_published_database_is_read_where_it_is() {
+    let bench = Bench::with_triples(2000, "value");
+    let address = format!("file://{}", bench.path("objects").display());
+    let said = bench.ok(&["publish", "db", &address]);
+    support::bench::has(&said, &["published transaction", "extents were sent"]);
+    support::bench::has(&bench.ok(&["publish", "db", &address]), &[": 0 of "]);
+    let count = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
+    let local = bench.ok(&["query", "db", count, "--format", "tsv"]);
+    let cached = ["--cache", "cache", "--cache-size", "64MiB"];
+    for args in [&[][..], &cached, &cached] {
+        let query = [&["query", &address, count, "--format", "tsv"], args].concat();
+        assert_eq!(bench.ok(&query), local);
+        assert_eq!(bench.ok(&[&["dump", &address], args].concat()), bench.ok(&["dump", "db"]));
+    }
+    support::bench::has(&bench.ok(&["check", &address]), &["no errors"]);
+    let server = Server::start(Path::new(&address), &[]);
+    assert_eq!(server.client().query(count).unwrap().len(), 1);
+    let refused = server.client().update("INSERT DATA { <a:a> <a:b> <a:c> }").unwrap();
+    assert_ne!(refused.0, 200, "{refused:?}");
+    server.kill();
+    for (args, why) in [
+        (&["query", "file:///no/such/folder", count][..], "No such file"),
+        (&["query", "file://relative", count], "whole path"),
+        (&["query", &format!("{address}/extents"), count], "no database is published here"),
+        (&["update", &address, "CLEAR ALL"], "is a published database"),
+        (&["publish", "db", "s4://bucket"], "object stores"),
+    ] {
+        support::bench::has(&bench.error(args), &[why]);
+    }
+}

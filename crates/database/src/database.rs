@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use snowmelt_store::{
-    Account, Activity, Clock, JournalStats, MemoryBudget, MeterScope, NoSuchMeter, Objects, PageTimes,
-    Published, RecoveryTrace, Report, Snapshot, Store, StoreError, TempSpace, WaitTally,
+    Account, Activity, Clock, ExtentCache, JournalStats, MemoryBudget, MeterScope, NoSuchMeter, Objects,
+    PageTimes, Published, RecoveryTrace, Report, Snapshot, Store, StoreError, TempSpace, WaitTally,
 };
 
 /// How to open a database: the store's settings.
@@ -28,13 +28,18 @@ impl Database {
         Ok(Self { store: Store::open(path, options.clone())? })
     }
 
-    /// Opens the newest state that is published in an object store, for reading.
+    /// Opens the newest state that is published in an object store, for reading. Extents that are
+    /// read are kept in `cache`, if there is one.
     ///
     /// # Errors
     /// Nothing is published there, or it cannot be read.
-    pub fn open_published(objects: Arc<dyn Objects>, options: &OpenOptions) -> Result<Self> {
+    pub fn open_published(
+        objects: Arc<dyn Objects>,
+        cache: Option<Arc<ExtentCache>>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
         let published = Published::find(objects, &options.seams.clock)?;
-        Ok(Self { store: published.open(options.clone())? })
+        Ok(Self { store: published.open(cache, options.clone())? })
     }
 
     /// Makes an empty database in `path` and opens it; its data lies in `stripes`, or in `path`

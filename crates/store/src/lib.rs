@@ -112,7 +112,7 @@ pub use settings::config::{
 pub use settings::first_uses::{FirstUse, FirstUses};
 pub use settings::opener::FileOpener;
 pub use settings::read_ahead::ReadAhead;
-pub use snowmelt_io::{Clock, EventCount, Folder, Objects, notice};
+pub use snowmelt_io::{Clock, EventCount, ExtentCache, Folder, Objects, notice};
 pub use store::background::IDLE_NS;
 pub use store::making::{LOAD_DIR, is_vacant};
 pub use store::open::NewStore;

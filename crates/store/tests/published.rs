@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Model, NUMBER, number_in};
 use parking_lot::Mutex;
 use snowmelt_io::{
-    Answer, Ask, Clock, Done, MemoryObjects, ObjectError, ObjectErrorKind, Objects, Ongoing, PowerDisk,
-    PutIf, ask,
+    Answer, Ask, Clock, Done, ExtentCache, FaultyObjects, MemoryObjects, ObjectError, ObjectErrorKind,
+    ObjectFaultRates, ObjectTimes, Objects, Ongoing, Patience, PatientObjects, PowerDisk, PutIf,
+    TimedObjects, ask,
 };
 use snowmelt_store::{PublishProgress, Published, Publisher, Store, StoreError};
 use support::{Random, seed, tiny};
@@ -101,7 +103,7 @@ fn go_on(_: PublishProgress) -> ControlFlow<()> {
 
 /// Opens what is published, as a reader on another machine.
 fn open(objects: &Arc<MemoryObjects>) -> Result<Arc<Store>, StoreError> {
-    Published::find(objects.clone(), &Clock::real())?.open(tiny(&PowerDisk::new(1)))
+    Published::find(objects.clone(), &Clock::real())?.open(None, tiny(&PowerDisk::new(1)))
 }
 
 /// Keys that begin with `prefix`.
@@ -239,7 +241,7 @@ fn a_publication_that_failed_is_gone_on_with() {
         let done = publisher.publish(go_on).unwrap();
         assert_eq!((done.extents_sent, objects.extents()), (4, 10), "{done:?}");
         let reader =
-            Published::find(objects, &Clock::real()).unwrap().open(tiny(&PowerDisk::new(1))).unwrap();
+            Published::find(objects, &Clock::real()).unwrap().open(None, tiny(&PowerDisk::new(1))).unwrap();
         let mut reader = support::reader(&reader);
         (0..80).for_each(|n| tree.check(&mut reader, n));
     }
@@ -309,4 +311,145 @@ fn a_damaged_object_gives_an_error_and_no_answer() {
     let store = open(&objects).unwrap();
     let mut reader = support::reader(&store);
     (0..80).for_each(|n| tree.check(&mut reader, n));
+}
+
+/// A store that fails in every way it may, asked with patience.
+fn unreliable(seed: u64) -> (Arc<FaultyObjects>, Arc<dyn Objects>) {
+    let rates = ObjectFaultRates {
+        unavailable: 60_000,
+        too_often: 10_000,
+        silent: 0,
+        short: 30_000,
+        bit_flip: 10_000,
+        stale: 100_000,
+        missing: 30_000,
+        lost_answer: 60_000,
+        failed_put: 60_000,
+        lagging_list: 200_000,
+    };
+    let faulty = Arc::new(FaultyObjects::new(objects(), rates, seed));
+    let patience = Patience {
+        first_pause: Duration::from_micros(20),
+        longest_pause: Duration::from_micros(200),
+        seed,
+        ..Patience::default()
+    };
+    let patient = PatientObjects::new(faulty.clone(), &Clock::real(), patience).unwrap();
+    (faulty, Arc::new(patient))
+}
+
+#[test]
+fn whatever_a_store_does_no_answer_is_wrong() {
+    snowmelt_io::set_notice(|_| {});
+    let first = seed();
+    let (mut published, mut opened, mut refused) = (0, 0, 0);
+    for seed in first..first + 40 {
+        let mut written = Written::new(seed);
+        let (faulty, objects) = unreliable(seed);
+        let mut newest = 0;
+        for _ in 0..10 {
+            written.work();
+            // A failure leaves it to the next publication, of this process or of another.
+            if let Ok(mut publisher) = Publisher::begin(written.store().clone(), objects.clone()) {
+                for _ in 0..1 + written.random.below(3) {
+                    let least = written.newest().number();
+                    if publisher.publish(go_on).is_ok() {
+                        (published, newest) = (published + 1, least);
+                    }
+                    written.commit();
+                }
+            }
+            let found = Published::find(objects.clone(), &Clock::real());
+            let Ok(reader) = found.and_then(|found| found.open(None, tiny(&PowerDisk::new(1)))) else {
+                refused += 1;
+                continue;
+            };
+            let snapshot = reader.snapshot();
+            match written.states[&number_in(&snapshot)].compare(&reader, &snapshot) {
+                Ok(()) => opened += 1,
+                Err(why) if why.contains("cannot be read") || why.contains("damaged") => refused += 1,
+                Err(why) => panic!("SNOWMELT_SEED={seed}: {why}\n{:?}", faulty.faults()),
+            }
+        }
+        // Once the store is well, what it said was published is there.
+        faulty.set_rates(ObjectFaultRates::default());
+        if newest > 0 {
+            let reader = Published::find(objects, &Clock::real())
+                .unwrap_or_else(|e| panic!("SNOWMELT_SEED={seed}: {e}"));
+            let reader = reader.open(None, tiny(&PowerDisk::new(1))).unwrap();
+            let snapshot = reader.snapshot();
+            let number = number_in(&snapshot);
+            assert!(number >= newest, "SNOWMELT_SEED={seed}: commit {number}, and {newest} was published");
+            let compared = written.states[&number].compare(&reader, &snapshot);
+            compared.unwrap_or_else(|why| panic!("SNOWMELT_SEED={seed}: {why}"));
+        }
+    }
+    assert!(published > 100 && opened > 50, "{published} published, {opened} opened, {refused} refused");
+}
+
+/// Manifest, then opener and journal: two rounds, whatever is published.
+#[test]
+fn opening_takes_two_rounds() {
+    for pages in [8, 800] {
+        let (written, _) = with_tree(pages);
+        let inner = objects();
+        Publisher::begin(written.store().clone(), inner.clone()).unwrap().publish(go_on).unwrap();
+        let clock = Clock::virtual_time(1);
+        let latency = Duration::from_millis(30);
+        let times = ObjectTimes {
+            p50: latency,
+            p99: latency,
+            request_bytes_per_s: u64::MAX,
+            bytes_per_s: u64::MAX,
+            prefix_requests_per_s: None,
+        };
+        let slow = Arc::new(TimedObjects::new(inner, times, &clock, 1));
+        let _here = clock.enter();
+        let begun_ns = clock.now_ns();
+        let published = Published::find(slow, &clock).unwrap();
+        let taken_ms = (clock.now_ns() - begun_ns) / 1_000_000;
+        assert_eq!(taken_ms, 60, "{pages} pages");
+        assert!(published.newest().txn > 0);
+    }
+}
+
+#[test]
+fn readers_of_a_machine_fetch_an_extent_once() {
+    let (written, tree) = with_tree(80);
+    let objects = Arc::new(Gets { inner: MemoryObjects::new("memory://gets"), extents: Mutex::default() });
+    Publisher::begin(written.store().clone(), objects.clone()).unwrap().publish(go_on).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..3 {
+        let cache = ExtentCache::open(folder.path(), 64 << 20).unwrap();
+        let found = Published::find(objects.clone(), &Clock::real()).unwrap();
+        let reader = found.open(Some(cache), tiny(&PowerDisk::new(1))).unwrap();
+        let mut reader = support::reader(&reader);
+        (0..80).for_each(|n| tree.check(&mut reader, n));
+    }
+    let mut keys = objects.extents.lock().clone();
+    let asked = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((asked, keys.len()), (10, 10));
+}
+
+/// Keeps the keys of extents that are got.
+struct Gets {
+    inner: MemoryObjects,
+    extents: Mutex<Vec<String>>,
+}
+
+impl Objects for Gets {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn begin(&self, ask: Ask, done: Done) -> Ongoing {
+        if let Ask::Get { key, .. } = &ask
+            && key.starts_with("extents/")
+        {
+            self.extents.lock().push(key.to_string());
+        }
+        self.inner.begin(ask, done)
+    }
 }

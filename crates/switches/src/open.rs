@@ -11,7 +11,7 @@ use snowmelt_store::{Checkpoints, MemoryBudget, Mode, StoreConfig, StoreError, i
 use crate::create::CreateArgs;
 use crate::device::StripeDevices;
 use crate::io::IoArgs;
-use crate::published;
+use crate::published::{self, ObjectStoreArgs};
 use snowmelt_base::{size, tell};
 
 /// Switches of memory and I/O.
@@ -32,6 +32,9 @@ pub struct OpenArgs {
     /// that
     #[arg(long, value_name = "SECONDS", default_value = "5", help_heading = "Journal")]
     pub recovery_seconds: f64,
+    /// Switches of object stores
+    #[command(flatten)]
+    pub store: ObjectStoreArgs,
     /// Switches of I/O
     #[command(flatten)]
     pub io: IoArgs,
@@ -73,23 +76,34 @@ impl OpenArgs {
         open(path, &self.config())
     }
 
-    /// Opens a database to read it; the error names the path.
+    /// Opens a database to read it, from a directory or an object store; the error names the path.
     pub fn open_to_read(&self, path: &Path) -> anyhow::Result<Arc<GraphDatabase>> {
-        open_to_read(path, &self.config()).with_context(|| format!("cannot open {}", path.display()))
+        self.read(path, &self.config())
+    }
+
+    /// As [`OpenArgs::open_to_read`], with these settings.
+    pub fn read(&self, path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
+        let opened = match published::address(path) {
+            Some(address) => self.open_published(address, options),
+            None => open_to_read(path, options).map_err(Into::into),
+        };
+        opened.with_context(|| format!("cannot open {}", path.display()))
+    }
+
+    fn open_published(&self, address: &str, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
+        let objects = self.store.objects(address, &options.seams.clock)?;
+        let database = Database::open_published(objects, self.store.open_cache()?, options)?;
+        Ok(GraphDatabase::new(Arc::new(database))?)
     }
 }
 
 /// Opens a database without writing anything, unless its journal is too long for the memory:
 /// then it is opened as for writing.
-pub fn open_to_read(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
-    if let Some(address) = published::address(path) {
-        let database = Database::open_published(published::objects(address)?, options)?;
-        return Ok(GraphDatabase::new(Arc::new(database))?);
-    }
+pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<GraphDatabase>, GraphError> {
     let reading = OpenOptions { mode: Mode::ReadOnly, ..options.clone() };
     match GraphDatabase::open(path, &reading) {
-        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => Ok(GraphDatabase::open(path, options)?),
-        opened => Ok(opened?),
+        Err(GraphError::Store(StoreError::NeedsWriting { .. })) => GraphDatabase::open(path, options),
+        opened => opened,
     }
 }
 

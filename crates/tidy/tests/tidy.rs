@@ -55,7 +55,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sparql", &["base", "database", "graph", "query", "rdfxml", "syntax"]),
     ("server", &["base", "database", "graph", "sparql", "syntax-help"]),
     ("snowmelt", &["database", "graph", "sparql", "store", "syntax", "syntax-help"]),
-    ("switches", &["base", "database", "federation", "graph", "io", "sparql", "store", "syntax-help"]),
+    (
+        "switches",
+        &["base", "cloud", "database", "federation", "graph", "io", "sparql", "store", "syntax-help"],
+    ),
     ("workload", &["base", "bsbm", "database", "graph", "io", "sparql", "store"]),
     (
         "cli",

@@ -36,7 +36,7 @@ pub struct BackupArgs {
 
 /// Runs `backup`.
 pub fn run(args: BackupArgs) -> anyhow::Result<()> {
-    let database = match control::find_to_read(&args.source, &args.open.config())? {
+    let database = match control::find_to_read(&args.source, &args.open)? {
         Found::Open(database) => database,
         Found::Served(server) => {
             args.meters.are_the_servers(&args.source);

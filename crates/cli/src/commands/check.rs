@@ -43,7 +43,7 @@ pub fn run(args: CheckArgs) -> anyhow::Result<()> {
     let writes = args.salvage || args.repair;
     let found = match writes {
         true => control::find(&args.db, &config)?,
-        false => control::find_to_read(&args.db, &config)?,
+        false => control::find_to_read(&args.db, &args.open)?,
     };
     let database = match found {
         Found::Open(database) => database,

@@ -29,8 +29,10 @@ pub struct PublishArgs {
 
 /// Runs the command.
 pub fn run(args: PublishArgs) -> anyhow::Result<()> {
-    let objects = published::objects(&args.address)?;
-    let database = match control::find(&args.db, &args.open.config())? {
+    published::make_folder(&args.address)?;
+    let config = args.open.config();
+    let objects = args.open.store.objects(&args.address, &config.seams.clock)?;
+    let database = match control::find(&args.db, &config)? {
         Found::Open(database) => database,
         Found::Served(_) => {
             bail!("{}: a server has it open: stop it, or publish a backup", args.db.display())

@@ -22,7 +22,7 @@ use snowmelt_server::{Cors, Folder, QueryStyle, Served, ServerConfig, ServerLimi
 use snowmelt_sparql::{LoadPermission, QueryEngine};
 use snowmelt_store::{Mode, StoreConfig};
 use snowmelt_switches::create::CreateArgs;
-use snowmelt_switches::open::{OpenArgs, open, open_or_create, open_to_read};
+use snowmelt_switches::open::{OpenArgs, open, open_or_create};
 use snowmelt_switches::published;
 use snowmelt_switches::service::ServiceArgs;
 use snowmelt_switches::texts::TextArgs;
@@ -364,7 +364,7 @@ fn options(args: &ServeArgs) -> StoreConfig {
 fn one(args: &ServeArgs, dir: &Path) -> anyhow::Result<Arc<QueryEngine>> {
     let options = options(args);
     let database = match args.read_only {
-        true if published::address(dir).is_some() => open_to_read(dir, &options)?,
+        true if published::address(dir).is_some() => args.open.read(dir, &options)?,
         true => open(dir, &options)?,
         false => open_or_create(dir, &args.create, &options)?,
     };

@@ -75,7 +75,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// Runs the command.
 pub fn run(args: StatsArgs) -> anyhow::Result<()> {
-    let found = control::find_to_read(&args.db, &args.open.config())?;
+    let found = control::find_to_read(&args.db, &args.open)?;
     if !args.meters && args.reset.is_none() {
         return show(&args.stored(found)?);
     }

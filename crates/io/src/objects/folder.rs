@@ -53,7 +53,7 @@ impl FolderObjects {
     /// There is no such folder, or it cannot be read.
     pub fn open(dir: &Path) -> io::Result<FolderObjects> {
         let root = Folder::open(dir)?;
-        let name = format!("folder {}", dir.display()).into();
+        let name = format!("file://{}", dir.display()).into();
         let store = Arc::new(StoreFolder { name, root, is_swept: AtomicBool::new(false) });
         Ok(FolderObjects { store, threads: FewThreads::new("snowmelt-folder", MOST_THREADS) })
     }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Answer, Ask, Clock, Device, IoError, IoErrorKind, MemoryDevice, ObjectErrorKind, Objects,
-    Operation, ReadOnly, SparseMemoryDevice, ask, ask_all,
+    Access, Answer, Ask, Clock, Device, ExtentCache, IoError, IoErrorKind, MemoryDevice, ObjectErrorKind,
+    Objects, Operation, ReadOnly, SparseMemoryDevice, ask, ask_all,
 };
 
 use twox_hash::XxHash3_64;
@@ -82,18 +82,18 @@ impl Published {
         self.manifest.newest()
     }
 
-    /// Opens it for reading.
+    /// Opens it for reading. Extents that are read are kept in `cache`, if there is one.
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open(&self, config: StoreConfig) -> Result<Arc<Store>> {
-        let seams = Seams { files: Some(self.files()), ..config.seams };
+    pub fn open(&self, cache: Option<Arc<ExtentCache>>, config: StoreConfig) -> Result<Arc<Store>> {
+        let seams = Seams { files: Some(self.files(cache)), ..config.seams };
         let path = PathBuf::from(&**self.objects.name());
         Store::open(&path, StoreConfig { mode: Mode::ReadOnly, seams, ..config })
     }
 
     /// Its virtual files.
-    fn files(&self) -> FileOpener {
+    fn files(&self, cache: Option<Arc<ExtentCache>>) -> FileOpener {
         let block = &self.opener.block;
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         let device = |stripe: usize| {
@@ -105,6 +105,7 @@ impl Published {
                 opener: self.opener.clone(),
                 objects: self.objects.clone(),
                 clock: self.clock.clone(),
+                cache: cache.clone(),
             };
             (block.stripes[stripe].clone(), Arc::new(ReadOnly(device)) as Arc<dyn Device>)
         };

@@ -2,15 +2,15 @@
 //!
 //! A page is in the opener, or in the object of its extent behind the pages in use before it, or in
 //! use by no tree: then it reads as zeros. A read of several pages takes one request for each extent
-//! it touches, all at the same time.
+//! it touches, all at the same time. With a cache, objects are fetched whole and kept.
 
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Alignment, Answer, Ask, Clock, CostModel, IoError, IoErrorKind, ObjectError, Objects, Operation,
-    ReadDevice, ask_all,
+    Alignment, Answer, Ask, Clock, CostModel, ExtentCache, IoError, IoErrorKind, ObjectError, Objects,
+    Operation, ReadDevice, ask_all,
 };
 
 use crate::page::geometry::{Geometry, Place};
@@ -25,6 +25,8 @@ pub(crate) struct PublishedStripe {
     pub opener: Arc<Opener>,
     pub objects: Arc<dyn Objects>,
     pub clock: Clock,
+    /// Keeps whole objects.
+    pub cache: Option<Arc<ExtentCache>>,
 }
 
 /// Pages of one object that a read needs, and where they go.
@@ -68,7 +70,36 @@ impl PublishedStripe {
         wanted
     }
 
+    /// The bytes of each, from the cache or from the object store.
     fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
+        match &self.cache {
+            Some(cache) => wanted.iter().map(|wanted| self.cached(cache, wanted)).collect(),
+            None => self.fetch_ranges(wanted),
+        }
+    }
+
+    /// Bytes of an object that the cache keeps: it is fetched whole, once for all readers of the
+    /// machine.
+    fn cached(&self, cache: &ExtentCache, wanted: &Wanted<'_>) -> Result<Vec<u8>, ObjectError> {
+        let key = wanted.object.name.key();
+        let from = wanted.ranks.start as usize * PAGE_BYTES;
+        let mut bytes = vec![0; wanted.ranks.len() * PAGE_BYTES];
+        if cache.read(&key, from as u64, &mut bytes) {
+            return Ok(bytes);
+        }
+        let fetch = || {
+            let ask = Ask::Get { key: key.as_str().into(), range: None };
+            match snowmelt_io::ask(&*self.objects, &self.clock, ask)? {
+                Answer::Got { bytes, .. } => Ok(bytes),
+                _ => unreachable!("a get is answered with bytes"),
+            }
+        };
+        let whole = cache.get(&key, wanted.object.bytes(), fetch)?;
+        let rest = whole.get(from..).unwrap_or_default();
+        Ok(rest[..rest.len().min(bytes.len())].to_vec())
+    }
+
+    fn fetch_ranges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
         let page_bytes = PAGE_BYTES as u64;
         let ask = |wanted: &Wanted<'_>| {
             let Range { start, end } = wanted.ranks;
