@@ -15,6 +15,9 @@
 //! and the next get finds its bytes. Two writers that put the same bytes on the same condition may
 //! both be told of success, so objects that decide between writers must differ. A put that happened
 //! and was replaced before it was looked for is told as one that did not: `Changed`.
+//!
+//! A put that fails with "asked too often" did not happen: that error does not take the place of an
+//! earlier one. The fate of one that fails with another error that passes is unknown.
 
 use crate::objects::{Answer, Ask, Done, ObjectError, ObjectErrorKind, Ongoing, PutIf};
 
@@ -138,7 +141,8 @@ impl PatientRequest {
         // A store that is asked too often has done nothing.
         self.is_unsure |= is_put_on_condition && error.kind != ObjectErrorKind::TooOften;
         self.finds_out = self.is_unsure;
-        if !is_refused_by_itself {
+        let says_nothing = error.kind == ObjectErrorKind::TooOften && self.last_error.is_some();
+        if !is_refused_by_itself && !says_nothing {
             self.last_error = Some(error);
         }
         Verdict::Again
