@@ -120,7 +120,8 @@ impl CostModel {
         }
     }
 
-    /// An object store over the network: 30 ms to the first byte, 3000 requests and 125 MB a second.
+    /// An object store over the network: 30 ms to the first byte, 3000 requests and 125 MB per
+    /// second.
     pub const fn object_store() -> CostModel {
         CostModel {
             latency_ns: 30_000_000,

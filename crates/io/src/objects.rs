@@ -258,25 +258,21 @@ pub fn ask(objects: &dyn Objects, clock: &Clock, ask: Ask) -> Result<Answer, Obj
 /// order of the requests.
 pub fn ask_all(objects: &dyn Objects, clock: &Clock, asks: Vec<Ask>) -> Vec<Result<Answer, ObjectError>> {
     struct Answers {
-        list: Mutex<(usize, Vec<Option<Result<Answer, ObjectError>>>)>,
+        list: Mutex<Vec<Option<Result<Answer, ObjectError>>>>,
         come: EventCount,
     }
-    let asked = asks.len();
-    let list = Mutex::new((0, (0..asked).map(|_| None).collect()));
+    let list = Mutex::new(asks.iter().map(|_| None).collect());
     let answers = Arc::new(Answers { list, come: EventCount::named(clock, "an object store") });
     let begin = |(i, ask): (usize, Ask)| {
         let answers = answers.clone();
         let done = move |answer| {
-            let mut list = answers.list.lock();
-            list.0 += 1;
-            list.1[i] = Some(answer);
-            drop(list);
+            answers.list.lock()[i] = Some(answer);
             answers.come.notify_all();
         };
         objects.begin(ask, Box::new(done))
     };
     let _ongoing: Vec<Ongoing> = asks.into_iter().enumerate().map(begin).collect();
-    answers.come.wait_until(|| answers.list.lock().0 == asked);
-    let list = std::mem::take(&mut answers.list.lock().1);
+    answers.come.wait_until(|| answers.list.lock().iter().all(Option::is_some));
+    let list = std::mem::take(&mut *answers.list.lock());
     list.into_iter().map(|answer| answer.expect("each answer was waited for")).collect()
 }

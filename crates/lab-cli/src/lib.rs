@@ -49,7 +49,7 @@ enum Command {
     /// Repeat a published experiment, and hold the findings against the published ones
     Repeat(repeat::RepeatArgs),
     /// Read a quad index from end to end with threads that share the scan
-    ScanIndex(scan_index::ScanIndexArgs),
+    ScanIndex(Box<scan_index::ScanIndexArgs>),
     /// Draw what is believed of a volume whose caps are halved for some seconds, in virtual time
     Believed(believed::BelievedArgs),
 }
@@ -94,7 +94,7 @@ fn carried_out(args: Vec<OsString>) -> anyhow::Result<u8> {
         Command::Tpch(args) => snowmelt_tpch::run(&args).map_err(anyhow::Error::new),
         Command::Oltp(args) => oltp::run(&args),
         Command::Repeat(args) => repeat::run(&args),
-        Command::ScanIndex(args) => scan_index::run(args),
+        Command::ScanIndex(args) => scan_index::run(*args),
         Command::Believed(args) => believed::run(&args),
     }?;
     Ok(0)

@@ -12,8 +12,8 @@
 //! | `topics` | `--help io`, `--help limits`: switches that `--help` alone leaves out |
 //! | `names`  | the switches of both programs by name, for a file that sets them      |
 //! | `file`   | `--config FILE`: switches from a file                                 |
-//! | `open`   | memory, journal and I/O of every command that opens a database        |
 //! | `published` | addresses of published databases                                  |
+//! | `open`   | memory, journal and I/O of every command that opens a database        |
 //! | `advice` | errors with the switch that changes a limit                           |
 //! | `program` | reads a command line, says why a command failed                     |
 

@@ -72,8 +72,8 @@ pub(crate) struct Checkpointer {
     last_state: Mutex<Option<Arc<State>>>,
 }
 
-/// The state that the super-block names, held: while the snapshot lives no later version of a page is
-/// written to its stripe, so no later checkpoint ends, and the journal since is kept.
+/// The state that the super-block names, held: while the snapshot lives no later version of a page
+/// is written to its stripe, so no later checkpoint ends, and the journal since is kept.
 pub(crate) struct HeldCheckpoint {
     pub block: SuperBlock,
     pub snapshot: Snapshot,

@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 
 /// See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub(crate) struct Publication {
     /// Format of all objects.
     pub format: u32,
     /// Publications so far: grows by one with each.
@@ -56,7 +56,7 @@ pub(crate) struct JournalObject {
     pub checksum: u64,
 }
 
-impl Manifest {
+impl Publication {
     /// The newest state that is published.
     pub fn newest(&self) -> StateName {
         StateName { lineage: self.newest_lineage, txn: self.newest_txn }
@@ -71,7 +71,7 @@ impl Manifest {
     }
 
     /// Reads it back; the error says why it cannot be used.
-    pub fn decode(text: &[u8]) -> Result<Manifest, String> {
+    pub fn decode(text: &[u8]) -> Result<Publication, String> {
         let damaged = || "the manifest is damaged".to_owned();
         let text = std::str::from_utf8(text).map_err(|_| damaged())?;
         let (line, sum) = text.trim_end().split_once('\n').ok_or_else(damaged)?;
@@ -116,9 +116,9 @@ mod hex {
 mod tests {
     use super::*;
 
-    fn manifest() -> Manifest {
+    fn manifest() -> Publication {
         let object = JournalObject { key: "journal/1".into(), file: 7, from: 4096, bytes: 99, checksum: 1 };
-        Manifest {
+        Publication {
             format: FORMAT,
             number: 3,
             database: u64::MAX,
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_manifest_round_trips() {
-        assert_eq!(Manifest::decode(&manifest().encode()), Ok(manifest()));
+        assert_eq!(Publication::decode(&manifest().encode()), Ok(manifest()));
     }
 
     #[test]
@@ -143,12 +143,12 @@ mod tests {
         for at in 0..text.len() - 1 {
             let mut damaged = text.clone();
             damaged[at] ^= 1;
-            assert!(Manifest::decode(&damaged).is_err(), "byte {at}");
-            assert!(Manifest::decode(&text[..at]).is_err(), "{at} bytes");
+            assert!(Publication::decode(&damaged).is_err(), "byte {at}");
+            assert!(Publication::decode(&text[..at]).is_err(), "{at} bytes");
         }
         let line = "{\"format\":2,\"more\":true}";
         let newer = format!("{line}\n{:016x}\n", XxHash3_64::oneshot(line.as_bytes()));
-        let why = Manifest::decode(newer.as_bytes()).unwrap_err();
+        let why = Publication::decode(newer.as_bytes()).unwrap_err();
         assert!(why.contains("format 2"), "{why}");
     }
 }

@@ -1,6 +1,6 @@
 //! Opening a published database: the manifest, then the opener and the journal at the same time.
 //!
-//! What they hold becomes a folder of virtual files, which a store opens for reading as it opens any
+//! Together they make a folder of virtual files, which a store opens for reading as it opens any
 //! folder after a crash:
 //!
 //! | file | bytes |
@@ -24,7 +24,7 @@ use crate::error::{Result, StoreError};
 use crate::format::lineage::StateName;
 use crate::journal::record::FileHead;
 use crate::page::geometry::Geometry;
-use crate::publish::manifest::{self, Manifest};
+use crate::publish::manifest::{self, Publication};
 use crate::publish::opener::Opener;
 use crate::publish::stripe::PublishedStripe;
 use crate::settings::config::{Mode, Seams, StoreConfig};
@@ -37,7 +37,7 @@ use crate::superblock::{self, SLOT_BYTES};
 pub struct Published {
     objects: Arc<dyn Objects>,
     clock: Clock,
-    manifest: Manifest,
+    manifest: Publication,
     opener: Arc<Opener>,
     journal: Vec<Arc<dyn Device>>,
 }
@@ -63,7 +63,7 @@ impl Published {
         }
     }
 
-    fn read(objects: Arc<dyn Objects>, clock: &Clock, manifest: Manifest) -> Result<Published> {
+    fn read(objects: Arc<dyn Objects>, clock: &Clock, manifest: Publication) -> Result<Published> {
         let keys = manifest.journal.iter().map(|object| &object.key);
         let asks = std::iter::once(&manifest.opener).chain(keys).map(|key| whole(key)).collect();
         let mut answers = ask_all(&*objects, clock, asks).into_iter().map(|answer| Ok(got(answer?)));
@@ -155,9 +155,9 @@ pub(super) fn unusable(objects: &dyn Objects, why: impl Into<String>) -> StoreEr
     StoreError::Published { store: objects.name().clone(), why: why.into() }
 }
 
-fn read_manifest(objects: &dyn Objects, clock: &Clock) -> Result<Manifest> {
+fn read_manifest(objects: &dyn Objects, clock: &Clock) -> Result<Publication> {
     match ask(objects, clock, whole(manifest::KEY)) {
-        Ok(answer) => Manifest::decode(&got(answer)).map_err(|why| unusable(objects, why)),
+        Ok(answer) => Publication::decode(&got(answer)).map_err(|why| unusable(objects, why)),
         Err(e) if e.kind == ObjectErrorKind::Missing => {
             Err(unusable(objects, "no database is published here; publish one with `snowmelt publish`"))
         }
@@ -169,7 +169,7 @@ fn read_manifest(objects: &dyn Objects, clock: &Clock) -> Result<Manifest> {
 /// the super-block says there are.
 fn journal_files(
     objects: &dyn Objects,
-    manifest: &Manifest,
+    manifest: &Publication,
     pieces: &[Vec<u8>],
     slots: u32,
 ) -> Result<Vec<Arc<dyn Device>>> {

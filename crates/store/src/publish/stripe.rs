@@ -1,8 +1,8 @@
 //! A stripe of a published database: a device whose bytes are in objects.
 //!
-//! A page is in the opener, or in the object of its extent behind the pages in use before it, or in
-//! use by no tree: then it reads as zeros. A read of several pages takes one request for each extent
-//! it touches, all at the same time. With a cache, objects are fetched whole and kept.
+//! A page is in the opener, or in the object of its extent behind the pages in use before it, or
+//! in use by no tree: then it reads as zeros. A read of several pages takes one request for each
+//! extent it touches, all at the same time. With a cache, objects are fetched whole and kept.
 
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(crate) struct PublishedStripe {
 }
 
 /// Pages of one object that a read needs, and where they go.
-struct Wanted<'a> {
+struct WantedPages<'a> {
     object: &'a ExtentObject,
     /// Places in the object, in pages.
     ranks: Range<u32>,
@@ -44,8 +44,8 @@ impl PublishedStripe {
     }
 
     /// Fills the pages from `offset` on, as far as no object is needed; returns what is.
-    fn fill_known(&self, pages: &mut [&mut [u8]], offset: u64) -> Vec<Wanted<'_>> {
-        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    fn fill_known(&self, pages: &mut [&mut [u8]], offset: u64) -> Vec<WantedPages<'_>> {
+        let mut wanted: Vec<WantedPages<'_>> = Vec::new();
         for (n, bytes) in pages.iter_mut().enumerate() {
             let place = Place { stripe: self.stripe, offset: offset + (n * PAGE_BYTES) as u64 };
             let extent = self.geometry.extent_at(place);
@@ -64,14 +64,14 @@ impl PublishedStripe {
                     last.ranks.end = rank + 1;
                     last.pages.push((rank, n));
                 }
-                None => wanted.push(Wanted { object, ranks: rank..rank + 1, pages: vec![(rank, n)] }),
+                None => wanted.push(WantedPages { object, ranks: rank..rank + 1, pages: vec![(rank, n)] }),
             }
         }
         wanted
     }
 
     /// The bytes of each, from the cache or from the object store.
-    fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
+    fn fetch(&self, wanted: &[WantedPages<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
         match &self.cache {
             Some(cache) => wanted.iter().map(|wanted| self.cached(cache, wanted)).collect(),
             None => self.fetch_ranges(wanted),
@@ -80,7 +80,7 @@ impl PublishedStripe {
 
     /// Bytes of an object that the cache keeps: it is fetched whole, once for all readers of the
     /// machine.
-    fn cached(&self, cache: &ExtentCache, wanted: &Wanted<'_>) -> Result<Vec<u8>, ObjectError> {
+    fn cached(&self, cache: &ExtentCache, wanted: &WantedPages<'_>) -> Result<Vec<u8>, ObjectError> {
         let key = wanted.object.name.key();
         let from = wanted.ranks.start as usize * PAGE_BYTES;
         let mut bytes = vec![0; wanted.ranks.len() * PAGE_BYTES];
@@ -99,9 +99,9 @@ impl PublishedStripe {
         Ok(rest[..rest.len().min(bytes.len())].to_vec())
     }
 
-    fn fetch_ranges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
+    fn fetch_ranges(&self, wanted: &[WantedPages<'_>]) -> Result<Vec<Vec<u8>>, ObjectError> {
         let page_bytes = PAGE_BYTES as u64;
-        let ask = |wanted: &Wanted<'_>| {
+        let ask = |wanted: &WantedPages<'_>| {
             let Range { start, end } = wanted.ranks;
             let range = u64::from(start) * page_bytes..u64::from(end) * page_bytes;
             let range = (range.start > 0 || range.end < wanted.object.bytes()).then_some(range);

@@ -14,19 +14,19 @@ pub(super) const WIDTH: usize = 8;
 /// See the head of the file.
 pub(super) struct Uploads<'a> {
     objects: &'a dyn Objects,
-    shared: Arc<Shared>,
+    shared: Arc<UploadState>,
     /// By key. Dropped, they are given up.
     ongoing: BTreeMap<Arc<str>, Ongoing>,
     there: Vec<Arc<str>>,
 }
 
-struct Shared {
-    over: Mutex<Over>,
+struct UploadState {
+    over: Mutex<EndedUploads>,
     changed: EventCount,
 }
 
 #[derive(Default)]
-struct Over {
+struct EndedUploads {
     /// Keys of those that are over, and whether they are there, since that was last looked at.
     keys: Vec<(Arc<str>, Result<(), ObjectError>)>,
 }
@@ -35,7 +35,7 @@ impl<'a> Uploads<'a> {
     /// Nothing on its way.
     pub fn new(objects: &'a dyn Objects, clock: &Clock) -> Uploads<'a> {
         let changed = EventCount::named(clock, "an upload to an object store");
-        let shared = Arc::new(Shared { over: Mutex::default(), changed });
+        let shared = Arc::new(UploadState { over: Mutex::default(), changed });
         Uploads { objects, shared, ongoing: BTreeMap::new(), there: Vec::new() }
     }
 

@@ -28,7 +28,7 @@ use crate::journal::file::{BLOCK, JournalFile};
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
 use crate::publish::base::Base;
-use crate::publish::manifest::{self, JournalObject, Manifest};
+use crate::publish::manifest::{self, JournalObject, Publication};
 use crate::publish::opener::{ExtentObject, MOST_PAGE_BYTES, ObjectName, Opener};
 use crate::publish::reader::{got, unusable, whole};
 use crate::publish::uploads::{Uploads, WIDTH};
@@ -49,7 +49,7 @@ pub struct Publisher {
 
 /// The state that was published last.
 struct Last {
-    manifest: Manifest,
+    manifest: Publication,
     version: Version,
     extents: BTreeMap<ExtentId, (Extent, ExtentObject)>,
     /// Pages for openers, with their levels.
@@ -84,7 +84,7 @@ impl Publisher {
         let clock = &store.config().seams.clock;
         let (version, manifest) = match ask(&*objects, clock, whole(manifest::KEY)) {
             Ok(Answer::Got { bytes, version, .. }) => {
-                (version, Manifest::decode(&bytes).map_err(|why| unusable(&*objects, why))?)
+                (version, Publication::decode(&bytes).map_err(|why| unusable(&*objects, why))?)
             }
             Ok(_) => unreachable!("a get is answered with bytes"),
             Err(e) if e.kind == ObjectErrorKind::Missing => {
@@ -150,7 +150,7 @@ fn names(objects: &dyn Objects, clock: &Clock) -> Result<HashSet<ObjectName>> {
 }
 
 /// Refuses to go on with what another database or history has published.
-fn check_history(store: &Store, objects: &dyn Objects, manifest: &Manifest) -> Result<()> {
+fn check_history(store: &Store, objects: &dyn Objects, manifest: &Publication) -> Result<()> {
     if manifest.database != store.identity() {
         return Err(unusable(
             objects,
@@ -177,8 +177,8 @@ fn check_history(store: &Store, objects: &dyn Objects, manifest: &Manifest) -> R
 }
 
 impl Last {
-    /// What an opener knows.
-    fn read(objects: &dyn Objects, manifest: Manifest, version: Version, opener: Opener) -> Result<Last> {
+    /// The knowledge of an opener.
+    fn read(objects: &dyn Objects, manifest: Publication, version: Version, opener: Opener) -> Result<Last> {
         let block = &opener.block;
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         let path = PathBuf::from(&**objects.name());
@@ -312,8 +312,8 @@ impl Sending<'_> {
         self.at.bytes_sent += bytes.len() as u64;
         self.put(&key, bytes, PutIf::Always)?;
         let number = self.last.as_ref().map_or(0, |last| last.manifest.number) + 1;
-        let manifest = Manifest {
-            format: Manifest::format(),
+        let manifest = Publication {
+            format: Publication::format(),
             number,
             database: self.store.identity(),
             lineage: self.name.lineage,
