@@ -92,6 +92,8 @@ struct SelectNames {
     context: Option<usize>,
     /// whether LIMIT or OFFSET count its solutions
     sliced: bool,
+    /// whether equal solutions are one
+    distinct: bool,
 }
 
 impl SelectNames {
@@ -245,8 +247,12 @@ impl<'a> Translator<'a> {
                 let shown: VarSet = vars.iter().copied().collect();
                 let of_context = self.context_vars(select).intersection(&node.scope().possible);
                 // a hidden name would not meet the context outside; a row too many would have
-                // been counted
-                if !of_context.is_subset(&shown) || (select.sliced && !of_context.is_empty()) {
+                // been counted; rows that differ where one is open are the same in the context
+                let is_open = || !of_context.is_subset(&node.scope().certain);
+                if !of_context.is_subset(&shown)
+                    || (select.sliced && !of_context.is_empty())
+                    || (select.distinct && is_open())
+                {
                     node = match node {
                         // the rows of each context stay in their order
                         Node::Sort { inner, keys } => {
@@ -344,10 +350,10 @@ impl<'a> Translator<'a> {
         select: &mut SelectNames,
         g: GraphSlot,
     ) -> Result<Node, QueryError> {
-        let sliced = is_sliced(pattern);
+        let (sliced, distinct) = (is_sliced(pattern), is_distinct(pattern));
         let shown = projected(pattern);
         let context = select.context.map(|context| self.context_of_select(context, shown));
-        let mut inside = SelectNames { context, sliced, ..SelectNames::default() };
+        let mut inside = SelectNames { context, sliced, distinct, ..SelectNames::default() };
         for v in shown {
             inside.vars.insert(*v, self.var(*v, select));
         }
@@ -808,6 +814,15 @@ fn projected(pattern: &GraphPattern) -> &[tree::Var] {
             projected(inner)
         }
         _ => &[],
+    }
+}
+
+/// Whether DISTINCT belongs to a (sub-)select.
+fn is_distinct(pattern: &GraphPattern) -> bool {
+    match pattern {
+        GraphPattern::Distinct(_) => true,
+        GraphPattern::Slice { inner, .. } => is_distinct(inner),
+        _ => false,
     }
 }
 

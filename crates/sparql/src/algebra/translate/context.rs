@@ -174,7 +174,7 @@ impl Translator<'_> {
         let vars = named.iter().map(|n| (n.0, n.1)).collect();
         let row = self.internal(Internal::Row);
         self.contexts.push(ExistsContext { row, names: named, graph, some, binds, is_lateral: false });
-        (left, SelectNames { vars, context: Some(self.contexts.len() - 1), sliced: false })
+        (left, SelectNames { vars, context: Some(self.contexts.len() - 1), ..SelectNames::default() })
     }
 
     /// The node with a variable that is bound where one of these is.
