@@ -30,9 +30,7 @@ pub enum Found {
 
 /// Opens a database, or finds the server that has it open.
 pub fn find(path: &Path, config: &StoreConfig) -> anyhow::Result<Found> {
-    if let Some(address) = published::address(path) {
-        bail!("{address} is a published database: it is read, and changed where its writer is");
-    }
+    published::refuse(path)?;
     let opened = GraphDatabase::open(path, config).with_context(|| format!("cannot open {}", path.display()));
     found(path, opened)
 }

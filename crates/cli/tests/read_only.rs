@@ -197,11 +197,6 @@ fn a_published_database_is_read_where_it_is() {
         assert_eq!(bench.ok(&[&["dump", &address], args].concat()), bench.ok(&["dump", "db"]));
     }
     support::bench::has(&bench.ok(&["check", &address]), &["sound"]);
-    let server = Server::start(Path::new(&address), &[]);
-    assert_eq!(server.client().query(count).unwrap().len(), 1);
-    let refused = server.client().update("INSERT DATA { <a:a> <a:b> <a:c> }").unwrap();
-    assert_ne!(refused.0, 200, "{refused:?}");
-    server.kill();
     for (args, why) in [
         (&["query", "file:///no/such/folder", count][..], "No such file"),
         (&["query", "file://relative", count], "whole path"),

@@ -109,6 +109,7 @@ pub fn open_to_read(path: &Path, options: &OpenOptions) -> Result<Arc<GraphDatab
 
 /// Opens a database; the error names the path and what to do.
 pub fn open(path: &Path, options: &OpenOptions) -> anyhow::Result<Arc<GraphDatabase>> {
+    published::refuse(path)?;
     GraphDatabase::open(path, options).with_context(|| format!("cannot open {}", path.display()))
 }
 

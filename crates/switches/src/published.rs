@@ -112,6 +112,19 @@ pub fn make_folder(address: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Refuses to write to a published database.
+///
+/// # Errors
+/// The path is an address.
+pub fn refuse(path: &Path) -> anyhow::Result<()> {
+    match address(path) {
+        Some(address) => {
+            bail!("{address} is a published database: it is read, and changed where its writer is")
+        }
+        None => Ok(()),
+    }
+}
+
 /// The address that a path on the command line is, if it is one: `s3://bucket/people`.
 pub fn address(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
