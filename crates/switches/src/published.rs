@@ -101,6 +101,28 @@ impl ObjectStoreArgs {
     }
 }
 
+/// Refuses a store that ignores the conditions of puts, which keep two writers apart. A folder is
+/// known to obey them.
+///
+/// # Errors
+/// It ignores them, or cannot be asked.
+#[cfg(feature = "remote")]
+pub fn check_conditions(address: &str, objects: &dyn Objects, clock: &Clock) -> anyhow::Result<()> {
+    match address.starts_with("file://") {
+        true => Ok(()),
+        false => Ok(snowmelt_cloud::conditional_puts_work(objects, clock, "")?),
+    }
+}
+
+/// A folder, the only store of this build, is known to obey conditions.
+///
+/// # Errors
+/// None.
+#[cfg(not(feature = "remote"))]
+pub fn check_conditions(_: &str, _: &dyn Objects, _: &Clock) -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// Makes the folder of an address that names one, if it is not there.
 ///
 /// # Errors

@@ -32,6 +32,7 @@ pub fn run(args: PublishArgs) -> anyhow::Result<()> {
     published::make_folder(&args.address)?;
     let config = args.open.config();
     let objects = args.open.store.objects(&args.address, &config.seams.clock)?;
+    published::check_conditions(&args.address, &*objects, &config.seams.clock)?;
     let database = match control::find(&args.db, &config)? {
         Found::Open(database) => database,
         Found::Served(_) => {
