@@ -5,7 +5,7 @@
 //! | object | has |
 //! |---|---|
 //! | `extents/LINEAGE-HASH` | the pages in use of an extent, one after the other |
-//! | `openers/LINEAGE-TXN` | the super-block, where each extent is, the pages that every start needs ([`opener`]) |
+//! | `openers/LINEAGE-TXN-HASH` | the super-block, where each extent is, the pages that every start needs ([`opener`]) |
 //! | `journal/LINEAGE-FILE-FROM-TO` | bytes of a journal file |
 //! | `manifest` | which opener and which bytes of the journal are the newest ([`manifest`]) |
 //!
@@ -20,6 +20,7 @@
 //! whatever the size. They make a folder of virtual files, which is opened as any other folder
 //! after a crash. Its stripes ([`stripe`]) read pages from the opener and from extent objects.
 
+mod asks;
 mod base;
 mod manifest;
 mod opener;

@@ -73,6 +73,12 @@ impl Geometry {
         place.offset / self.extent_bytes() * self.stripes as u64 + place.stripe as u64
     }
 
+    /// The page that lies at a place.
+    pub fn page_at(&self, place: Place) -> PageId {
+        let index = place.offset % self.extent_bytes() / PAGE_BYTES as u64;
+        PageId(self.extent_at(place) * self.extent_pages as u64 + index)
+    }
+
     /// Bytes the file of `stripe` has when the database has `extents` extents.
     pub fn stripe_bytes(&self, stripe: usize, extents: u64) -> u64 {
         let (stripe, n) = (stripe as u64, self.stripes as u64);

@@ -38,10 +38,9 @@ impl Base {
         let geometry = store.geometry;
         let meta_pages = RefCell::new(BTreeMap::new());
         let meta = read_meta(store.dir(), &held.block, geometry, &|place, buf| {
-            let first = geometry.page(geometry.extent_at(place), 0).0
-                + place.offset % geometry.extent_bytes() / PAGE_BYTES as u64;
-            store.fetch.read_past_pool(PageId(first), buf)?;
-            let pages = (first..).map(PageId).zip(buf.chunks_exact(PAGE_BYTES).map(PageBuf::copy_of));
+            let first = geometry.page_at(place);
+            store.fetch.read_past_pool(first, buf)?;
+            let pages = (first.0..).map(PageId).zip(buf.chunks_exact(PAGE_BYTES).map(PageBuf::copy_of));
             meta_pages.borrow_mut().extend(pages);
             Ok(())
         })?;

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Access, Answer, Ask, Clock, Device, ExtentCache, IoError, IoErrorKind, MemoryDevice, ObjectErrorKind,
-    Objects, Operation, ReadOnly, SparseMemoryDevice, ask, ask_all,
+    Access, Clock, Device, ExtentCache, IoError, IoErrorKind, MemoryDevice, ObjectErrorKind, Objects,
+    Operation, ReadOnly, SparseMemoryDevice, ask, ask_all,
 };
 
 use twox_hash::XxHash3_64;
@@ -24,6 +24,7 @@ use crate::error::{Result, StoreError};
 use crate::format::lineage::StateName;
 use crate::journal::record::FileHead;
 use crate::page::geometry::Geometry;
+use crate::publish::asks::{got, unusable, whole};
 use crate::publish::manifest::{self, Publication};
 use crate::publish::opener::Opener;
 use crate::publish::stripe::PublishedStripe;
@@ -135,24 +136,6 @@ impl Published {
         }
         Arc::new(ReadOnly(MemoryDevice::from_bytes("superblock", bytes)))
     }
-}
-
-/// A request for a whole object.
-pub(super) fn whole(key: &str) -> Ask {
-    Ask::Get { key: key.into(), range: None }
-}
-
-/// The bytes of an answer to a get.
-pub(super) fn got(answer: Answer) -> Vec<u8> {
-    match answer {
-        Answer::Got { bytes, .. } => bytes,
-        _ => unreachable!("a get is answered with bytes"),
-    }
-}
-
-/// The error for objects that cannot be used.
-pub(super) fn unusable(objects: &dyn Objects, why: impl Into<String>) -> StoreError {
-    StoreError::Published { store: objects.name().clone(), why: why.into() }
 }
 
 fn read_manifest(objects: &dyn Objects, clock: &Clock) -> Result<Publication> {

@@ -9,12 +9,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use snowmelt_io::{
-    Alignment, Answer, Ask, Clock, CostModel, ExtentCache, IoError, IoErrorKind, ObjectError, Objects,
-    Operation, ReadDevice, ask_all,
+    Alignment, Ask, Clock, CostModel, ExtentCache, IoError, IoErrorKind, ObjectError, Objects, Operation,
+    ReadDevice, ask_all,
 };
 
 use crate::page::geometry::{Geometry, Place};
 use crate::page::{PAGE_BYTES, PageId};
+use crate::publish::asks::got;
 use crate::publish::opener::{ExtentObject, Opener};
 
 /// See the head of the file.
@@ -89,10 +90,7 @@ impl PublishedStripe {
         }
         let fetch = || {
             let ask = Ask::Get { key: key.as_str().into(), range: None };
-            match snowmelt_io::ask(&*self.objects, &self.clock, ask)? {
-                Answer::Got { bytes, .. } => Ok(bytes),
-                _ => unreachable!("a get is answered with bytes"),
-            }
+            snowmelt_io::ask(&*self.objects, &self.clock, ask).map(got)
         };
         let whole = cache.get(&key, wanted.object.bytes(), fetch)?;
         let rest = whole.get(from..).unwrap_or_default();
@@ -108,12 +106,7 @@ impl PublishedStripe {
             Ask::Get { key: wanted.object.name.key().into(), range }
         };
         let answers = ask_all(&*self.objects, &self.clock, wanted.iter().map(ask).collect());
-        let bytes = |answer| match answer {
-            Ok(Answer::Got { bytes, .. }) => Ok(bytes),
-            Ok(_) => unreachable!("a get is answered with bytes"),
-            Err(e) => Err(e),
-        };
-        answers.into_iter().map(bytes).collect()
+        answers.into_iter().map(|answer| answer.map(got)).collect()
     }
 }
 

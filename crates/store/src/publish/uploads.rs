@@ -1,6 +1,6 @@
 //! Objects on their way to a store: a few at a time, so that memory stays bounded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub(super) struct Uploads<'a> {
     shared: Arc<UploadState>,
     /// By key. Dropped, they are given up.
     ongoing: BTreeMap<Arc<str>, Ongoing>,
-    there: Vec<Arc<str>>,
+    there: HashSet<Arc<str>>,
 }
 
 struct UploadState {
@@ -36,16 +36,16 @@ impl<'a> Uploads<'a> {
     pub fn new(objects: &'a dyn Objects, clock: &Clock) -> Uploads<'a> {
         let changed = EventCount::named(clock, "an upload to an object store");
         let shared = Arc::new(UploadState { over: Mutex::default(), changed });
-        Uploads { objects, shared, ongoing: BTreeMap::new(), there: Vec::new() }
+        Uploads { objects, shared, ongoing: BTreeMap::new(), there: HashSet::new() }
     }
 
     /// True while this key is on its way, and once it is there.
     pub fn has(&self, key: &str) -> bool {
-        self.ongoing.contains_key(key) || self.there.iter().any(|there| **there == *key)
+        self.ongoing.contains_key(key) || self.there.contains(key)
     }
 
     /// Keys that the store has said to be there.
-    pub fn there(&self) -> &[Arc<str>] {
+    pub fn there(&self) -> &HashSet<Arc<str>> {
         &self.there
     }
 
@@ -82,7 +82,7 @@ impl<'a> Uploads<'a> {
             for (key, answer) in over {
                 drop(self.ongoing.remove(&key));
                 answer?;
-                self.there.push(key);
+                self.there.insert(key);
             }
             if self.ongoing.len() <= most {
                 return Ok(());

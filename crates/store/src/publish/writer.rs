@@ -27,10 +27,10 @@ use crate::format::lineage::{Relation, StateName};
 use crate::journal::file::{BLOCK, JournalFile};
 use crate::page::geometry::{ExtentId, Geometry};
 use crate::page::{PAGE_BYTES, PageBuf, PageId, PageKind, TreeId, header};
+use crate::publish::asks::{got, unusable, whole};
 use crate::publish::base::Base;
 use crate::publish::manifest::{self, JournalObject, Publication};
 use crate::publish::opener::{ExtentObject, MOST_PAGE_BYTES, ObjectName, Opener};
-use crate::publish::reader::{got, unusable, whole};
 use crate::publish::uploads::{Uploads, WIDTH};
 use crate::space::extent::{Extent, words};
 use crate::space::meta::read_meta;
@@ -52,7 +52,7 @@ struct Last {
     manifest: Publication,
     version: Version,
     extents: BTreeMap<ExtentId, (Extent, ExtentObject)>,
-    /// Pages for openers, with their levels.
+    /// Pages of trees for openers.
     pages: BTreeMap<PageId, PageBuf>,
 }
 
@@ -82,19 +82,18 @@ impl Publisher {
             return Err(StoreError::ReadOnly { path: store.dir().to_path_buf() });
         }
         let clock = &store.config().seams.clock;
+        let names = names(&*objects, clock)?;
         let (version, manifest) = match ask(&*objects, clock, whole(manifest::KEY)) {
             Ok(Answer::Got { bytes, version, .. }) => {
                 (version, Publication::decode(&bytes).map_err(|why| unusable(&*objects, why))?)
             }
             Ok(_) => unreachable!("a get is answered with bytes"),
             Err(e) if e.kind == ObjectErrorKind::Missing => {
-                let names = names(&*objects, clock)?;
                 return Ok(Publisher { store, objects, last: None, names });
             }
             Err(e) => return Err(e.into()),
         };
         check_history(&store, &*objects, &manifest)?;
-        let names = names(&*objects, clock)?;
         let opener = got(ask(&*objects, clock, whole(&manifest.opener))?);
         let opener = Opener::decode(&opener).map_err(|why| unusable(&*objects, why))?;
         let last = Some(Last::read(&*objects, manifest, version, opener)?);
@@ -183,9 +182,7 @@ impl Last {
         let geometry = Geometry { extent_pages: block.extent_pages, stripes: block.stripes.len() as u32 };
         let path = PathBuf::from(&**objects.name());
         let meta = read_meta(&path, block, geometry, &|place, buf| {
-            let first = geometry.page(geometry.extent_at(place), 0).0
-                + place.offset % geometry.extent_bytes() / PAGE_BYTES as u64;
-            for (id, bytes) in (first..).zip(buf.chunks_exact_mut(PAGE_BYTES)) {
+            for (id, bytes) in (geometry.page_at(place).0..).zip(buf.chunks_exact_mut(PAGE_BYTES)) {
                 match opener.pages.get(&PageId(id)) {
                     Some(page) => bytes.copy_from_slice(page),
                     None => bytes.fill(0),
@@ -308,7 +305,8 @@ impl Sending<'_> {
         let journal = self.journal(base)?;
         let opener = self.opener(base);
         let bytes = opener.encode()?;
-        let key = format!("openers/{:016x}-{:016x}", self.name.lineage, self.name.txn);
+        let (of, txn, hash) = (self.name.lineage, self.name.txn, XxHash3_64::oneshot(&bytes));
+        let key = format!("openers/{of:016x}-{txn:016x}-{hash:016x}");
         self.at.bytes_sent += bytes.len() as u64;
         self.put(&key, bytes, PutIf::Always)?;
         let number = self.last.as_ref().map_or(0, |last| last.manifest.number) + 1;
